@@ -1,0 +1,60 @@
+"""graph2vid: say when each step of a procedure happens in a video, in whichever legal order the video shows."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Name → module that holds it. Nothing is imported before it is used, so that `import graph2vid` stays instant.
+_PUBLIC = {
+    "Alignment": "graph2vid.alignment",
+    "Constraint": "graph2vid.alignment",
+    "FlowGraph": "graph2vid.flow",
+    "Graph2VidError": "graph2vid.errors",
+    "Grounding": "graph2vid.grounding",
+    "Posterior": "graph2vid.alignment",
+    "Step": "graph2vid.flow",
+    "TSortGraph": "graph2vid.tsort",
+    "align": "graph2vid.alignment",
+    "align_many": "graph2vid.alignment",
+    "ground": "graph2vid.grounding",
+    "posterior": "graph2vid.alignment",
+}
+
+if TYPE_CHECKING:
+    from graph2vid.alignment import Alignment, Constraint, Posterior, align, align_many, posterior
+    from graph2vid.errors import Graph2VidError
+    from graph2vid.flow import FlowGraph, Step
+    from graph2vid.grounding import Grounding, ground
+    from graph2vid.tsort import TSortGraph
+
+__all__ = [
+    "Alignment",
+    "Constraint",
+    "FlowGraph",
+    "Graph2VidError",
+    "Grounding",
+    "Posterior",
+    "Step",
+    "TSortGraph",
+    "__version__",
+    "align",
+    "align_many",
+    "ground",
+    "posterior",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'graph2vid' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,96 @@
+"""Reading and writing files: whole or not at all, and with errors that name the file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from graph2vid.errors import FormatError, Graph2VidError
+
+
+@contextlib.contextmanager
+def _named(path: Path, doing: str) -> Iterator[None]:
+    """Turn an operating-system error into one line that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Graph2VidError(f"cannot {doing} {path}: {reason}") from error
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to ``path`` under a temporary name and rename it; nothing partial is ever left."""
+    path = Path(path)
+    with _named(path, "write"):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(temporary).chmod(0o666 & ~umask)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write ``text`` as UTF-8, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write ``value`` as indented JSON, whole or not at all. Infinities and NaN are refused."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Read a UTF-8 text file (a byte-order mark is allowed)."""
+    path = Path(path)
+    with _named(path, "read"):
+        data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not a UTF-8 text file (byte {error.start})") from error
+
+
+def parse_json(text: str, source: str) -> Any:
+    """Parse JSON text; an error names ``source``, line and column."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise FormatError(f"{source}: JSON nested too deeply") from error
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file."""
+    return parse_json(read_text(path), str(path))
+
+
+def check_format(value: Any, *, kind: str, version: int, source: str) -> dict[str, Any]:
+    """Check the header of one of our JSON documents: ``{"format": kind, "version": n, …}``.
+
+    Older versions are accepted (the caller upgrades them), newer and foreign ones are refused.
+    """
+    if not isinstance(value, dict) or value.get("format") != kind:
+        found = value.get("format") if isinstance(value, dict) else type(value).__name__
+        raise FormatError(f"{source} is not a {kind} file (its format is {found!r})")
+    found = value.get("version")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise FormatError(f"{source}: the format version must be a positive whole number, not {found!r}")
+    if found > version:
+        raise FormatError(
+            f"{source} has {kind} version {found}; this graph2vid reads up to {version}: install a newer one"
+        )
+    return value
