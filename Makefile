@@ -1,0 +1,77 @@
+# `make test` and `make demo` each set up everything they need in .venv, from nothing; a second call is quick.
+#
+#   PYTHON=python3.12 make test      another interpreter (3.11 or newer)
+#   make test ARGS="-k flow -x"      arguments for pytest; likewise for `make bench` and `make demo`
+
+PYTHON ?= python3
+ARGS   ?=
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
+NATIVE := $(shell find src/native -type f 2>/dev/null)
+
+# Without a compiler the package installs all the same, on the NumPy reference. With one, missing kernels are an error:
+# they did not compile, and `pip install` alone would keep quiet about it.
+define NO_KERNELS
+if { command -v c++ || command -v g++ || command -v clang++; } >/dev/null; then \
+  echo "the kernels did not build; see: $(BIN)/python -m pip install -v --no-build-isolation --no-deps -e ."; exit 1; \
+else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which is slow"; fi
+endef
+
+.DELETE_ON_ERROR:
+.PHONY: help setup test demo lint types format docs bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@echo "creating $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "graph2vid needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv $(VENV)
+
+# The tools that build the kernels. They are installed beside the package, and the build is not isolated: it uses
+# the pinned versions, and a rebuild needs nothing new.
+$(VENV)/.tools: constraints.txt | $(BIN)/python
+	@echo "installing the build tools"
+	@$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
+	@touch $@
+
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools
+	@echo "installing graph2vid and what its development needs"
+	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev]"
+	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
+	@touch $@
+
+$(VENV)/.peers: pyproject.toml constraints.txt $(VENV)/.package
+	@echo "installing the packages that bench compares with"
+	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev,peers]"
+	@touch $@
+
+setup: $(VENV)/.package  ## create .venv, build the kernels, install everything
+
+test: setup  ## run the tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+demo: setup  ## ground the bundled sample and show its timeline
+	@$(BIN)/graph2vid demo $(ARGS)
+
+lint: setup  ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup  ## mypy, strict
+	@$(BIN)/mypy
+
+format: setup  ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+docs: setup  ## build the documentation into site/, strictly
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: setup $(VENV)/.peers  ## measure speed beside other packages
+	@$(BIN)/graph2vid bench $(or $(ARGS),align)
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,421 @@
+"""Graph-Drop-DTW in readable NumPy: clip by clip, all states of a column at once.
+
+Every other backend is judged against this file. The inputs have been validated by the caller: arrays are
+C-contiguous, of one floating type (which is the type of the computation), free of NaN and -∞.
+
+A *column* is what is known after the first ``j`` clips. It holds two vectors:
+
+``best`` [I]
+    the cheapest way to have exactly the steps of an ideal done;
+``state`` [S]
+    contiguous: the cheapest way whose last clip shows the state's step; otherwise: the cheapest way whose
+    last shown step is the state's step, background since then allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from graph2vid.tsort import TSortGraph
+
+Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
+
+
+class _Column(NamedTuple):
+    best: Floats
+    state: Floats
+
+
+class _Recursion:
+    """The hard recursion: from the column after ``clip`` clips to the next one."""
+
+    def __init__(
+        self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool
+    ) -> None:
+        self.tsort = tsort
+        self.match = match
+        self.drop = drop
+        self.skip = skip
+        self.contiguous = contiguous
+        self.first_states = tsort.state_start[1:-1]  # of every ideal but the empty one, which has none
+
+    def start(self) -> _Column:
+        best = np.full(self.tsort.n_ideals, np.inf, self.match.dtype)
+        best[0] = 0
+        self._waive(best)
+        return _Column(best, np.full(self.tsort.n_states, np.inf, self.match.dtype))
+
+    def shown(self, before: _Column, clip: int, states: Any = slice(None)) -> Floats:
+        """Cost of each of ``states`` when ``clip`` shows its step."""
+        step, came_from = self.tsort.state_step[states], self.tsort.state_from[states]
+        cost: Floats = self.match[step, clip] + np.minimum(before.best[came_from], before.state[states])
+        return cost
+
+    def advance(self, before: _Column, clip: int) -> _Column:
+        drop = self.drop[clip]
+        state = self.shown(before, clip)
+        best = np.empty_like(before.best)
+        best[0] = before.best[0] + drop
+        if self.contiguous:
+            background = before.best[1:] + drop
+            best[1:] = np.minimum(np.minimum.reduceat(state, self.first_states), background)
+        else:
+            state = np.minimum(state, before.state + drop)
+            best[1:] = np.minimum.reduceat(state, self.first_states)
+        self._waive(best)
+        return _Column(best, state)
+
+    def _waive(self, best: Floats) -> None:
+        """Let every ideal also be reached by waiving one of its last steps, small ideals first."""
+        if self.skip is None:
+            return
+        tsort = self.tsort
+        for start, stop in zip(tsort.level_start[1:-1], tsort.level_start[2:], strict=True):
+            states = slice(tsort.state_start[start], tsort.state_start[stop])
+            waived = best[tsort.state_from[states]] + self.skip[tsort.state_step[states]]
+            cheapest = np.minimum.reduceat(waived, tsort.state_start[start:stop] - states.start)
+            np.minimum(best[start:stop], cheapest, out=best[start:stop])
+
+
+class _Columns:
+    """The columns after 0, 1, …, N clips, of which every ``spacing``-th is kept.
+
+    The others are recomputed a whole segment at a time, which suits a reader that walks backwards.
+    """
+
+    def __init__(self, recursion: _Recursion, spacing: int) -> None:
+        self.recursion = recursion
+        self.spacing = spacing
+        self.kept: list[_Column] = []
+        self.segment: list[_Column] = []
+        self.segment_number = -1
+
+    def offer(self, column: _Column, clips: int) -> None:
+        if clips % self.spacing == 0:
+            self.kept.append(column)
+
+    def __getitem__(self, clips: int) -> _Column:
+        number, offset = divmod(clips, self.spacing)
+        if number != self.segment_number:
+            self.segment, self.segment_number = [self.kept[number]], number
+        while len(self.segment) <= offset:
+            clip = number * self.spacing + len(self.segment) - 1
+            self.segment.append(self.recursion.advance(self.segment[-1], clip))
+        return self.segment[offset]
+
+
+def solve(
+    tsort: TSortGraph,
+    match: Floats,
+    drop: Floats,
+    skip: Floats | None,
+    *,
+    contiguous: bool,
+    cost_only: bool = False,
+    checkpoint: int | None = None,
+) -> tuple[float, NDArray[np.int64] | None]:
+    """Find the cheapest alignment.
+
+    Parameters
+    ----------
+    tsort
+        The compiled procedure: K steps, I ideals, S states.
+    match : [K, N]
+        Price of showing a step in a clip.
+    drop : [N]
+        Price of a clip as background.
+    skip : [K], optional
+        Price of a step that is not shown; without it every step must be shown.
+    contiguous
+        Whether a step's clips form one unbroken run; otherwise background may lie inside a step.
+    cost_only
+        Keep two columns and return no labels.
+    checkpoint
+        Keep only every ``checkpoint``-th column, and recompute the others for the labels.
+
+    Returns
+    -------
+    cost
+        The smallest cost, ∞ where no finite alignment exists.
+    labels : int64 [N] or None
+        The step of each clip, -1 for background; among the cheapest the lexicographically smallest, read from
+        the last clip backwards. None where there is no finite alignment, or with ``cost_only``.
+    """
+    recursion = _Recursion(tsort, match, drop, skip, contiguous)
+    columns = _Columns(recursion, checkpoint or 1)
+    column = recursion.start()
+    n_clips = match.shape[1]
+    for clip in range(n_clips):
+        if not cost_only:
+            columns.offer(column, clip)
+        column = recursion.advance(column, clip)
+    cost = float(column.best[-1])
+    if not math.isfinite(cost):
+        return math.inf, None
+    return cost, None if cost_only else _labels(recursion, columns, n_clips)
+
+
+def _labels(recursion: _Recursion, columns: _Columns, n_clips: int) -> NDArray[np.int64]:
+    """Walk back from the last clip, and at each clip take the cheapest label, the smallest one first.
+
+    The walk knows the ``ideal`` in which everything still to come lies, and the state ``held`` whose step may
+    go on towards the front, if there is one. Each label leads to exactly one such pair, so ties need no
+    bookkeeping: what lies behind a label is the set of *all* label sequences that may stand there.
+    """
+    labels = np.empty(n_clips, np.int64)
+    ideal, held = recursion.tsort.n_ideals - 1, -1
+    steps, states, waived = _choices(recursion, ideal, held)
+    for clip in range(n_clips - 1, -1, -1):
+        before = columns[clip]
+        background = before.best[ideal]
+        if held >= 0 and not recursion.contiguous:
+            background = np.minimum(background, before.state[held])
+        costs = np.append(recursion.drop[clip] + background, recursion.shown(before, clip, states) + waived)
+        choice = int(costs.argmin()) - 1  # argmin takes the first of equals: background, then steps in order
+        if choice >= 0:
+            labels[clip] = steps[choice]
+            changed = held != states[choice]
+            held = int(states[choice])
+            ideal = int(recursion.tsort.state_from[held])
+        else:
+            labels[clip] = -1
+            changed = recursion.contiguous and held >= 0
+            held = -1 if recursion.contiguous else held
+        if changed:
+            steps, states, waived = _choices(recursion, ideal, held)
+    return labels
+
+
+def _choices(recursion: _Recursion, ideal: int, held: int) -> tuple[Integers, Integers, Floats]:
+    """Return the steps that may be shown last with ``ideal`` done, their states, what is waived after each.
+
+    Without skips these are the states of the ideal. With skips any of its steps w may come last, the steps
+    after it being waived; those beside it may be waived before it begins, so that (w, ideal without what
+    follows w) covers every other way. ``held`` joins them with nothing waived.
+    """
+    tsort, skip = recursion.tsort, recursion.skip
+    found: list[tuple[int, int, Any]] = []
+    if skip is None:
+        for state in range(tsort.state_start[ideal], tsort.state_start[ideal + 1]):
+            found.append((int(tsort.state_step[state]), state, 0))
+    else:
+        done = int.from_bytes(tsort.masks[ideal].astype("<u8").tobytes(), "little")
+        for step in range(tsort.n_steps):
+            if done >> step & 1:
+                found.append((step, *_last(tsort, ideal, step, skip)))
+    if held >= 0:
+        found.append((int(tsort.state_step[held]), held, 0))
+        found.sort(key=lambda choice: choice[0])
+    steps, states, waived = zip(*found, strict=True) if found else ((), (), ())
+    return np.array(steps, np.intp), np.array(states, np.intp), np.array(waived, recursion.match.dtype)
+
+
+def _last(tsort: TSortGraph, ideal: int, step: int, skip: Floats) -> tuple[int, Any]:
+    """Return the state of ``step`` in ``ideal`` without what must follow it, and the price of waiving it."""
+    followers = tsort.flow.descendants[step]
+    waived = skip.dtype.type(0)
+    while True:
+        for state in range(tsort.state_start[ideal], tsort.state_start[ideal + 1]):
+            last = int(tsort.state_step[state])
+            if followers >> last & 1:
+                waived = waived + skip[last]
+                ideal = int(tsort.state_from[state])
+                break
+        else:
+            here = slice(tsort.state_start[ideal], tsort.state_start[ideal + 1])
+            return int(here.start + np.searchsorted(tsort.state_step[here], step)), waived
+
+
+class _Transitions(NamedTuple):
+    """Ways for a step to begin, sorted by state: from an ideal to a state, missing ancestors being waived."""
+
+    state: Integers
+    came_from: Integers
+    waived: Floats
+
+
+def _transitions(tsort: TSortGraph, skip: Floats) -> _Transitions:
+    """List every (ideal Q → state (v, P)) with P = Q ∪ {ancestors of v} ∪ {v}, v ∉ Q and a finite price.
+
+    Starting from Q = P∖v, ancestors of v that are last in Q are removed one by one. Removing them in
+    decreasing topological number only reaches every Q once.
+    """
+    n_steps = tsort.n_steps
+    number = np.empty(n_steps, np.intp)
+    number[list(tsort.flow.topological_order)] = np.arange(n_steps)
+    is_ancestor = np.array(
+        [[mask >> step & 1 for step in range(n_steps)] for mask in tsort.flow.ancestors], dtype=bool
+    )
+    state = np.arange(tsort.n_states)
+    came_from = tsort.state_from.astype(np.intp)
+    waived = np.zeros(tsort.n_states)
+    last_removed = np.full(tsort.n_states, n_steps)
+    rounds = [(state, came_from, waived)]
+    while np.isfinite(skip).any() and len(state):
+        count = tsort.state_start[came_from + 1] - tsort.state_start[came_from]
+        row = np.repeat(np.arange(len(state)), count)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        removal = tsort.state_start[came_from][row] + nth
+        step = tsort.state_step[removal]
+        legal = (
+            is_ancestor[tsort.state_step[state[row]], step]
+            & (number[step] < last_removed[row])
+            & np.isfinite(skip[step])
+        )
+        row, removal, step = row[legal], removal[legal], step[legal]
+        state, came_from, last_removed = state[row], tsort.state_from[removal], number[step]
+        waived = waived[row] + skip[step]
+        rounds.append((state, came_from, waived))
+    state, came_from, waived = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
+    order = np.argsort(state, kind="stable")
+    return _Transitions(state[order], came_from[order], waived[order])
+
+
+def _log_sum_exp(values: Floats, starts: Integers) -> Floats:
+    """log Σ exp over consecutive groups, none of them empty, that begin at ``starts``; -∞ is left out."""
+    peak = np.maximum.reduceat(values, starts)
+    shift = np.where(np.isfinite(peak), peak, 0.0)
+    sizes = np.diff(starts, append=len(values))
+    with np.errstate(divide="ignore"):
+        total: Floats = shift + np.log(np.add.reduceat(np.exp(values - np.repeat(shift, sizes)), starts))
+    return total
+
+
+class _Soft:
+    """The recursion in the log domain, forwards and backwards; each label sequence is one path.
+
+    In place of the free waiving of the hard form, missing ancestors are waived when a step begins, and what
+    was never shown is waived after the last clip: a label sequence then says by itself when each step is
+    waived.
+    """
+
+    def __init__(
+        self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats, contiguous: bool, gamma: float
+    ) -> None:
+        self.tsort = tsort
+        self.match = -match / gamma
+        self.drop = -drop / gamma
+        self.contiguous = contiguous
+        self.first_states = tsort.state_start[1:-1]
+        self.ideal_of_state = np.repeat(np.arange(tsort.n_ideals), np.diff(tsort.state_start))
+
+        ways = _transitions(tsort, skip)
+        self.ways = ways
+        self.weight = -ways.waived / gamma
+        self.first_way_in = np.searchsorted(ways.state, np.arange(tsort.n_states))
+        self.by_origin = np.argsort(ways.came_from, kind="stable")
+        # Every ideal but the full one has a way out.
+        self.first_way_out = np.searchsorted(ways.came_from[self.by_origin], np.arange(tsort.n_ideals - 1))
+
+        rest = np.zeros(tsort.n_ideals)  # the price of waiving everything outside the ideal
+        for start, stop in zip(tsort.level_start[-2:0:-1], tsort.level_start[:1:-1], strict=True):
+            states = slice(tsort.state_start[start], tsort.state_start[stop])
+            rest[tsort.state_from[states]] = (
+                rest[self.ideal_of_state[states]] + skip[tsort.state_step[states]]
+            )
+        self.end = -rest / gamma
+
+    def start(self) -> _Column:
+        best = np.full(self.tsort.n_ideals, -np.inf)
+        best[0] = 0
+        return _Column(best, np.full(self.tsort.n_states, -np.inf))
+
+    def shown(self, before: _Column, clip: int) -> Floats:
+        """[S] log weight of all beginnings whose ``clip`` shows the state's step."""
+        begun = _log_sum_exp(before.best[self.ways.came_from] + self.weight, self.first_way_in)
+        weight: Floats = self.match[self.tsort.state_step, clip] + np.logaddexp(begun, before.state)
+        return weight
+
+    def advance(self, before: _Column, clip: int) -> _Column:
+        drop = self.drop[clip]
+        state = self.shown(before, clip)
+        best = np.empty_like(before.best)
+        best[0] = before.best[0] + drop
+        if self.contiguous:
+            best[1:] = np.logaddexp(_log_sum_exp(state, self.first_states), before.best[1:] + drop)
+        else:
+            state = np.logaddexp(state, before.state + drop)
+            best[1:] = _log_sum_exp(state, self.first_states)
+        return _Column(best, state)
+
+    def finish(self) -> _Column:
+        return _Column(self.end, self.end[self.ideal_of_state])
+
+    def retreat(self, after: _Column, clip: int) -> _Column:
+        """From the weights of all endings after ``clip`` to those that include it."""
+        drop = self.drop[clip]
+        stay = self.match[self.tsort.state_step, clip] + after.state
+        best = np.full(self.tsort.n_ideals, -np.inf)
+        begins = (self.weight + stay[self.ways.state])[self.by_origin]
+        best[:-1] = _log_sum_exp(begins, self.first_way_out)
+        if self.contiguous:
+            best = np.logaddexp(best, after.best + drop)
+        else:
+            best[0] = np.logaddexp(best[0], after.best[0] + drop)
+            stay = np.logaddexp(stay, after.state + drop)
+        return _Column(best, np.logaddexp(best[self.ideal_of_state], stay))
+
+    def posterior(self, before: _Column, after: _Column, clip: int) -> Floats:
+        """[K+1] probability of each label at ``clip``, background last."""
+        n_steps = self.tsort.n_steps
+        shown = self.shown(before, clip) + after.state
+        if self.contiguous:
+            background = before.best + self.drop[clip] + after.best
+        else:
+            background = np.append(before.state, before.best[0]) + self.drop[clip]
+            background = background + np.append(after.state, after.best[0])
+        peak = max(shown.max(), background.max())
+        mass = np.bincount(self.tsort.state_step, np.exp(shown - peak), n_steps + 1)
+        mass[n_steps] = np.exp(background - peak).sum()
+        probability: Floats = mass / mass.sum()
+        return probability
+
+
+def forward_backward(
+    tsort: TSortGraph,
+    match: Floats,
+    drop: Floats,
+    skip: Floats | None,
+    *,
+    contiguous: bool,
+    gamma: float,
+) -> tuple[float, NDArray[np.float64]]:
+    """Sum over all alignments, each label sequence once, with weight exp(-cost / gamma); in float64.
+
+    Parameters
+    ----------
+    tsort, match, drop, skip, contiguous
+        As for :func:`solve`.
+    gamma
+        Temperature of the soft minimum, in units of cost; > 0.
+
+    Returns
+    -------
+    cost
+        -gamma · log of the sum; ∞ where no finite alignment exists.
+    probability : float64 [K+1, N]
+        The probability of each label at each clip, background last; each column sums to 1 (zeros where there
+        is no finite alignment).
+    """
+    n_steps, n_clips = match.shape
+    wide_skip = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
+    soft = _Soft(tsort, match.astype(np.float64), drop.astype(np.float64), wide_skip, contiguous, gamma)
+
+    columns = [soft.start()]
+    for clip in range(n_clips):
+        columns.append(soft.advance(columns[-1], clip))
+    after = soft.finish()
+    total = float(_log_sum_exp(columns[-1].best + after.best, np.zeros(1, np.intp))[0])
+    probability = np.zeros((n_steps + 1, n_clips))
+    if not math.isfinite(total):
+        return math.inf, probability
+    for clip in range(n_clips - 1, -1, -1):
+        probability[:, clip] = soft.posterior(columns[clip], after, clip)
+        after = soft.retreat(after, clip)
+    return -gamma * total, probability

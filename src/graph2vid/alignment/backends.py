@@ -1,0 +1,142 @@
+"""Who computes: the compiled kernels, or the NumPy reference where they are missing."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from functools import cache
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
+
+BACKENDS = ("native", "reference")
+
+_FREE_BYTES = 256 << 20  # below this nobody asks how much memory there is
+_THREAD_UPDATES = 4_000_000  # state-clip updates below which one thread is quicker than two
+
+_procedures: WeakKeyDictionary[TSortGraph, Any] = WeakKeyDictionary()
+
+
+@cache
+def native() -> ModuleType | None:
+    """Return the extension module, or None (after one warning) where it was not built."""
+    try:
+        from graph2vid import _native
+    except ImportError:
+        warnings.warn(
+            "graph2vid runs without its compiled kernels, on the slow NumPy reference; "
+            "install it where a C++ compiler is found (graph2vid doctor says more)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    module: ModuleType = _native
+    return module
+
+
+def choose_backend(backend: str | None) -> str:
+    """Return the backend to use; None chooses the compiled kernels where they are there."""
+    if backend is None:
+        return "reference" if native() is None else "native"
+    if backend not in BACKENDS:
+        raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    if backend == "native" and native() is None:
+        raise InputError("the compiled kernels are not installed: use backend='reference', or see graph2vid doctor")
+    return backend
+
+
+def procedure(tsort: TSortGraph) -> Any:
+    """Return the compiled procedure as the extension holds it, made once per tSort graph."""
+    found = _procedures.get(tsort)
+    if found is None:
+        module = native()
+        assert module is not None
+        found = module.Procedure(
+            tsort.masks,
+            _descendants(tsort.flow),
+            tsort.level_start,
+            tsort.state_start,
+            tsort.state_step,
+            tsort.state_from,
+        )
+        _procedures[tsort] = found
+    return found
+
+
+def _descendants(flow: FlowGraph) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+    """Steps that must come after each step, as bit sets, uint64 [K, W]."""
+    words = (len(flow) + 63) // 64
+    raw = b"".join(mask.to_bytes(8 * words, "little") for mask in flow.descendants)
+    return np.frombuffer(raw, dtype="<u8").astype(np.uint64).reshape(len(flow), words)
+
+
+def cpu_count() -> int:
+    """Number of processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def choose_threads(threads: int | None, updates: int) -> int:
+    """Return the number of threads: as told, or all processors where the work is worth it."""
+    if threads is None:
+        return cpu_count() if updates >= _THREAD_UPDATES else 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError(f"threads must be a whole number of at least 1, not {threads!r}")
+    return int(threads)
+
+
+def memory_bound(memory_limit: int | None) -> int:
+    """Return the bytes a call may use: as told, or half of what is available now."""
+    if memory_limit is not None:
+        if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
+            raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
+        return int(memory_limit)
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        available = 4 << 30
+    return available // 2
+
+
+def choose_window(tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, memory_limit: int | None) -> int:
+    """Return how many blocks of the table to keep (0: all), so that the memory stays within its bound.
+
+    All of them where they fit; otherwise as few as needed, at the price of a second pass.
+
+    Raises
+    ------
+    TooLargeError
+        Where not even the smallest window fits.
+    """
+    compiled = procedure(tsort)
+    if cost_only:
+        sizes = {1: compiled.memory(itemsize, clips, 1, True)[1]}
+    else:
+        blocks, full = compiled.memory(itemsize, clips, 0, False)
+        if memory_limit is None and full <= _FREE_BYTES:
+            return 0
+        windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
+        sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False)[1] for w in windows if w < blocks}
+    if memory_limit is None and min(sizes.values()) <= _FREE_BYTES:
+        bound = max(memory_bound(None), _FREE_BYTES)
+    else:
+        bound = memory_bound(memory_limit)
+    for window, needed in sizes.items():
+        if needed <= bound:
+            return window
+    raise too_large(tsort, clips, min(sizes.values()), bound, "" if cost_only else "cost_only=True, ")
+
+
+def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: str) -> TooLargeError:
+    """Return the error that refuses a problem for its memory, with sizes and what to do."""
+    return TooLargeError(
+        f"{tsort.n_steps} steps with {tsort.n_ideals:,} ideals and {tsort.n_states:,} states, and {clips:,} clips, need "
+        f"at least {needed / 2**20:,.0f} MiB; the bound is {bound / 2**20:,.0f} MiB: {advice}"
+        "raise memory_limit, use float32 or longer clips, or add order between steps"
+    )

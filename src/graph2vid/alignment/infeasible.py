@@ -1,0 +1,66 @@
+"""Why no finite alignment exists, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graph2vid.alignment.problem import Problem
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.order import bits
+
+
+def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
+    """Say why a problem has no finite alignment, naming numbers and steps.
+
+    The reasons are tried from the plainest to the most involved; the last one is general.
+    """
+    match, drop, skip = problem.match, problem.drop, problem.skip
+    clips = match.shape[1]
+    needed = np.ones(len(flow), bool) if skip is None else np.isinf(skip)
+    required = [int(k) for k in np.flatnonzero(needed)]
+    possible = np.isfinite(match)
+
+    if len(required) > clips:
+        return (
+            f"the video has {clips} clips, but {len(required)} steps must each be shown for at least one clip: "
+            "give a longer video, shorter clips, or skip costs"
+        )
+    nowhere = [k for k in required if not possible[k].any()]
+    if nowhere:
+        return f"{_named(flow, nowhere)} must be shown, but no clip is allowed for it (match is +inf in all {clips})"
+    dead = np.flatnonzero(np.isinf(drop) & ~possible.any(axis=0))
+    if len(dead):
+        return f"clip {int(dead[0])} can be neither dropped nor explained by any step (drop and match are all +inf there)"
+
+    earliest = _earliest(flow, possible, needed)
+    for step in required:
+        allowed = np.flatnonzero(possible[step])
+        if allowed[-1] < earliest[step]:
+            before = [k for k in bits(flow.ancestors[step]) if needed[k]]
+            return (
+                f"{_named(flow, [step])} is allowed only up to clip {int(allowed[-1])}, but {_named(flow, before)} "
+                f"must come before it, which takes until clip {int(earliest[step])} at the earliest"
+            )
+    tight = [k for k in required if not possible[k].all()]
+    forced = int(np.isinf(drop).sum())
+    about = f" Restricted to some clips: {_named(flow, tight)}." if tight else ""
+    about += f" {forced} clips must show a step." if forced else ""
+    return f"the allowed clips of the steps contradict the order of the procedure or one another.{about}"
+
+
+def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object) -> list[int]:
+    """For each step the first clip at which it can begin, judged by its ancestors alone."""
+    must = np.asarray(needed)
+    earliest = [0] * len(flow)
+    for step in flow.topological_order:
+        before = [k for k in bits(flow.ancestors[step]) if must[k]]
+        first = max([len(before), *(earliest[k] + 1 for k in before)])
+        allowed = np.flatnonzero(possible[step, first:])
+        earliest[step] = first + int(allowed[0]) if len(allowed) else first
+    return earliest
+
+
+def _named(flow: FlowGraph, steps: list[int]) -> str:
+    shown = ", ".join(f"{flow.steps[k].id!r} ({flow.steps[k].text})" for k in steps[:4])
+    more = f" and {len(steps) - 4} more" if len(steps) > 4 else ""
+    return f"step {shown}{more}" if len(steps) == 1 else f"steps {shown}{more}"

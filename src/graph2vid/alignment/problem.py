@@ -1,0 +1,107 @@
+"""The costs that a solver works on, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graph2vid.errors import InputError
+from graph2vid.flow import FlowGraph
+
+Floats = npt.NDArray[Any]  # float32 or float64
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Costs of one video, C-contiguous and all of one dtype, float32 or float64.
+
+    Attributes
+    ----------
+    match : [K, N]
+        How badly each step explains each clip; +∞ is forbidden.
+    drop : [N]
+        The price of calling a clip background; +∞ is forbidden.
+    skip : [K] or None
+        The price of not showing a step; None: every step is shown.
+    """
+
+    match: Floats
+    drop: Floats
+    skip: Floats | None
+
+
+def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
+    """Check the costs of a video against its procedure and bring them into one form.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure, of K steps.
+    match : array-like [K, N]
+    drop : array-like [N] or float
+    skip : array-like [K], float or None
+
+    Raises
+    ------
+    InputError
+        For a wrong shape (naming it and the axis), NaN or -∞ (naming step and clip).
+    """
+    steps = len(flow)
+    checked = _floats("match", match)
+    if checked.ndim != 2:
+        raise InputError(f"match has shape {checked.shape}; it must be [steps, clips] = [{steps}, N]")
+    if checked.shape[0] != steps:
+        hint = ": is it [clips, steps]? transpose it" if checked.shape[1] == steps else ""
+        raise InputError(
+            f"match has shape {checked.shape}: axis 0 is {checked.shape[0]} long, but the procedure has {steps} steps{hint}"
+        )
+    clips = checked.shape[1]
+    if clips == 0:
+        raise InputError(f"match has shape {checked.shape}: the video has no clips")
+    dtype = checked.dtype
+    dropped = _vector("drop", drop, clips, "clips", dtype, checked.shape)
+    skipped = None if skip is None else _vector("skip", skip, steps, "steps", dtype, checked.shape)
+    # One pass over each array: a minimum is NaN if anything is.
+    if not checked.min() > -np.inf:
+        step, clip = (int(i) for i in np.argwhere(~(checked > -np.inf))[0])
+        raise InputError(
+            f"match[{step}, {clip}] is {checked[step, clip]} (step {flow.steps[step].id!r}): costs are finite or +inf"
+        )
+    if not dropped.min() > -np.inf:
+        clip = int(np.flatnonzero(~(dropped > -np.inf))[0])
+        raise InputError(f"drop[{clip}] is {dropped[clip]}: costs are finite or +inf")
+    if skipped is not None and not skipped.min() > -np.inf:
+        step = int(np.flatnonzero(~(skipped > -np.inf))[0])
+        raise InputError(
+            f"skip[{step}] is {skipped[step]} (step {flow.steps[step].id!r}): costs are finite or +inf"
+        )
+    return Problem(checked, dropped, skipped)
+
+
+def _floats(name: str, value: Any) -> Floats:
+    try:
+        array = np.asarray(value)
+        if array.dtype not in (np.float32, np.float64):
+            if array.dtype.kind not in "fiub":
+                raise InputError(f"{name} holds {array.dtype}, not numbers")
+            array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} is not an array of numbers: {error}") from error
+    return np.ascontiguousarray(array)
+
+
+def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
+    array = _floats(name, value).astype(dtype, copy=False)
+    if array.ndim == 0 or (array.ndim == 1 and np.ndim(value) == 0):
+        return np.full(length, array, dtype)
+    if array.shape != (length,):
+        raise InputError(
+            f"{name} has shape {array.shape}, but match has shape {match_shape}: "
+            f"{name} must have one number for each of its {length} {axis}"
+        )
+    return array

@@ -1,0 +1,165 @@
+"""The command line: thin modules that parse arguments, call the product and print.
+
+Every module named in ``COMMANDS`` lies beside this one and offers ``register(app)``, which adds its command
+(or group of commands) to the application. ``main`` is the one place where an error becomes a line on stderr
+and an exit status:
+
+====  ================================================================
+0     done
+1     not as wished: the reader of our output left, or a defect of ours
+2     the request cannot be met: bad arguments, files or inputs
+130   interrupted
+====  ================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, TextIO
+
+import typer
+
+from graph2vid import __version__
+from graph2vid.errors import Graph2VidError
+
+COMMANDS = ("ground", "flow", "complexity", "selfcheck", "demo", "doctor")
+"""Modules of this package that hold commands, in the order in which ``--help`` lists them."""
+
+# Newer versions of typer carry a click of their own, older ones use the installed one; this finds either.
+_ClickException: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"graph2vid {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="On an error, show where in the code it arose (any position).")
+    ] = False,
+) -> None:
+    """Say when each step of a procedure happens in a video, in whichever legal order the video shows."""
+
+
+def build_app() -> typer.Typer:
+    """Return the application with all commands in it."""
+    app = typer.Typer(
+        name="graph2vid",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"max_content_width": 110},
+    )
+    app.callback()(_options)
+    for name in COMMANDS:
+        register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}").register
+        register(app)
+    return app
+
+
+def _say(line: str) -> None:
+    print(f"graph2vid: {' '.join(line.split())}", file=sys.stderr)
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _say(f"warning: {message}")
+
+
+def _abandon_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter does not fail again when it flushes at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is closed, or not a file at all
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
+def _report_usage(error: Exception) -> int:
+    """Say what was wrong with the arguments, and where help is."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        return 2
+    context = getattr(error, "ctx", None)
+    advice = f" (see `{context.command_path} --help`)" if context is not None else ""
+    message = error.format_message()  # type: ignore[attr-defined]
+    _say(f"error: {message.rstrip('.')}{advice}")
+    return 2
+
+
+def _report(error: BaseException) -> int:
+    """Turn an error into one line on stderr and return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        _abandon_stdout()
+        return 1
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        _say("interrupted")
+        return 130
+    if isinstance(error, _ClickException):
+        return _report_usage(error)
+    if isinstance(error, Graph2VidError):
+        _say(f"error: {error}")
+        return 2
+    if isinstance(error, MemoryError):
+        _say("error: out of memory; use fewer clips, or `--help` for options that need less")
+        return 2
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {where}{error.strerror or error}")
+        _abandon_stdout()
+        return 2
+    _say(f"error: {type(error).__name__}: {error} (this is a defect; `--debug` shows where it arose)")
+    return 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a sign gets a question mark, not a crash.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        try:
+            status = build_app()(
+                args=[argument for argument in given if argument != "--debug"],
+                prog_name="graph2vid",
+                standalone_mode=False,
+            )
+            sys.stdout.flush()
+        except SystemExit:
+            raise
+        except BaseException as error:
+            if debug and not isinstance(error, _ClickException | BrokenPipeError):
+                raise
+            return _report(error)
+    if status == 130:  # how newer versions of typer hand over an interrupt
+        return _report(KeyboardInterrupt())
+    return status if isinstance(status, int) else 0

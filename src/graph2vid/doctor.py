@@ -1,0 +1,126 @@
+"""What is installed, what is missing, and what that costs."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+from graph2vid import __version__
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that graph2vid can use.
+
+    Attributes
+    ----------
+    name : str
+        The package, or "compiled kernels".
+    room : str
+        ``"core"`` or the extra that brings it (``"plot"``, ``"peers"``).
+    installed : bool
+        Whether it is here and can be loaded.
+    version : str
+        Its version, or for the kernels the vector instructions in use; empty when not installed.
+    use : str
+        What it is for.
+    cost : str
+        What its absence costs and how to get it; empty when installed.
+    """
+
+    name: str
+    room: str
+    installed: bool
+    version: str
+    use: str
+    cost: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The state of this installation; see `examine`."""
+
+    graph2vid: str
+    python: str
+    system: str
+    processors: int
+    parts: tuple[Part, ...]
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled kernels are in use."""
+        return any(part.room == "core" and part.name == KERNELS and part.installed for part in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the diagnosis as a JSON document."""
+        return {
+            "format": "graph2vid-doctor",
+            "version": 1,
+            **asdict(self),
+            "parts": [asdict(p) for p in self.parts],
+        }
+
+
+KERNELS = "compiled kernels"
+
+# package, room, what it is for, what is lost without it
+_PACKAGES = (
+    ("numpy", "core", "arrays", "nothing runs"),
+    ("networkx", "core", "graphs from and to networkx", "the core is incomplete"),
+    ("typer", "core", "the command line", "the core is incomplete"),
+    ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
+    ("matplotlib", "plot", "plots", "no plots"),
+    ("resvg-py", "plot", "flow graphs as PNG", "flow graphs are drawn as SVG only"),
+    ("dtaidistance", "peers", "bench: compared with", "bench leaves it out"),
+    ("kaldifst", "peers", "bench: compared with", "bench leaves it out"),
+    ("tslearn", "peers", "bench: compared with", "bench leaves it out"),
+)
+
+
+def _kernels() -> Part:
+    use = "fast alignment"
+    try:
+        level = str(import_module("graph2vid._native").simd())
+    except ImportError as error:
+        absent = find_spec("graph2vid._native") is None
+        reason = "not built" if absent else f"built, but cannot be loaded ({error})"
+        cost = (
+            f"{reason}: alignment is slow, as it runs on the NumPy reference (same answers); "
+            "install a C++ compiler such as g++, then graph2vid again"
+        )
+        return Part(KERNELS, "core", False, "", use, cost)
+    return Part(KERNELS, "core", True, level, use, "")
+
+
+def _package(name: str, room: str, use: str, loss: str) -> Part:
+    try:
+        return Part(name, room, True, version(name), use, "")
+    except PackageNotFoundError:
+        what = name if room == "core" else f"'graph2vid[{room}]'"
+        return Part(name, room, False, "", use, f"{loss}; pip install {what}")
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def examine() -> Diagnosis:
+    """Look at this installation.
+
+    Optional packages are looked for, not imported: this stays quick, and a broken one does no harm here.
+    """
+    return Diagnosis(
+        graph2vid=__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        processors=_processors(),
+        parts=(_kernels(), *(_package(*package) for package in _PACKAGES)),
+    )

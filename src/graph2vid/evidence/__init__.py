@@ -1,0 +1,19 @@
+"""Evidence: what a video says about the steps, as similarities and then as costs."""
+
+from __future__ import annotations
+
+from graph2vid.evidence.arrays import cosine_similarity, read_array
+from graph2vid.evidence.costs import PRESETS, Costs, costs_from_arrays, costs_from_similarity
+from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, SKIP_POLICIES
+
+__all__ = [
+    "DROP_POLICIES",
+    "MATCH_POLICIES",
+    "PRESETS",
+    "SKIP_POLICIES",
+    "Costs",
+    "cosine_similarity",
+    "costs_from_arrays",
+    "costs_from_similarity",
+    "read_array",
+]

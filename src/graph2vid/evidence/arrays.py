@@ -1,0 +1,169 @@
+"""Arrays handed in: read, checked with messages that name the place, and compared by cosine."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graph2vid.errors import FormatError, Graph2VidError, InputError
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+"""An array of float32 or float64."""
+
+
+def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Read one numeric array from a ``.npy`` file; nothing is ever unpickled.
+
+    Raises
+    ------
+    FormatError
+        The file is not a ``.npy`` file, is cut short, or holds something other than real numbers.
+    Graph2VidError
+        The file cannot be read.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":
+                raise FormatError(f"{path} is not a .npy file; write one with numpy.save")
+            file.seek(0)
+            whole = _is_whole(file)
+            file.seek(0)
+            # A damaged header must not ask for more memory than the file can fill.
+            array = np.load(file, allow_pickle=False) if whole else None
+    except OSError as error:
+        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
+    except FormatError:
+        raise
+    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise FormatError(f"{path} is not a readable .npy array: {reason}") from error
+    if array is None:
+        raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
+    return _real(array, str(path), FormatError)
+
+
+def _is_whole(file: BinaryIO) -> bool:
+    """Say whether the data that the header of a ``.npy`` file promises are all there."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    else:  # version 3 is for field names, which arrays of numbers do not have
+        return True
+    promised = math.prod(shape) * dtype.itemsize
+    start = file.tell()
+    return bool(dtype.hasobject) or promised <= file.seek(0, os.SEEK_END) - start
+
+
+def _real(array: NDArray[Any], name: str, error: type[InputError]) -> NDArray[Any]:
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} must hold real numbers, not {array.dtype}")
+    return array
+
+
+def as_floats(value: ArrayLike, name: str) -> Floats:
+    """Return ``value`` as float32 (of float16 and float32) or float64 (of everything else)."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read as an array: {error}") from error
+    _real(array, name, InputError)
+    small = array.dtype in (np.float16, np.float32)
+    return array.astype(np.float32 if small else np.float64, copy=False)
+
+
+def as_matrix(value: ArrayLike, name: str, axes: tuple[str, str]) -> Floats:
+    """Return ``value`` as a non-empty matrix whose two axes are called ``axes``."""
+    array = as_floats(value, name)
+    if array.ndim != 2:
+        raise InputError(f"{name} must have two axes [{axes[0]}, {axes[1]}], not shape {array.shape}")
+    for axis, what in enumerate(axes):
+        if array.shape[axis] == 0:
+            raise InputError(f"{name} has shape {array.shape}: there are no {what} (axis {axis} is empty)")
+    return array
+
+
+def as_vector(value: ArrayLike, name: str, length: int, what: str) -> Floats:
+    """Return ``value`` as a vector with one number per ``what`` (``length`` of them)."""
+    array = as_floats(value, name)
+    if array.shape != (length,):
+        raise InputError(f"{name} must have shape ({length},), one number per {what}, not {array.shape}")
+    return array
+
+
+def refuse(bad: NDArray[np.bool_], array: NDArray[Any], name: str, axes: tuple[str, ...], rule: str) -> None:
+    """Raise an error that names the first place where ``bad`` holds, if there is one.
+
+    Parameters
+    ----------
+    bad : bool array
+        Where ``array`` is not usable.
+    axes : tuple of str
+        What one entry along each axis is: ``("step", "clip")``.
+    rule : str
+        What is asked for, in words.
+    """
+    if not bad.any():
+        return
+    place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    where = ", ".join(f"{axis} {int(index)}" for axis, index in zip(axes, place, strict=True))
+    count = int(bad.sum())
+    others = f"; {count} such values in all" if count > 1 else ""
+    raise InputError(f"{name} is {array[place]} at {where} (counted from 0{others}): {rule}")
+
+
+def cosine_similarity(steps: ArrayLike, clips: ArrayLike) -> Floats:
+    """Compare embeddings of steps with embeddings of clips by their cosine.
+
+    Parameters
+    ----------
+    steps : array [K, D]
+        One embedding per step.
+    clips : array [N, D]
+        One embedding per clip.
+
+    Returns
+    -------
+    array [K, N]
+        Cosines in [-1, 1], float32 if both inputs are (computed in float64). A vector of zeros, which has no
+        direction, has cosine 0 with everything.
+    """
+    left = as_matrix(steps, "steps", ("steps", "dimensions"))
+    right = as_matrix(clips, "clips", ("clips", "dimensions"))
+    if left.shape[1] != right.shape[1]:
+        raise InputError(
+            f"steps {left.shape} and clips {right.shape} must agree on axis 1 (embedding size): "
+            f"{left.shape[1]} is not {right.shape[1]}"
+        )
+    refuse(~np.isfinite(left), left, "steps", ("step", "dimension"), "embeddings must be finite")
+    refuse(~np.isfinite(right), right, "clips", ("clip", "dimension"), "embeddings must be finite")
+    cosine = np.clip(_unit_rows(left) @ _unit_rows(right).T, -1.0, 1.0)
+    return cosine.astype(np.result_type(left, right), copy=False)
+
+
+def _unit_rows(rows: Floats) -> NDArray[np.float64]:
+    """Scale each row to length 1; rows of zeros stay."""
+    rows = rows.astype(np.float64)
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    rows = rows / np.where(largest > 0, largest, 1.0)  # first, so that squares neither overflow nor vanish
+    length = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    unit: NDArray[np.float64] = rows / np.where(length > 0, length, 1.0)
+    return unit
+
+
+def distinct_rows(rows: Floats) -> NDArray[np.int64]:
+    """Number the rows of a matrix so that identical rows, and only those, have one number.
+
+    Returns
+    -------
+    int array [K]
+    """
+    _, number = np.unique(rows + 0.0, axis=0, return_inverse=True)  # + 0.0: -0 and 0 are the same
+    return np.asarray(number, dtype=np.int64).reshape(-1)

@@ -1,0 +1,254 @@
+"""Match, drop and skip policies: how similarities become costs.
+
+Policies of one kind have one signature and are found by name in a registry, to which other packages add
+theirs by entry points (groups ``graph2vid.match_policies``, ``graph2vid.drop_policies``,
+``graph2vid.skip_policies``).
+
+All of them speak of *raw costs*, ``raw[i, j] = -similarity[i, j] / temperature``, over the U distinct
+steps; +∞ is a step that is forbidden in a clip. Everything is float64 here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.arrays import as_vector
+from graph2vid.registry import Registry
+
+Costs64: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ClipEvidence:
+    """What a drop policy sees.
+
+    Attributes
+    ----------
+    match : float64 [U, N]
+        Match costs of the distinct steps.
+    normaliser : float64 [N]
+        What the match policy added to the raw costs: match = raw + normaliser.
+    temperature : float
+        What similarities are divided by.
+    """
+
+    match: Costs64
+    normaliser: Costs64
+    temperature: float
+
+
+@dataclass(frozen=True)
+class StepEvidence:
+    """What a skip policy sees.
+
+    Attributes
+    ----------
+    match : float64 [K, N]
+        Match costs of all steps.
+    drop : float64 [N]
+        Drop costs.
+    distinct : int64 [U]
+        One step of each class of identical steps.
+    """
+
+    match: Costs64
+    drop: Costs64
+    distinct: NDArray[np.int64]
+
+
+DropRule: TypeAlias = Callable[[ClipEvidence], Costs64]
+"""A drop policy with its value filled in: evidence ↦ drop costs [N]."""
+
+MatchPolicy: TypeAlias = Callable[[Costs64, float, DropRule], tuple[Costs64, Costs64]]
+"""(raw costs [U, N], temperature, drop rule) ↦ (match costs [U, N], drop costs [N])."""
+
+DropPolicy: TypeAlias = Callable[[ClipEvidence, Any], Costs64]
+"""(evidence, value or None) ↦ drop costs [N]."""
+
+SkipPolicy: TypeAlias = Callable[[StepEvidence, Any], Costs64]
+"""(evidence, value or None) ↦ skip costs [K]."""
+
+MATCH_POLICIES: Registry[MatchPolicy] = Registry("match policy", "graph2vid.match_policies")
+DROP_POLICIES: Registry[DropPolicy] = Registry("drop policy", "graph2vid.drop_policies")
+SKIP_POLICIES: Registry[SkipPolicy] = Registry("skip policy", "graph2vid.skip_policies")
+
+DEFAULT_DROP_PERCENTILE = 30.0
+DEFAULT_SKIP_PERCENTILE = 75.0
+
+
+# -- match policies ------------------------------------------------------------------------------------------
+
+
+@MATCH_POLICIES.register("likelihood")
+def match_likelihood(raw: Costs64, temperature: float, drop: DropRule) -> tuple[Costs64, Costs64]:
+    """Negative log of the softmax over the distinct steps; the drop rule sees these costs.
+
+    With one distinct step every match cost is 0: use ``likelihood_bg`` there.
+    """
+    match, normaliser = normalise(raw)
+    return match, drop(ClipEvidence(match, normaliser, temperature))
+
+
+@MATCH_POLICIES.register("likelihood_bg")
+def match_likelihood_with_background(
+    raw: Costs64, temperature: float, drop: DropRule
+) -> tuple[Costs64, Costs64]:
+    """Negative log of the softmax over the distinct steps *and* background.
+
+    The drop rule sees raw costs and sets the raw cost of background, that is, minus its logit. Match and
+    drop costs are then the negative log-likelihoods of the joint softmax: per clip, exp(-match) over the
+    distinct steps and exp(-drop) sum to 1.
+    """
+    level = drop(ClipEvidence(raw, np.zeros(raw.shape[1]), temperature))
+    joint, _ = normalise(np.vstack([raw, level]))
+    return joint[:-1], joint[-1]
+
+
+@MATCH_POLICIES.register("raw")
+def match_raw(raw: Costs64, temperature: float, drop: DropRule) -> tuple[Costs64, Costs64]:
+    """Minus the similarity, over the temperature; the drop rule sees these costs."""
+    return raw, drop(ClipEvidence(raw, np.zeros(raw.shape[1]), temperature))
+
+
+def normalise(raw: Costs64) -> tuple[Costs64, Costs64]:
+    """Return the negative log-softmax of ``-raw`` over the rows, and what was added: log Σ exp(-raw).
+
+    +∞ stays +∞; a column of +∞ alone stays as it is.
+
+    Parameters
+    ----------
+    raw : float64 [R, N]
+
+    Returns
+    -------
+    costs : float64 [R, N]
+    normaliser : float64 [N]
+    """
+    least = raw.min(axis=0)
+    least = np.where(np.isfinite(least), least, 0.0)
+    above = raw - least
+    total = np.exp(-above).sum(axis=0)
+    log_total = np.log(np.where(total > 0, total, 1.0))
+    return above + log_total, log_total - least
+
+
+# -- drop policies -------------------------------------------------------------------------------------------
+
+
+@DROP_POLICIES.register("percentile")
+def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
+    """One price for all clips: the ``value``-th percentile (30 by default) of the finite match costs.
+
+    Linear interpolation, distinct steps only.
+    """
+    match = evidence.match
+    finite = match[np.isfinite(match)]
+    if finite.size == 0:
+        raise InputError(
+            "drop policy 'percentile': every match cost is infinite, so there is no percentile of them"
+        )
+    return np.full(match.shape[1], np.percentile(finite, _percent(value, DEFAULT_DROP_PERCENTILE, "drop")))
+
+
+@DROP_POLICIES.register("constant")
+def drop_constant(evidence: ClipEvidence, value: Any) -> Costs64:
+    """One given price for all clips; +∞ means that there is no background."""
+    return np.full(evidence.match.shape[1], _number(value, "drop policy 'constant'"))
+
+
+@DROP_POLICIES.register("vector")
+def drop_vector(evidence: ClipEvidence, value: Any) -> Costs64:
+    """A given price per clip [N]; +∞ means that the clip shows a step."""
+    return _given(value, "drop policy 'vector'", evidence.match.shape[1], "clip")
+
+
+@DROP_POLICIES.register("prototype")
+def drop_prototype(evidence: ClipEvidence, value: Any) -> Costs64:
+    """The cost of background as if it were a step: ``value`` [N] is its similarity to each clip.
+
+    The same scale as the match costs: -similarity / temperature, plus what the match policy added to the
+    steps'.
+    """
+    similarity = _given(value, "drop policy 'prototype'", evidence.match.shape[1], "clip")
+    return evidence.normaliser - similarity / evidence.temperature
+
+
+@DROP_POLICIES.register("entropy")
+def drop_entropy(evidence: ClipEvidence, value: Any) -> Costs64:
+    """A price per clip: how much the clip says about the step, times ``value`` (1 by default).
+
+    With p the softmax over the U distinct steps and H its entropy, the information is log U - H = (1 - H /
+    log U) log U in nats: log U for a clip that points at one step (dear to drop), 0 for one that points
+    nowhere (cheaper to drop than to match, since then every match cost is log U). On the ``raw`` scale,
+    minus log Σ exp(-raw).
+    """
+    scale = 1.0 if value is None else _number(value, "drop policy 'entropy'")
+    costs, normaliser = normalise(evidence.match)
+    finite = np.isfinite(costs)
+    surprise = np.where(finite, costs, 0.0)
+    entropy = (np.where(finite, np.exp(-surprise), 0.0) * surprise).sum(axis=0)
+    information = np.where(finite.any(axis=0), np.log(len(costs)) - entropy, 0.0)
+    return scale * np.maximum(information, 0.0) - normaliser
+
+
+# -- skip policies -------------------------------------------------------------------------------------------
+
+
+@SKIP_POLICIES.register("constant")
+def skip_constant(evidence: StepEvidence, value: Any) -> Costs64:
+    """One given price for all steps."""
+    return np.full(len(evidence.match), _number(value, "skip policy 'constant'"))
+
+
+@SKIP_POLICIES.register("given")
+def skip_given(evidence: StepEvidence, value: Any) -> Costs64:
+    """A given price per step [K]; +∞ means that the step must appear."""
+    return _given(value, "skip policy 'given'", len(evidence.match), "step")
+
+
+@SKIP_POLICIES.register("percentile")
+def skip_percentile(evidence: StepEvidence, value: Any) -> Costs64:
+    """One price for all steps: the ``value``-th percentile (default 75) of their best evidence, at least 0.
+
+    A step's best evidence is the least extra price of showing it in one clip instead of calling that clip
+    background, min over clips of match - drop; negative when the step explains some clip better than
+    background does. A step is then skipped when showing it would cost more than it would cost for that
+    share of the (distinct) steps.
+    """
+    percent = _percent(value, DEFAULT_SKIP_PERCENTILE, "skip")
+    drop = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0)
+    best = (evidence.match[evidence.distinct] - drop).min(axis=1)
+    best = best[np.isfinite(best)]
+    level = max(float(np.percentile(best, percent)), 0.0) if best.size else 0.0
+    return np.full(len(evidence.match), level)
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+def _number(value: Any, name: str) -> float:
+    if value is None:
+        raise InputError(f"{name} needs a number, for example {name.split()[-1].strip(chr(39))}:1.5")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} needs a number, not {value!r}") from None
+
+
+def _percent(value: Any, default: float, kind: str) -> float:
+    percent = default if value is None else _number(value, f"{kind} policy 'percentile'")
+    if not 0.0 <= percent <= 100.0:
+        raise InputError(f"{kind} policy 'percentile': the percentile must lie in 0 … 100, not {percent:g}")
+    return percent
+
+
+def _given(value: Any, name: str, length: int, what: str) -> Costs64:
+    if value is None:
+        raise InputError(f"{name} needs an array with one number per {what} ({length} of them)")
+    return as_vector(value, name, length, what).astype(np.float64)

@@ -1,0 +1,8 @@
+"""Flow graphs: steps and what must come before what, their formats and drawings."""
+
+from __future__ import annotations
+
+from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.steps import Step
+
+__all__ = ["FlowGraph", "Step"]

@@ -1,0 +1,255 @@
+r"""Graphviz DOT: written plainly, and read as far as digraphs of steps need it.
+
+Nodes become steps in the order in which they first appear, the attribute ``label`` is the text (the id where
+there is none) and the ``label`` of the graph is the title. Subgraphs are read as the nodes in them, also as
+ends of an edge (``{a b} -> c``). All other attributes, ports and default attributes are ignored.
+
+A backslash in a name or text is written twice, a line break as ``\n``.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from itertools import pairwise
+from typing import NamedTuple, NoReturn
+
+from graph2vid.errors import FormatError, GraphError
+from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.messages import quoted
+from graph2vid.flow.steps import Step
+
+_DEEPEST = 50  # subgraphs within subgraphs
+
+
+def to_dot(flow: FlowGraph) -> str:
+    """Write a digraph."""
+    lines = ["digraph {"]
+    if flow.title:
+        lines.append(f"  label={_written(flow.title)}; labelloc=t;")
+    lines.append('  node [shape=box, style=rounded, fontname="sans-serif"];')
+    lines += [f"  {_written(step.id)} [label={_written(step.text)}];" for step in flow.steps]
+    lines += [f"  {_written(flow.ids[a])} -> {_written(flow.ids[b])};" for a, b in flow.edges]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _written(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def from_dot(text: str, source: str) -> FlowGraph:
+    """Read a digraph; messages name ``source`` and the line."""
+    return _Reader(text, source).read()
+
+
+class _Token(NamedTuple):
+    kind: str  # "word" (a bare name or number), "quoted", "html", "sign", "end"
+    text: str
+    line: int
+
+    def is_sign(self, *signs: str) -> bool:
+        return self.kind == "sign" and self.text in signs
+
+    def is_keyword(self, *words: str) -> bool:
+        return self.kind == "word" and self.text.lower() in words
+
+    def is_id(self) -> bool:
+        return self.kind in ("word", "quoted", "html")
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
+    |(?P<quoted>"(?:[^"\\]|\\.)*")
+    |(?P<word>-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)|[^\W0-9]\w*)
+    |(?P<html><)
+    |(?P<sign>->|--|[{}\[\]=;,:+])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(\r\n|.)", re.DOTALL)
+_LINE_ESCAPES = {"n": "\n", "l": "\n", "r": "\n", "\n": "", "\r\n": "", '"': '"', "\\": "\\"}
+
+
+class _Reader:
+    """A recursive-descent reader of the DOT grammar."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self.tokens = self._tokens(text)
+        self.position = 0
+        self.title = ""
+        self.texts: dict[str, str | None] = {}
+        self.edges: list[tuple[str, str]] = []
+
+    def read(self) -> FlowGraph:
+        if self._next().is_keyword("strict"):
+            self._take()
+        kind = self._take()
+        if kind.is_keyword("graph"):
+            self._fail(kind, "an undirected graph; a flow graph needs 'digraph'")
+        if not kind.is_keyword("digraph"):
+            self._fail(kind, f"not a DOT file: expected 'digraph', found {_shown(kind)}")
+        if self._next().is_id():
+            self._take()
+        self._take_sign("{")
+        self._statements(depth=0)
+        if self._next().kind != "end":
+            self._fail(self._next(), f"one graph was expected, but {_shown(self._next())} follows it")
+        try:
+            steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
+            return FlowGraph.from_edges(steps, self.edges, self.title)
+        except GraphError as error:
+            raise GraphError(f"{self.source}: {error}") from None
+
+    # -- the grammar ---------------------------------------------------------------------------------------
+
+    def _statements(self, depth: int) -> list[str]:
+        """Read statements up to and including the closing brace; return the nodes named in them."""
+        names: dict[str, None] = {}
+        while not self._next().is_sign("}"):
+            token = self._next()
+            if token.kind == "end":
+                self._fail(token, "the closing '}' is missing")
+            if token.is_sign(";", ","):
+                self._take()
+            elif token.is_keyword("graph", "node", "edge"):
+                self._take()
+                attributes = self._attributes()
+                if token.is_keyword("graph") and depth == 0:
+                    self.title = attributes.get("label", self.title)
+            elif token.is_id() and self._next(1).is_sign("="):
+                key, value = self._assignment()
+                if key == "label" and depth == 0:
+                    self.title = value
+            else:
+                names.update(dict.fromkeys(self._nodes_or_edges(depth)))
+        self._take()
+        return list(names)
+
+    def _nodes_or_edges(self, depth: int) -> list[str]:
+        groups = [self._end(depth)]
+        while self._next().is_sign("->", "--"):
+            if self._take().text == "--":
+                self._fail(self.tokens[self.position - 1], "an undirected edge '--'; a flow graph needs '->'")
+            groups.append(self._end(depth))
+        attributes = self._attributes()
+        if len(groups) == 1 and "label" in attributes:
+            for name in groups[0]:
+                self.texts[name] = attributes["label"]
+        for before, after in pairwise(groups):
+            self.edges += [(a, b) for a in before for b in after]
+        return [name for group in groups for name in group]
+
+    def _end(self, depth: int) -> list[str]:
+        """Read a node, or a subgraph, as one end of an edge or alone."""
+        token = self._take()
+        if token.is_keyword("subgraph") or token.is_sign("{"):
+            if depth >= _DEEPEST:
+                self._fail(token, "subgraphs nested too deeply")
+            if token.is_keyword("subgraph"):
+                if self._next().is_id():
+                    self._take()
+                self._take_sign("{")
+            return self._statements(depth + 1)
+        if not token.is_id():
+            self._fail(token, f"expected a node, found {_shown(token)}")
+        name = self._value(token)
+        self.texts.setdefault(name, None)
+        while self._next().is_sign(":"):  # a port, which says nothing about the order
+            self._take()
+            self._take()
+        return [name]
+
+    def _attributes(self) -> dict[str, str]:
+        attributes: dict[str, str] = {}
+        while self._next().is_sign("["):
+            self._take()
+            while not self._next().is_sign("]"):
+                if self._next().is_sign(",", ";"):
+                    self._take()
+                    continue
+                key, value = self._assignment()
+                attributes[key] = value
+            self._take()
+        return attributes
+
+    def _assignment(self) -> tuple[str, str]:
+        key = self._take()
+        if not key.is_id():
+            self._fail(key, f"expected the name of an attribute, found {_shown(key)}")
+        self._take_sign("=")
+        value = self._take()
+        if not value.is_id():
+            self._fail(value, f"expected the value of {quoted(key.text)}, found {_shown(value)}")
+        return self._value(key), self._value(value)
+
+    def _value(self, token: _Token) -> str:
+        """Return what a name or string stands for; quoted strings may be joined by '+'."""
+        if token.kind == "html":
+            return html.unescape(re.sub(r"<[^<>]*>", " ", token.text)).strip()
+        if token.kind == "word":
+            return token.text
+        text = _unescaped(token.text)
+        while self._next().is_sign("+"):
+            self._take()
+            more = self._take()
+            if more.kind != "quoted":
+                self._fail(more, f"expected a quoted string after '+', found {_shown(more)}")
+            text += _unescaped(more.text)
+        return text
+
+    # -- tokens --------------------------------------------------------------------------------------------
+
+    def _next(self, ahead: int = 0) -> _Token:
+        return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
+
+    def _take(self) -> _Token:
+        token = self._next()
+        self.position += 1
+        return token
+
+    def _take_sign(self, sign: str) -> None:
+        token = self._take()
+        if not token.is_sign(sign):
+            self._fail(token, f"expected '{sign}', found {_shown(token)}")
+
+    def _fail(self, token: _Token, message: str) -> NoReturn:
+        raise FormatError(f"{self.source}, line {token.line}: {message}")
+
+    def _tokens(self, text: str) -> list[_Token]:
+        tokens: list[_Token] = []
+        position, line = 0, 1
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            if found is None:
+                problem = (
+                    "a quote is not closed" if text[position] == '"' else "a character that DOT does not have"
+                )
+                self._fail(_Token("end", "", line), f"{problem}: {quoted(text[position : position + 30])}")
+            kind, piece = str(found.lastgroup), found.group()
+            if kind == "html":
+                piece = self._html(text, position, line)
+            if kind != "space":
+                inner = {"quoted": piece[1:-1], "html": piece[1:-1]}.get(kind, piece)
+                tokens.append(_Token(kind, inner, line))
+            position += len(piece)
+            line += piece.count("\n")
+        return [*tokens, _Token("end", "", line)]
+
+    def _html(self, text: str, start: int, line: int) -> str:
+        depth = 0
+        for position in range(start, len(text)):
+            depth += {"<": 1, ">": -1}.get(text[position], 0)
+            if depth == 0:
+                break
+        else:
+            self._fail(_Token("end", "", line), "an HTML string '<' is not closed")
+        return text[start : position + 1]
+
+
+def _shown(token: _Token) -> str:
+    return "the end of the file" if token.kind == "end" else quoted(token.text)
+
+
+def _unescaped(text: str) -> str:
+    # What Graphviz gives a meaning of its own (\N, \G, …) is left as it is.
+    return _ESCAPE.sub(lambda found: _LINE_ESCAPES.get(found.group(1), found.group()), text)

@@ -1,0 +1,325 @@
+"""The flow graph: the steps of a procedure, and what must be finished before what begins."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from graph2vid.errors import GraphError
+from graph2vid.flow import order
+from graph2vid.flow.messages import check_unicode, counted, cycle, no_such_index, quoted, self_loop
+from graph2vid.flow.steps import Step, StepLike, StepReference, as_step, index_by_id, resolve
+
+
+@dataclass(frozen=True, repr=False)
+class FlowGraph:
+    """A directed acyclic graph over steps; an edge (a, b) says that a must be finished before b begins.
+
+    Flow graphs are immutable, hashable and equal when steps, edges and title are. Steps are numbered from 0
+    in the order given. Build one with :meth:`from_edges`, :meth:`chain` or :meth:`bag`, or :meth:`load` one.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The steps; at least one, no id twice.
+    edges : tuple of (int, int)
+        Pairs of step indices, sorted, each once; as given, so edges that others imply are kept.
+    title : str
+        What the procedure is called; may be empty.
+
+    Examples
+    --------
+    >>> flow = FlowGraph.from_edges(["cut tomato", "cut cucumber", "mix"], [(0, 2), (1, 2)])
+    >>> flow
+    FlowGraph(3 steps, 2 edges)
+    >>> flow.width
+    2
+    """
+
+    steps: tuple[Step, ...]
+    edges: tuple[tuple[int, int], ...] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(
+            self, "edges", tuple(sorted({(operator.index(a), operator.index(b)) for a, b in self.edges}))
+        )
+        if not isinstance(self.title, str):
+            raise GraphError(f"the title of a flow graph must be a string, not {quoted(self.title)}")
+        check_unicode(self.title, "the title of a flow graph")
+        if not self.steps:
+            raise GraphError("the flow graph has no steps; it needs at least one")
+        index_by_id(self.steps)
+        for a, b in self.edges:
+            for end in (a, b):
+                if not 0 <= end < len(self):
+                    raise GraphError(f"edge ({a}, {b}): {no_such_index(end, len(self))}")
+            if a == b:
+                raise GraphError(self_loop(self.steps[a].id))
+        if len(self.topological_order) < len(self):
+            raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
+
+    # -- building ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(
+        cls,
+        steps: Iterable[StepLike],
+        edges: Iterable[tuple[StepReference, StepReference]] = (),
+        title: str = "",
+    ) -> FlowGraph:
+        """Build a flow graph from steps and precedence edges.
+
+        Parameters
+        ----------
+        steps : iterable of str, Step or (id, text)
+            A bare text gets its place as id, counted from 1: ``"1"``, ``"2"``, ….
+        edges : iterable of (step, step)
+            What comes before what, each step by index (int, from 0) or by id (str).
+        title : str
+            What the procedure is called.
+
+        Raises
+        ------
+        GraphError
+            No steps, an id twice, an unknown step, a step before itself, or a cycle.
+        """
+        if isinstance(steps, str):
+            raise GraphError("the steps must be a list of texts, not one string")
+        made = tuple(as_step(step, index) for index, step in enumerate(steps))
+        index_of = index_by_id(made)
+        pairs = []
+        for number, edge in enumerate(edges):
+            try:
+                before, after = () if isinstance(edge, str) else edge
+            except (TypeError, ValueError):
+                raise GraphError(f"edge {number} must be a pair of steps, not {quoted(edge)}") from None
+            try:
+                pairs.append((resolve(before, index_of), resolve(after, index_of)))
+            except GraphError as error:
+                raise GraphError(f"edge {number} ({quoted(before)} → {quoted(after)}): {error}") from None
+        return cls(made, tuple(pairs), title)
+
+    @classmethod
+    def chain(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
+        """Build the flow graph in which every step waits for the one before it."""
+        steps = steps if isinstance(steps, str) else list(steps)
+        return cls.from_edges(steps, [(i, i + 1) for i in range(len(steps) - 1)], title)
+
+    @classmethod
+    def bag(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
+        """Build the flow graph in which no step waits for another."""
+        return cls.from_edges(steps, (), title)
+
+    # -- looking -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        name = f"{quoted(self.title)}, " if self.title else ""
+        return f"FlowGraph({name}{counted(len(self), 'step')}, {counted(len(self.edges), 'edge')})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Only what defines the graph is pickled; caches are made again on demand.
+        return (type(self), (self.steps, self.edges, self.title))
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the steps."""
+        return tuple(step.id for step in self.steps)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the steps."""
+        return tuple(step.text for step in self.steps)
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return index_by_id(self.steps)
+
+    def index(self, step: StepReference) -> int:
+        """Return the index of the step with this id (an index is checked and handed back)."""
+        return resolve(step, self._index_of)
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each step, the steps that an edge leads to (ascending)."""
+        following: list[list[int]] = [[] for _ in self.steps]
+        for a, b in self.edges:
+            following[a].append(b)
+        return tuple(map(tuple, following))
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """For each step, the steps that an edge comes from (ascending)."""
+        before: list[list[int]] = [[] for _ in self.steps]
+        for a, b in self.edges:
+            before[b].append(a)
+        return tuple(map(tuple, before))
+
+    @cached_property
+    def descendants(self) -> tuple[int, ...]:
+        """For each step, the bit mask of the steps that must come later (the step itself excluded)."""
+        return order.reachable(self.successors, self.topological_order)
+
+    @cached_property
+    def ancestors(self) -> tuple[int, ...]:
+        """For each step, the bit mask of the steps that must come earlier (the step itself excluded)."""
+        return order.reachable(self.predecessors, self.topological_order[::-1])
+
+    @cached_property
+    def topological_order(self) -> tuple[int, ...]:
+        """A legal order of the steps: always the smallest index that is ready."""
+        return order.topological_order(self.successors)
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """The steps that wait for nothing."""
+        return tuple(step for step, before in enumerate(self.predecessors) if not before)
+
+    @cached_property
+    def sinks(self) -> tuple[int, ...]:
+        """The steps that nothing waits for."""
+        return tuple(step for step, following in enumerate(self.successors) if not following)
+
+    @cached_property
+    def threads(self) -> tuple[tuple[int, ...], ...]:
+        """A minimum chain cover: the steps split into as few ordered threads as possible, each in order."""
+        edges = order.reduction_edges(self.successors, self.descendants)
+        return order.minimum_chain_cover(self.descendants, edges)
+
+    def chain_cover(self) -> tuple[tuple[int, ...], ...]:
+        """Return :attr:`threads`."""
+        return self.threads
+
+    @property
+    def width(self) -> int:
+        """The largest number of steps of which none must come before another (= the number of threads)."""
+        return len(self.threads)
+
+    # -- making another ------------------------------------------------------------------------------------
+
+    def transitive_reduction(self) -> FlowGraph:
+        """Return the same order with as few edges as possible."""
+        return FlowGraph(self.steps, order.reduction_edges(self.successors, self.descendants), self.title)
+
+    def transitive_closure(self) -> FlowGraph:
+        """Return the same order with an edge for every pair (a, b) with a before b."""
+        return FlowGraph(self.steps, order.closure_edges(self.descendants), self.title)
+
+    def without(self, steps: Iterable[StepReference]) -> FlowGraph:
+        """Return the graph without the given steps; their predecessors now come before their successors.
+
+        Parameters
+        ----------
+        steps : iterable of int or str
+            Steps by index or id.
+        """
+        removed = order.mask_of(self.index(step) for step in ([steps] if isinstance(steps, str) else steps))
+        kept = [step for step in range(len(self)) if not removed >> step & 1]
+        if not kept:
+            raise GraphError("nothing would be left of the flow graph without these steps")
+        # The nearest kept steps before each step, looking through removed ones.
+        before = [0] * len(self)
+        for step in self.topological_order:
+            for previous in self.predecessors[step]:
+                before[step] |= before[previous] if removed >> previous & 1 else 1 << previous
+        new_index = {step: index for index, step in enumerate(kept)}
+        edges = tuple((new_index[a], new_index[b]) for b in kept for a in order.bits(before[b]))
+        return FlowGraph(tuple(self.steps[step] for step in kept), edges, self.title)
+
+    def relabel(self, labels: Mapping[str, str | Step]) -> FlowGraph:
+        """Return the graph with new names.
+
+        Parameters
+        ----------
+        labels : mapping of str to str or Step
+            From the id of a step to its new id, or to the step (id and text) in its place. Others stay.
+        """
+        steps = list(self.steps)
+        for old, new in labels.items():
+            index = self.index(old)
+            steps[index] = new if isinstance(new, Step) else Step(new, self.steps[index].text)
+        return FlowGraph(tuple(steps), self.edges, self.title)
+
+    # -- formats: each lives in a module of its own --------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FlowGraph:
+        """Read a flow graph; the suffix names the format: .json, .flow or .txt (text), .dot or .gv."""
+        from graph2vid.flow import formats
+
+        return formats.load(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the flow graph, whole or not at all; the suffix names the format as in :meth:`load`."""
+        from graph2vid.flow import formats
+
+        formats.save(self, path)
+
+    @classmethod
+    def from_json(cls, value: Any, *, source: str = "flow graph") -> FlowGraph:
+        """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
+        from graph2vid.flow import json_format
+
+        return json_format.from_json(value, source)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the flow graph as a JSON document (format ``graph2vid-flow``)."""
+        from graph2vid.flow import json_format
+
+        return json_format.to_json(self)
+
+    @classmethod
+    def from_text(cls, text: str, *, source: str = "flow text") -> FlowGraph:
+        """Read the text notation (see :mod:`graph2vid.flow.text_format`)."""
+        from graph2vid.flow import text_format
+
+        return text_format.from_text(text, source)
+
+    def to_text(self) -> str:
+        """Write the text notation (see :mod:`graph2vid.flow.text_format`)."""
+        from graph2vid.flow import text_format
+
+        return text_format.to_text(self)
+
+    @classmethod
+    def from_dot(cls, text: str, *, source: str = "DOT text") -> FlowGraph:
+        """Read a Graphviz digraph; labels become texts."""
+        from graph2vid.flow import dot_format
+
+        return dot_format.from_dot(text, source)
+
+    def to_dot(self) -> str:
+        """Write a Graphviz digraph; texts become labels."""
+        from graph2vid.flow import dot_format
+
+        return dot_format.to_dot(self)
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> FlowGraph:
+        """Read a networkx digraph; the node attribute ``text`` (or ``label``) is the text of a step."""
+        from graph2vid.flow import networkx_format
+
+        return networkx_format.from_networkx(graph)
+
+    def to_networkx(self) -> Any:
+        """Return a :class:`networkx.DiGraph` over the ids, with the node attribute ``text``."""
+        from graph2vid.flow import networkx_format
+
+        return networkx_format.to_networkx(self)
+
+    def to_svg(self) -> str:
+        """Return a drawing as a self-contained SVG document."""
+        from graph2vid.flow import draw
+
+        return draw.to_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()

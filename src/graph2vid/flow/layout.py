@@ -1,0 +1,342 @@
+"""Where to draw the steps: a layered layout from top to bottom.
+
+Each connected part of the graph is laid out alone: longest-path layers, a dummy node wherever an edge passes
+a layer, barycentre sweeps against crossings, then horizontal places that keep edges straight. The parts are
+packed in rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graph2vid.flow.graph import FlowGraph
+
+BOX_GAP = 32.0
+"""Free space between two boxes of a layer."""
+LANE_GAP = 18.0
+"""Free space beside an edge that passes a layer."""
+LAYER_GAP = 46.0
+"""Free space between two layers."""
+PART_GAP = 56.0
+"""Free space between two unconnected parts."""
+_SWEEPS = 24
+
+
+@dataclass(frozen=True)
+class Box:
+    """The rectangle of a step: left, top, width, height."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is, from (0, 0) to (width, height), y downwards.
+
+    Attributes
+    ----------
+    boxes : tuple of Box
+        One per step.
+    lanes : dict of (int, int) to tuple of (float, float, float)
+        For each edge, the layers it passes on its way: (x, top, bottom) each, downwards.
+    """
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]]
+
+
+def stages(flow: FlowGraph) -> tuple[int, ...]:
+    """Return for each step the length of the longest path to it: 0 for what waits for nothing."""
+    stage = [0] * len(flow)
+    for step in flow.topological_order:
+        for later in flow.successors[step]:
+            stage[later] = max(stage[later], stage[step] + 1)
+    return tuple(stage)
+
+
+def lay_out(flow: FlowGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
+    """Lay out a flow graph.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        All its edges are routed: hand in the transitive reduction for a clear picture.
+    sizes : sequence of (float, float)
+        Width and height of the box of each step.
+    """
+    parts = [_Part(flow, members, sizes) for members in _connected(flow)]
+    # Tall parts first, so that each row holds parts of about one height; single steps come last, as numbered.
+    parts.sort(key=lambda part: -part.height if part.has_edges else 0.0)
+    area = sum((part.width + PART_GAP) * (part.height + PART_GAP) for part in parts)
+    row_limit = max(max(part.width for part in parts), (1.6 * area) ** 0.5)
+    boxes: dict[int, Box] = {}
+    lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]] = {}
+    x = y = width = row_height = 0.0
+    row_has_edges = False
+    for part in parts:
+        if x > 0 and (x + part.width > row_limit or part.has_edges != row_has_edges):
+            x, y, row_height = 0.0, y + row_height + (PART_GAP if row_has_edges else BOX_GAP), 0.0
+        row_has_edges = part.has_edges
+        part.emit(x, y, boxes, lanes)
+        x += part.width
+        width, row_height = max(width, x), max(row_height, part.height)
+        x += PART_GAP if part.has_edges else BOX_GAP
+    return Layout(width, y + row_height, tuple(boxes[step] for step in range(len(flow))), lanes)
+
+
+def _connected(flow: FlowGraph) -> list[list[int]]:
+    """Return the steps of each weakly connected part, ascending."""
+    part_of = [-1] * len(flow)
+    parts: list[list[int]] = []
+    for start in range(len(flow)):
+        if part_of[start] >= 0:
+            continue
+        part_of[start] = len(parts)
+        members, todo = [start], [start]
+        while todo:
+            step = todo.pop()
+            for other in (*flow.successors[step], *flow.predecessors[step]):
+                if part_of[other] < 0:
+                    part_of[other] = len(parts)
+                    members.append(other)
+                    todo.append(other)
+        parts.append(sorted(members))
+    return parts
+
+
+def _layers(order: list[int], before: list[list[int]], after: list[list[int]]) -> list[int]:
+    """Return a layer for each node: as early or as late as possible, whichever makes shorter edges."""
+    early = [0] * len(order)
+    for node in order:
+        early[node] = max((early[earlier] + 1 for earlier in before[node]), default=0)
+    for node in reversed(order):
+        # Nearer to its successors such a node shortens more edges than it lengthens.
+        if len(after[node]) > len(before[node]):
+            early[node] = min(early[later] for later in after[node]) - 1
+    late = [0] * len(order)
+    for node in reversed(order):
+        late[node] = min((late[later] - 1 for later in after[node]), default=0)
+    for node in order:
+        if len(before[node]) > len(after[node]):
+            late[node] = max(late[earlier] for earlier in before[node]) + 1
+
+    def length(layer: list[int]) -> int:
+        return sum(layer[later] - layer[node] for node in order for later in after[node])
+
+    best = min(early, late, key=length)
+    return [layer - min(best) for layer in best]
+
+
+class _Part:
+    """One connected part. Nodes are its steps (0 … n-1, as in ``members``) and, after them, the dummies."""
+
+    def __init__(self, flow: FlowGraph, members: list[int], sizes: Sequence[tuple[float, float]]) -> None:
+        self.members = members
+        self.sizes = [sizes[step] for step in members]
+        self.has_edges = len(members) > 1
+        self.path_of: dict[tuple[int, int], list[int]] = {}  # edge → its dummies, downwards
+        self._make_nodes(flow)
+        self._order_rows()
+        self._place()
+
+    # -- layers and dummies --------------------------------------------------------------------------------
+
+    def _make_nodes(self, flow: FlowGraph) -> None:
+        local = {step: node for node, step in enumerate(self.members)}
+        after = [[local[later] for later in flow.successors[step]] for step in self.members]
+        before = [[local[earlier] for earlier in flow.predecessors[step]] for step in self.members]
+        order = [local[step] for step in flow.topological_order if step in local]
+        self.layer = _layers(order, before, after)
+
+        self.down: list[list[int]] = [[] for _ in self.members]
+        self.up: list[list[int]] = [[] for _ in self.members]
+        for node, following in enumerate(after):
+            for later in following:
+                path: list[int] = []
+                previous = node
+                for layer in range(self.layer[node] + 1, self.layer[later]):
+                    dummy = len(self.layer)
+                    self.layer.append(layer)
+                    self.down.append([])
+                    self.up.append([])
+                    self._link(previous, dummy)
+                    path.append(dummy)
+                    previous = dummy
+                self._link(previous, later)
+                self.path_of[self.members[node], self.members[later]] = path
+
+    def _link(self, above: int, below: int) -> None:
+        self.down[above].append(below)
+        self.up[below].append(above)
+
+    # -- the order within each layer -----------------------------------------------------------------------
+
+    def _order_rows(self) -> None:
+        starts = [self._rows_by_search(self.down), self._rows_by_search(self.up)]
+        self.rows = min((self._untangled(rows) for rows in starts), key=self._crossings)
+
+    def _rows_by_search(self, links: list[list[int]]) -> list[list[int]]:
+        """Return rows in the order of a depth-first search, in which a tree has no crossings."""
+        rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
+        seen = [False] * len(self.layer)
+        opposite = self.up if links is self.down else self.down
+        todo = [node for node in range(len(self.layer)) if not opposite[node]][::-1]
+        while todo:
+            node = todo.pop()
+            if not seen[node]:
+                seen[node] = True
+                rows[self.layer[node]].append(node)
+                todo.extend(reversed(links[node]))
+        return rows
+
+    def _untangled(self, rows: list[list[int]]) -> list[list[int]]:
+        """Sort each row by the mean place of its neighbours, down and up in turn; keep the best seen."""
+        best, fewest, since = rows, self._crossings(rows), 0
+        for sweep in range(_SWEEPS):
+            if fewest == 0 or since >= 6:
+                break
+            downwards = sweep % 2 == 0
+            links = self.up if downwards else self.down
+            rows = [list(row) for row in rows]
+            sequence = range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1)
+            for number in sequence:
+                reference = rows[number - 1 if downwards else number + 1]
+                place = {node: float(index) for index, node in enumerate(reference)}
+                key: dict[int, float] = {}
+                for index, node in enumerate(rows[number]):
+                    near = [place[other] for other in links[node]]
+                    key[node] = sum(near) / len(near) if near else float(index)
+                rows[number].sort(key=key.__getitem__)
+            crossings = self._crossings(rows)
+            since += 1
+            if crossings < fewest:
+                best, fewest, since = rows, crossings, 0
+        return best
+
+    def _crossings(self, rows: list[list[int]]) -> int:
+        total = 0
+        for above, below in pairwise(rows):
+            place = {node: index for index, node in enumerate(below)}
+            ends: list[int] = []
+            for node in above:
+                mine = sorted(place[other] for other in self.down[node])
+                total += sum(len(ends) - bisect_right(ends, end) for end in mine)
+                for end in mine:
+                    insort(ends, end)
+        return total
+
+    # -- coordinates ---------------------------------------------------------------------------------------
+
+    def _is_dummy(self, node: int) -> bool:
+        return node >= len(self.members)
+
+    def _node_width(self, node: int) -> float:
+        return 0.0 if self._is_dummy(node) else self.sizes[node][0]
+
+    def _place(self) -> None:
+        self.centre = [0.0] * len(self.layer)
+        # Distance of each node of a row from the first one when they stand as close as they may.
+        offsets = []
+        for row in self.rows:
+            offset = [0.0]
+            for left, right in pairwise(row):
+                gap = LANE_GAP if self._is_dummy(left) or self._is_dummy(right) else BOX_GAP
+                offset.append(offset[-1] + (self._node_width(left) + self._node_width(right)) / 2 + gap)
+            offsets.append(offset)
+            for node, place in zip(row, offset, strict=True):
+                self.centre[node] = place - offset[-1] / 2
+        sweeps = max(6, min(60, 30_000 // len(self.layer)))
+        for sweep in range(sweeps):
+            # One-sided sweeps carry places through the graph quickly; two-sided ones then settle it.
+            one_sided = sweep < sweeps // 2
+            downwards = sweep % 2 == 0
+            numbers = range(len(self.rows)) if downwards else range(len(self.rows) - 1, -1, -1)
+            for number in numbers:
+                if not one_sided:
+                    links: Iterable[list[list[int]]] = (self.up, self.down)
+                else:
+                    links = (self.up,) if downwards else (self.down,)
+                self._settle(self.rows[number], offsets[number], links)
+        leftmost = min(self.centre[n] - self._node_width(n) / 2 for n in range(len(self.layer)))
+        self.centre = [centre - leftmost for centre in self.centre]
+        self.width = max(self.centre[n] + self._node_width(n) / 2 for n in range(len(self.layer)))
+        self.row_top: list[float] = []
+        self.row_height: list[float] = []
+        self.height = 0.0
+        for row in self.rows:
+            self.row_top.append(self.height)
+            self.row_height.append(max((self.sizes[n][1] for n in row if not self._is_dummy(n)), default=0.0))
+            reach = max(
+                (abs(self.centre[n] - self.centre[m]) for n in row for m in self.down[n]), default=0.0
+            )
+            # Edges that lead far aside get more height, so that they do not lie flat.
+            gap = min(LAYER_GAP + 0.08 * reach, 2.2 * LAYER_GAP) if row is not self.rows[-1] else 0.0
+            self.height += self.row_height[-1] + gap
+
+    def _settle(self, row: list[int], offset: list[float], links: Iterable[list[list[int]]]) -> None:
+        """Move a row to the mean of its neighbours, as near as its order and distances allow."""
+        wishes, weights = [], []
+        for node in row:
+            total = weight = 0.0
+            for link in links:
+                for other in link[node]:
+                    pull = self._pull(node, other)
+                    total += pull * self.centre[other]
+                    weight += pull
+            wishes.append(total / weight if weight else self.centre[node])
+            weights.append(weight or 0.1)
+        free = _isotonic([w - o for w, o in zip(wishes, offset, strict=True)], weights)
+        for node, place, distance in zip(row, free, offset, strict=True):
+            self.centre[node] = place + distance
+
+    def _pull(self, node: int, other: int) -> float:
+        """Return how much a bend between two linked nodes hurts: most where nothing joins or parts there."""
+        above, below = (node, other) if self.layer[node] < self.layer[other] else (other, node)
+        if len(self.down[above]) == 1 == len(self.up[below]):
+            return 30.0
+        return 2.0 if self._is_dummy(node) or self._is_dummy(other) else 1.0
+
+    def emit(
+        self,
+        x: float,
+        y: float,
+        boxes: dict[int, Box],
+        lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]],
+    ) -> None:
+        """Enter boxes and lanes with the upper left corner of the part at (x, y)."""
+        for node, step in enumerate(self.members):
+            width, height = self.sizes[node]
+            layer = self.layer[node]
+            top = self.row_top[layer] + (self.row_height[layer] - height) / 2
+            boxes[step] = Box(x + self.centre[node] - width / 2, y + top, width, height)
+        for edge, path in self.path_of.items():
+            tops = [y + self.row_top[self.layer[node]] for node in path]
+            lanes[edge] = tuple(
+                (x + self.centre[node], top, top + self.row_height[self.layer[node]])
+                for node, top in zip(path, tops, strict=True)
+            )
+
+
+def _isotonic(values: list[float], weights: list[float]) -> list[float]:
+    """Return the non-decreasing sequence nearest to ``values`` in weighted least squares.
+
+    Neighbours in the wrong order are pooled into their mean (pool adjacent violators).
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many values
+    for value, weight in zip(values, weights, strict=True):
+        mean, total, count = value, weight, 1
+        while pools and pools[-1][0] > mean:
+            other_mean, other_total, other_count = pools.pop()
+            mean = (mean * total + other_mean * other_total) / (total + other_total)
+            total += other_total
+            count += other_count
+        pools.append((mean, total, count))
+    return [mean for mean, _, count in pools for _ in range(count)]

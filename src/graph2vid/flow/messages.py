@@ -1,0 +1,50 @@
+"""Wording shared by the messages about flow graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from graph2vid.errors import GraphError
+
+
+def quoted(value: object, limit: int = 60) -> str:
+    """Return ``value`` as it would be typed, in one line, shortened in the middle when long."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 16]}…{text[-15:]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 step", "2 steps"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def unknown_step(name: str, known: Iterable[str]) -> str:
+    """Return the message for a step that does not exist, with the closest name that does."""
+    nearest = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"unknown step {quoted(name)}" + (f"; did you mean {quoted(nearest[0])}?" if nearest else "")
+
+
+def no_such_index(index: int, count: int) -> str:
+    """Return the message for a step number that does not exist."""
+    return f"there is no step {index}; the {counted(count, 'step')} are numbered from 0 to {count - 1}"
+
+
+def self_loop(name: str) -> str:
+    """Return the message for an edge from a step to itself."""
+    return f"step {quoted(name)} cannot come before itself (self loop)"
+
+
+def cycle(ids: Sequence[str]) -> str:
+    """Return the message for a cycle through the steps with these ids."""
+    names = [quoted(step) for step in [*ids, ids[0]]]
+    shown = names if len(names) <= 20 else [*names[:17], f"({len(names) - 19} more)", *names[-2:]]
+    return f"the steps form a cycle: {' → '.join(shown)}"
+
+
+def check_unicode(value: str, what: str) -> None:
+    """Refuse a string that cannot be written to a file (a lone surrogate)."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise GraphError(f"{what} is not valid Unicode: {quoted(value)}") from None

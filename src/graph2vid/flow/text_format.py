@@ -1,0 +1,220 @@
+"""The text notation: a flow graph as a person writes it by hand.
+
+    title: Greek salad
+
+    # every step has a name and, after a colon, its text
+    tomato:   cut the tomato
+    cucumber: cut the cucumber
+    mix:      mix everything in a bowl
+    serve:                                # no text: the name is the text
+
+    # arrows say what comes before what
+    tomato, cucumber -> mix -> serve
+
+Rules
+-----
+- A line is a title, a step (``name: text``) or an order (``names -> names -> …``, names parted by commas; an
+  arrow may also be ``→``). In an order, each name left of an arrow comes before each name right of it. Orders
+  may stand before the steps they name.
+- A ``#`` that begins a line, or stands alone between spaces, begins a comment; in an order any ``#`` does.
+- A name or text may be put in double quotes, with the escapes of JSON (``\\"``, ``\\\\``, ``\\n``). Needed
+  for a name with ``"``, ``:``, ``,``, ``#`` or an arrow in it, for a step called "title", for an empty text,
+  and for a text that begins with a quote, holds a line break or a ``#`` alone, or begins or ends with spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import NoReturn
+
+from graph2vid.errors import FormatError, Graph2VidError, GraphError
+from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.messages import quoted, self_loop, unknown_step
+from graph2vid.flow.steps import Step
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BARE_NAME = re.compile(r'(?:(?!->)[^",:#→])+')
+_ARROW = re.compile(r"->|→")
+_COMMENT_IN_TEXT = re.compile(r"(?:^|\s)#(?:\s|$)")
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_LONGEST_LINE = 100
+
+
+def from_text(text: str, source: str) -> FlowGraph:
+    """Read the text notation; messages name ``source`` and the line."""
+    return _Reader(source).read(text)
+
+
+class _Reader:
+    """Reads one text line by line; keeps the line of everything, for the messages."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.number = 0
+        self.line = ""
+        self.position = 0
+        self.title: str | None = None
+        self.steps: list[Step] = []
+        self.line_of: dict[str, int] = {}
+        self.orders: list[tuple[int, list[list[str]]]] = []
+
+    def read(self, text: str) -> FlowGraph:
+        for number, line in enumerate(_LINE_BREAK.split(text), start=1):
+            self.number, self.line, self.position = number, line, 0
+            self._statement()
+        edges = [pair for number, groups in self.orders for pair in self._edges(number, groups)]
+        try:
+            return FlowGraph.from_edges(self.steps, edges, self.title or "")
+        except GraphError as error:
+            raise GraphError(f"{self.source}: {error}") from None
+
+    def _statement(self) -> None:
+        if self._at_end():
+            return
+        name_is_quoted = self._peek() == '"'
+        groups = [[self._name()]]
+        if self._peek() == ":":
+            self.position += 1
+            self._declaration(groups[0][0], name_is_quoted)
+            return
+        while not self._at_end():
+            if self._peek() == ",":
+                self.position += 1
+                groups[-1].append(self._name())
+            elif arrow := _ARROW.match(self.line, self.position):
+                self.position = arrow.end()
+                groups.append([self._name()])
+            elif self._peek() == ":":
+                self._fail("a ':' after an order; a step and its text stand on a line of their own")
+            else:
+                self._fail(f"expected ',' or '->' before {quoted(self.line[self.position :])}")
+        if len(groups) == 1:
+            self._fail(f"expected 'name: text' or 'name -> name', found {quoted(self.line.strip())}")
+        self.orders.append((self.number, groups))
+
+    def _declaration(self, name: str, name_is_quoted: bool) -> None:
+        text = self._text()
+        if name.casefold() == "title" and not name_is_quoted:
+            if self.title is not None:
+                self._fail("a second title")
+            self.title = text or ""
+            return
+        if name in self.line_of:
+            message = f"step {quoted(name)} is declared twice (first on line {self.line_of[name]})"
+            self._fail(message, GraphError)
+        self.line_of[name] = self.number
+        try:
+            self.steps.append(Step(name, name if text is None else text))
+        except GraphError as error:
+            self._fail(str(error), GraphError)
+
+    def _edges(self, number: int, groups: list[list[str]]) -> list[tuple[str, str]]:
+        self.number = number
+        for name in (name for group in groups for name in group):
+            if name not in self.line_of:
+                self._fail(unknown_step(name, self.line_of), GraphError)
+        pairs = [(a, b) for before, after in pairwise(groups) for a in before for b in after]
+        for a, b in pairs:
+            if a == b:
+                self._fail(self_loop(a), GraphError)
+        return pairs
+
+    # -- parts of a line -----------------------------------------------------------------------------------
+
+    def _peek(self) -> str:
+        """Return the next character that is not a space ("" at the end) and move to it."""
+        while self.position < len(self.line) and self.line[self.position].isspace():
+            self.position += 1
+        return self.line[self.position : self.position + 1]
+
+    def _at_end(self) -> bool:
+        return self._peek() in ("", "#")
+
+    def _name(self) -> str:
+        if self._peek() == '"':
+            return self._quoted()
+        found = _BARE_NAME.match(self.line, self.position)
+        if found is None:
+            rest = self.line[self.position :].strip()
+            self._fail(
+                f"expected the name of a step before {quoted(rest)}"
+                if rest
+                else "a name is missing at the end"
+            )
+        self.position = found.end()
+        return found.group().strip()
+
+    def _text(self) -> str | None:
+        """Return the text to the end of the line; None when there is none."""
+        if self._peek() == '"':
+            text = self._quoted()
+            if not self._at_end():
+                rest = quoted(self.line[self.position :])
+                self._fail(f'{rest} after the closing quote; put the whole text in quotes, inner ones as \\"')
+            return text
+        rest = self.line[self.position :]
+        comment = _COMMENT_IN_TEXT.search(rest)
+        return (rest[: comment.start()] if comment else rest).strip() or None
+
+    def _quoted(self) -> str:
+        found = _QUOTED.match(self.line, self.position)
+        if found is None:
+            self._fail("a quote is not closed")
+        self.position = found.end()
+        try:
+            text = json.loads(found.group(), strict=False)
+        except json.JSONDecodeError as error:
+            self._fail(f"{quoted(found.group())} has an unknown escape ({error.msg.lower()})")
+        return str(text)
+
+    def _fail(self, message: str, kind: type[Graph2VidError] = FormatError) -> NoReturn:
+        raise kind(f"{self.source}, line {self.number}: {message}")
+
+
+def to_text(flow: FlowGraph) -> str:
+    """Write the text notation."""
+    lines = []
+    if flow.title:
+        lines += [f"title: {_written_text(flow.title)}", ""]
+    names = [_written_name(step.id) for step in flow.steps]
+    widest = min(max(map(len, names)), 24)
+    for name, step in zip(names, flow.steps, strict=True):
+        text = "" if step.text == step.id else _written_text(step.text)
+        lines.append(f"{name + ':':<{widest + 1}} {text}".rstrip())
+    if flow.edges:
+        lines += ["", *_written_orders(flow, names)]
+    return "\n".join(lines) + "\n"
+
+
+def _written_orders(flow: FlowGraph, names: list[str]) -> list[str]:
+    """Return lines that hold every edge once; steps with the same predecessors share one."""
+    targets: dict[tuple[int, ...], list[int]] = {}
+    for step in flow.topological_order:
+        if flow.predecessors[step]:
+            targets.setdefault(flow.predecessors[step], []).append(step)
+    lines = []
+    while targets:
+        group = next(iter(targets))
+        line = ", ".join(names[step] for step in group)
+        while group in targets and len(line) < _LONGEST_LINE:
+            group = tuple(sorted(targets.pop(group)))
+            line += " -> " + ", ".join(names[step] for step in group)
+        lines.append(line)
+    return lines
+
+
+def _written_name(name: str) -> str:
+    bare = (
+        _BARE_NAME.fullmatch(name)
+        and name.isprintable()
+        and name == name.strip()
+        and name.casefold() != "title"
+    )
+    return name if bare else json.dumps(name, ensure_ascii=False)
+
+
+def _written_text(text: str) -> str:
+    bare = text and text.isprintable() and text == text.strip() and not text.startswith('"')
+    return text if bare and not _COMMENT_IN_TEXT.search(text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,201 @@
+"""From arrays of evidence to a grounding."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from graph2vid import alignment
+from graph2vid.alignment import Alignment, Constraint, Posterior
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.evidence import costs_from_arrays
+from graph2vid.evidence.costs import Choice
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding.result import GroundedSegment, Grounding
+from graph2vid.grounding.times import clips_in_span, format_time
+from graph2vid.tsort import TSortGraph
+
+
+def ground(
+    flow: FlowGraph | TSortGraph,
+    *,
+    scores: ArrayLike | None = None,
+    clips: ArrayLike | None = None,
+    steps: ArrayLike | None = None,
+    log_probabilities: ArrayLike | None = None,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+    preset: str | None = None,
+    match: str | None = None,
+    drop: Choice | None = None,
+    skip: Choice | None = None,
+    temperature: float | None = None,
+    classes: ArrayLike | None = None,
+    constraints: Iterable[Constraint] = (),
+    contiguous: bool = True,
+    method: str | None = None,
+    confidence: bool = True,
+    gamma: float = 1.0,
+) -> Grounding:
+    """Say when each step happens, from one kind of evidence.
+
+    Parameters
+    ----------
+    flow : FlowGraph or TSortGraph
+        The procedure (K steps); compile it once if it is applied to many videos.
+    scores : array [K, N], optional
+        How well each step matches each clip; higher is better.
+    clips, steps : arrays [N, D] and [K, D], optional
+        Embeddings of clips and steps, compared by cosine.
+    log_probabilities : array [K, N], optional
+        log p(step | clip).
+    clip_seconds : float
+        Length of a clip in seconds.
+    offset : float
+        Where the first clip begins, in seconds.
+    preset, match, drop, skip, temperature, classes
+        How evidence becomes costs: see :func:`graph2vid.evidence.costs_from_arrays`.
+    constraints : iterable of Constraint
+        Pins and forbidden spans, in **seconds**. A clip belongs to a span if its middle lies in start ≤ t <
+        stop; ±∞ is an open end. A span that holds no clip is an error.
+    contiguous : bool
+        Each step in one unbroken run of clips; otherwise background may lie inside a step.
+    method : str, optional
+        The method of :func:`graph2vid.align`.
+    confidence : bool
+        Compute a confidence per segment: the mean posterior probability of its step over its clips. Where the
+        memory does not suffice for this, a warning says so and the confidences are None.
+    gamma : float
+        Temperature of the posterior, in units of cost: larger is less sure of itself.
+
+    Returns
+    -------
+    Grounding
+    """
+    if not isinstance(flow, FlowGraph | TSortGraph):
+        raise InputError(
+            f"a FlowGraph or TSortGraph is needed, not {type(flow).__name__}; see FlowGraph.load"
+        )
+    for name, value in (("clip_seconds", clip_seconds), ("offset", offset)):
+        if not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number of seconds, not {value!r}")
+    if clip_seconds <= 0:
+        raise InputError(f"clip_seconds must be positive, not {clip_seconds!r}")
+    procedure = flow if isinstance(flow, FlowGraph) else flow.flow
+    costs = costs_from_arrays(
+        scores=scores,
+        clips=clips,
+        steps=steps,
+        log_probabilities=log_probabilities,
+        preset=preset,
+        match=match,
+        drop=drop,
+        skip=skip,
+        temperature=temperature,
+        classes=classes,
+        n_steps=len(procedure),
+    )
+    n_clips = costs.match.shape[1]
+    in_seconds = tuple(constraints)
+    in_clips = tuple(_in_clips(c, procedure, n_clips, clip_seconds, offset) for c in in_seconds)
+    if isinstance(flow, FlowGraph) and method != "brute":
+        flow = TSortGraph.compile(flow)  # once, for alignment and posterior
+    found = alignment.align(
+        flow,
+        costs.match,
+        costs.drop,
+        costs.skip,
+        contiguous=contiguous,
+        method=method,
+        constraints=in_clips,
+    )
+    sure = None
+    if confidence:
+        try:
+            sure = alignment.posterior(
+                flow,
+                costs.match,
+                costs.drop,
+                costs.skip,
+                gamma=gamma,
+                contiguous=contiguous,
+                constraints=in_clips,
+            )
+        except TooLargeError as error:  # the posterior needs more memory than the alignment, which stands
+            warnings.warn(f"no confidence is given: {error}", stacklevel=2)
+    options = costs.options | {
+        "contiguous": bool(contiguous),
+        "constraints": [_described(constraint, procedure) for constraint in in_seconds],
+        "gamma": None if sure is None else float(gamma),
+        "alignment": _plain(found.options),
+    }
+    return _grounding(found, sure, float(clip_seconds), float(offset), options)
+
+
+def _grounding(
+    found: Alignment, sure: Posterior | None, clip_seconds: float, offset: float, options: dict[str, Any]
+) -> Grounding:
+    flow = found.flow
+    segments = []
+    for run in found.segments:
+        # Rounding in the posterior may carry a mean a hair beyond 1.
+        confidence = None if sure is None else min(1.0, sure.confidence(run))
+        segments.append(
+            GroundedSegment(
+                step=run.step,
+                id=flow.ids[run.step],
+                text=flow.texts[run.step],
+                start=offset + run.start * clip_seconds,
+                end=offset + run.stop * clip_seconds,
+                confidence=confidence,
+            )
+        )
+    return Grounding(
+        flow=flow,
+        segments=tuple(segments),
+        not_shown=tuple(found.skipped),
+        order=tuple(found.order),
+        cost=float(found.cost),
+        labels=found.labels,
+        clip_seconds=clip_seconds,
+        offset=offset,
+        options=options,
+    )
+
+
+def _in_clips(
+    constraint: Constraint, flow: FlowGraph, n_clips: int, clip_seconds: float, offset: float
+) -> Constraint:
+    """Return a constraint in seconds as one in clips."""
+    start, stop = clips_in_span(constraint.start, constraint.stop, n_clips, clip_seconds, offset)
+    if start >= stop:
+        of_step = "" if constraint.step is None else f" of step {flow.ids[flow.index(constraint.step)]!r}"
+        raise InputError(
+            f"constraint {constraint.kind!r}{of_step} from {constraint.start:g} s to {constraint.stop:g} s: "
+            f"no clip has its middle in this span ({n_clips} clips of {clip_seconds:g} s from "
+            f"{format_time(offset)} to {format_time(offset + n_clips * clip_seconds)})"
+        )
+    return replace(constraint, start=start, stop=stop)
+
+
+def _described(constraint: Constraint, flow: FlowGraph) -> dict[str, Any]:
+    """Return a constraint in seconds in a form fit for JSON; an open end is None."""
+    return {
+        "kind": constraint.kind,
+        "step": None if constraint.step is None else flow.ids[constraint.step],
+        "start": float(constraint.start) if math.isfinite(constraint.start) else None,
+        "stop": float(constraint.stop) if math.isfinite(constraint.stop) else None,
+    }
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with anything that JSON does not know written as a string."""
+    return {
+        key: value if value is None or isinstance(value, bool | int | str) else str(value)
+        for key, value in options.items()
+    }

@@ -1,0 +1,249 @@
+"""The result: when each step happens, in seconds, with what was not shown, and its file format."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid import __version__
+from graph2vid._files import check_format, read_json, write_json
+from graph2vid.errors import FormatError
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding.times import format_time
+
+KIND = "graph2vid-grounding"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class GroundedSegment:
+    """One stretch of the video that shows one step.
+
+    Attributes
+    ----------
+    step : int
+        Index of the step in the flow graph.
+    id, text : str
+        The step's id and text.
+    start, end : float
+        Seconds.
+    confidence : float or None
+        Mean posterior probability of the step over the segment's clips, in 0 … 1; None if it was not
+        computed.
+    """
+
+    step: int
+    id: str
+    text: str
+    start: float
+    end: float
+    confidence: float | None = None
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Grounding:
+    """When each step of a procedure happens in a video.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        The procedure.
+    segments : tuple of GroundedSegment
+        In order of time.
+    not_shown : tuple of int
+        The steps that the video does not show.
+    order : tuple of int
+        The shown steps by their first appearance.
+    cost : float
+        The cost of the alignment.
+    labels : int64 array [N]
+        Per clip a step, or -1 for background. Read-only.
+    clip_seconds, offset : float
+        Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds`` seconds.
+    options : dict
+        The settings used, fit for JSON.
+    version : str
+        The version of graph2vid that made this.
+    """
+
+    flow: FlowGraph
+    segments: tuple[GroundedSegment, ...]
+    not_shown: tuple[int, ...]
+    order: tuple[int, ...]
+    cost: float
+    labels: NDArray[np.int64]
+    clip_seconds: float = 1.0
+    offset: float = 0.0
+    options: dict[str, Any] = field(default_factory=dict)
+    version: str = __version__
+
+    def __post_init__(self) -> None:
+        labels = np.array(self.labels, dtype=np.int64)
+        labels.flags.writeable = False
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the clips cover together."""
+        return len(self.labels) * self.clip_seconds
+
+    @property
+    def end(self) -> float:
+        """Where the last clip ends, in seconds."""
+        return self.offset + self.duration
+
+    def segments_of(self, step: int | str) -> tuple[GroundedSegment, ...]:
+        """Return the segments of one step (by index or id), in order of time; none if it is not shown."""
+        index = self.flow.index(step)
+        return tuple(segment for segment in self.segments if segment.step == index)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grounding):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which holds a dict
+
+    def __repr__(self) -> str:
+        name = f"{self.flow.title!r}, " if self.flow.title else ""
+        return (
+            f"Grounding({name}{len(self.order)} of {len(self.flow)} steps shown, "
+            f"{format_time(self.offset)}–{format_time(self.end)}, cost {self.cost:g})"
+        )
+
+    def __str__(self) -> str:
+        lines = [repr(self)]
+        for segment in self.segments:
+            sure = "" if segment.confidence is None else f"  {segment.confidence:4.0%}"
+            span = f"{format_time(segment.start)}–{format_time(segment.end)}"
+            lines.append(f"  {span:>17}{sure}  {segment.id}: {segment.text}")
+        for step in self.not_shown:
+            lines.append(f"  {'not shown':>17}  {self.flow.steps[step].id}: {self.flow.steps[step].text}")
+        return "\n".join(lines)
+
+    # -- file
+    # -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the grounding as JSON, whole or not at all."""
+        write_json(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Grounding:
+        """Read a grounding that :meth:`save` wrote, with this version of graph2vid or an older one."""
+        return cls.from_json(read_json(path), source=str(path))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grounding as a JSON document: steps by id, labels by index into the flow's steps."""
+        ids = self.flow.ids
+        return {
+            "format": KIND,
+            "version": VERSION,
+            "graph2vid": self.version,
+            "flow": self.flow.to_json(),
+            "clip_seconds": self.clip_seconds,
+            "offset": self.offset,
+            "duration": self.duration,
+            "cost": self.cost,
+            "segments": [
+                {
+                    "step": segment.id,
+                    "text": segment.text,
+                    "start": segment.start,
+                    "end": segment.end,
+                    "confidence": segment.confidence,
+                }
+                for segment in self.segments
+            ],
+            "not_shown": [ids[step] for step in self.not_shown],
+            "order": [ids[step] for step in self.order],
+            "labels": self.labels.tolist(),
+            "options": self.options,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, *, source: str = "grounding") -> Grounding:
+        """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
+        document = check_format(value, kind=KIND, version=VERSION, source=source)
+        return _Reader(source).grounding(document)
+
+
+class _Reader:
+    """Reads the parts of a document; every error names the file and the place in it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def wrong(self, place: str, needed: str, found: Any) -> FormatError:
+        shown = repr(found)
+        shown = shown if len(shown) <= 40 else shown[:39] + "…"
+        return FormatError(f"{self.source}: {place!r} must be {needed}, not {shown}")
+
+    def get(self, holder: dict[str, Any], key: str, kind: type, needed: str, place: str = "") -> Any:
+        if key not in holder:
+            raise FormatError(f"{self.source}: {place + key!r} is missing")
+        if not isinstance(holder[key], kind):
+            raise self.wrong(place + key, needed, holder[key])
+        return holder[key]
+
+    def number(self, holder: dict[str, Any], key: str, place: str = "") -> float:
+        found = holder.get(key)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            raise self.wrong(place + key, "a finite number", found)
+        return float(found)
+
+    def steps(self, document: dict[str, Any], key: str, flow: FlowGraph) -> tuple[int, ...]:
+        return tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
+
+    def step(self, name: Any, place: str, flow: FlowGraph) -> int:
+        if not isinstance(name, str) or name not in flow.ids:
+            raise self.wrong(place, "the id of a step of the flow", name)
+        return flow.index(name)
+
+    def segment(self, entry: Any, place: str, flow: FlowGraph) -> GroundedSegment:
+        if not isinstance(entry, dict):
+            raise self.wrong(place, "an object", entry)
+        step = self.step(entry.get("step"), f"{place}.step", flow)
+        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
+        if not start < end:
+            raise self.wrong(f"{place}.end", f"later than the start ({start} s)", end)
+        sure = None if entry.get("confidence") is None else self.number(entry, "confidence", f"{place}.")
+        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure)
+
+    def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
+        found = self.get(document, "labels", list, "a list of step indices")
+        for clip, label in enumerate(found):
+            if isinstance(label, bool) or not isinstance(label, int) or not -1 <= label < n_steps:
+                raise self.wrong(f"labels[{clip}]", f"a whole number from -1 to {n_steps - 1}", label)
+        return np.array(found, dtype=np.int64)
+
+    def grounding(self, document: dict[str, Any]) -> Grounding:
+        flow = FlowGraph.from_json(
+            self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow"
+        )
+        clip_seconds = self.number(document, "clip_seconds")
+        if clip_seconds <= 0:
+            raise self.wrong("clip_seconds", "positive", clip_seconds)
+        entries = self.get(document, "segments", list, "a list")
+        return Grounding(
+            flow=flow,
+            segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
+            not_shown=self.steps(document, "not_shown", flow),
+            order=self.steps(document, "order", flow),
+            cost=self.number(document, "cost"),
+            labels=self.labels(document, len(flow)),
+            clip_seconds=clip_seconds,
+            offset=self.number(document, "offset"),
+            options=self.get(document, "options", dict, "an object"),
+            version=self.get(document, "graph2vid", str, "a version"),
+        )

@@ -1,0 +1,164 @@
+"""A grounding drawn in the terminal: one row per step, a bar where it happens."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from graph2vid.grounding.result import GroundedSegment, Grounding
+from graph2vid.grounding.times import format_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+# Okabe and Ito's colours, which the common forms of colour blindness tell apart (black left out).
+PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+
+_LEAST_BAR = 12
+
+
+def print_timeline(grounding: Grounding, console: Console | None = None) -> None:
+    """Draw the grounding on a console (stdout by default) in the width it has."""
+    from rich.console import Console
+
+    console = console or Console(highlight=False)
+    ascii_only = console.options.ascii_only
+    drawing = draw_timeline(grounding, console.width, ascii_only=ascii_only)
+    console.print(drawing, soft_wrap=True, end="")
+
+
+def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = False) -> Text:
+    """Return the drawing as rich text, no line wider than ``width`` columns (from 40 on).
+
+    Rows stand in the order of the video: id, text, bar, start–end, confidence. Then come background, the
+    steps that are not shown, and, if it differs from the order of the flow graph, the order that was found.
+    """
+    from rich.text import Text
+
+    flow = grounding.flow
+    dash, times, full, gap = ("-", "x", "#", ".") if ascii_only else ("–", "×", "█", "░")
+    spans: dict[int, str] = {}
+    for step in grounding.order:
+        runs = grounding.segments_of(step)
+        parts = f" {times}{len(runs)}" if len(runs) > 1 else ""
+        spans[step] = f"{format_time(runs[0].start)}{dash}{format_time(runs[-1].end)}{parts}"
+    background = _gaps(grounding)
+    columns = _Columns(
+        width,
+        ids=[_clean(step.id) for step in flow.steps],
+        texts=["" if step.text == step.id else _clean(step.text) for step in flow.steps],
+        spans=[*spans.values(), "not shown"],
+    )
+    drawing = Text(no_wrap=True, end="")
+    if flow.title:
+        drawing.append(_cropped(_clean(flow.title), width) + "\n", style="bold")
+    drawing.append(_cropped(_facts(grounding, dash), width) + "\n", style="dim")
+    for place, (step, span) in enumerate(spans.items()):
+        runs = grounding.segments_of(step)
+        drawing.append(columns.name(step))
+        drawing.append(
+            columns.bar([(run.start, run.end) for run in runs], grounding, full),
+            style=PALETTE[place % len(PALETTE)],
+        )
+        drawing.append(columns.times(span, _confidence(runs)) + "\n")
+    if background:
+        share = sum(end - start for start, end in background) / grounding.duration
+        drawing.append(columns.label("background"), style="dim")
+        drawing.append(columns.bar(background, grounding, gap), style="dim")
+        drawing.append(columns.times("", f"{share:.0%}") + "\n", style="dim")
+    for step in grounding.not_shown:
+        drawing.append(columns.name(step) + " " * columns.bar_width, style="dim")
+        drawing.append(columns.times("not shown", "") + "\n", style="yellow")
+    if list(grounding.order) != sorted(grounding.order):
+        arrow = " > " if ascii_only else " → "
+        for title, order in (("order seen  ", grounding.order), ("as written  ", sorted(grounding.order))):
+            names = arrow.join(_clean(flow.ids[step]) for step in order)
+            drawing.append(
+                textwrap.fill(names, width, initial_indent=title, subsequent_indent=" " * 12) + "\n"
+            )
+    return drawing
+
+
+class _Columns:
+    """How wide each column is, and cells cut or filled to that width."""
+
+    def __init__(self, width: int, ids: list[str], texts: list[str], spans: list[str]) -> None:
+        from rich.cells import cell_len
+
+        width = max(width, 40)
+        self.ids, self.texts = ids, texts
+        self.id_width = min(max(map(cell_len, ids)), 12 if any(texts) else 24, width // 5)
+        self.span_width = max(map(len, spans))
+        left = width - self.id_width - self.span_width - 5 - 3  # confidence " 100%", a blank between columns
+        self.text_width = min(max(map(cell_len, texts)), left - _LEAST_BAR, max(left * 2 // 5, 10))
+        if self.text_width < 6:  # too little to read
+            self.text_width = -1  # nor a blank before it
+        self.bar_width = max(left - self.text_width - 1, 4)
+
+    def name(self, step: int) -> str:
+        text = f" {_cell(self.texts[step], self.text_width)}" if self.text_width > 0 else ""
+        return f"{_cell(self.ids[step], self.id_width)}{text} "
+
+    def label(self, text: str) -> str:
+        return _cell(text, self.id_width + self.text_width + 1) + " "
+
+    def times(self, span: str, confidence: str) -> str:
+        return f" {span:>{self.span_width}} {confidence:>4}".rstrip()
+
+    def bar(self, spans: list[tuple[float, float]], grounding: Grounding, sign: str) -> str:
+        """Return the bar: ``sign`` where one of ``spans`` (seconds) is, at least once for each."""
+        cells = [" "] * self.bar_width
+        scale = self.bar_width / grounding.duration
+        for start, end in spans:
+            first = min(round((start - grounding.offset) * scale), self.bar_width - 1)
+            stop = max(round((end - grounding.offset) * scale), first + 1)
+            cells[first:stop] = sign * (min(stop, self.bar_width) - first)
+        return "".join(cells)
+
+
+def _facts(grounding: Grounding, dash: str) -> str:
+    return (
+        f"{len(grounding.order)} of {len(grounding.flow)} steps shown, {format_time(grounding.offset)}{dash}"
+        f"{format_time(grounding.end)} in {len(grounding.labels)} clips of {grounding.clip_seconds:g} s, "
+        f"cost {grounding.cost:.6g}"
+    )
+
+
+def _confidence(runs: tuple[GroundedSegment, ...]) -> str:
+    """Return the mean confidence of the segments of one step, weighted by their lengths, in percent."""
+    weighted = [(run.confidence, run.duration) for run in runs if run.confidence is not None]
+    if not weighted:
+        return ""
+    return f"{sum(sure * length for sure, length in weighted) / sum(length for _, length in weighted):.0%}"
+
+
+def _gaps(grounding: Grounding) -> list[tuple[float, float]]:
+    """Return the spans in seconds where no step is shown."""
+    gaps = []
+    at = grounding.offset
+    for segment in grounding.segments:
+        if segment.start > at:
+            gaps.append((at, segment.start))
+        at = max(at, segment.end)
+    if at < grounding.end:
+        gaps.append((at, grounding.end))
+    return gaps
+
+
+def _clean(text: str) -> str:
+    """Return the text in one line, without signs that would steer the terminal."""
+    return "".join(sign if sign.isprintable() else "�" for sign in " ".join(text.split()))
+
+
+def _cell(text: str, width: int) -> str:
+    """Cut or fill the text to ``width`` columns."""
+    from rich.cells import set_cell_size
+
+    return set_cell_size(_cropped(text, width), width)
+
+
+def _cropped(text: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"

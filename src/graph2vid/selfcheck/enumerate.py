@@ -1,0 +1,174 @@
+"""The last word on tiny cases: write down every label sequence, keep the legal ones, add up their costs.
+
+No recursion, no ideals: only the definition of an alignment (one label per clip, -1 for background).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from graph2vid.flow import FlowGraph
+
+Floats = NDArray[np.floating[Any]]
+Kind = Literal["within", "forbid", "background", "show"]
+Rule = tuple[Kind, int | None, int, int]
+"""A constraint as plain values: kind, step, start, stop (half-open clips)."""
+
+
+class Enumeration(NamedTuple):
+    """What enumeration says: cost ∞ and no labels where no finite alignment exists."""
+
+    cost: float
+    labels: NDArray[np.int64] | None
+    soft_cost: float
+    probability: NDArray[np.float64]
+
+
+class _Sequences(NamedTuple):
+    labels: NDArray[np.int64]  # [T, N], smallest first when read from the last clip backwards, -1 first
+    first: NDArray[np.int64]  # [T, K] first clip of each step, N where it is not shown
+
+
+def count_sequences(n_steps: int, n_clips: int) -> int:
+    """Return how many label sequences there are, legal or not."""
+    return int((n_steps + 1) ** n_clips)
+
+
+@functools.lru_cache(maxsize=64)
+def _sequences(n_steps: int, n_clips: int, contiguous: bool) -> _Sequences:
+    """Return the label sequences in which each step has one run (or one group, only background inside)."""
+    number = np.arange(count_sequences(n_steps, n_clips))
+    clips = np.arange(n_clips)
+    labels = (
+        number[:, None] // (n_steps + 1) ** clips % (n_steps + 1) - 1
+    )  # the last clip is the highest digit
+    keep = np.ones(len(labels), bool)
+    first = np.full((len(labels), n_steps), n_clips)
+    last = np.full((len(labels), n_steps), -1)
+    for step in range(n_steps):
+        here = labels == step
+        shown = here.any(axis=1)
+        first[shown, step] = here[shown].argmax(axis=1)
+        last[shown, step] = n_clips - 1 - here[shown, ::-1].argmax(axis=1)
+        inside = (first[:, [step]] <= clips) & (clips <= last[:, [step]])
+        keep &= (here | ~inside | ((labels == -1) & (not contiguous))).all(axis=1)
+    return _Sequences(labels[keep], first[keep])
+
+
+def _legal(flow: FlowGraph, first: NDArray[np.int64], n_clips: int) -> NDArray[np.bool_]:
+    """Tell in which sequences the shown steps stand in a legal order, across steps that are not shown too."""
+    legal = np.ones(len(first), bool)
+    for step, followers in enumerate(flow.descendants):
+        for follower in range(len(flow)):
+            if followers >> follower & 1:
+                legal &= (first[:, step] < first[:, follower]) | (first[:, [step, follower]] == n_clips).any(
+                    axis=1
+                )
+    return legal
+
+
+def _allowed(labels: NDArray[np.int64], rules: Iterable[Rule]) -> NDArray[np.bool_]:
+    """Tell which sequences obey the constraints."""
+    allowed = np.ones(len(labels), bool)
+    for kind, step, start, stop in rules:
+        span = np.zeros(labels.shape[1], bool)
+        span[start:stop] = True
+        wanted = labels == (-1 if step is None else step)
+        if kind == "within":
+            allowed &= wanted.any(axis=1) & ~wanted[:, ~span].any(axis=1)
+        elif kind == "forbid":
+            allowed &= ~wanted[:, span].any(axis=1)
+        elif kind in ("background", "show"):
+            allowed &= wanted[:, span].all(axis=1)
+        else:
+            raise ValueError(f"unknown constraint {kind!r}")
+    return allowed
+
+
+def labels_cost(labels: NDArray[np.int64], match: Floats, drop: Floats, skip: Floats | None) -> Floats:
+    """Add up the cost of label sequences, in float64.
+
+    Parameters
+    ----------
+    labels : [T, N]
+        Label sequences, -1 for background.
+    match, drop, skip : [K, N], [N], [K] or None
+        The costs; without ``skip`` a step that is not shown costs ∞.
+
+    Returns
+    -------
+    [T]
+    """
+    n_steps, n_clips = match.shape
+    table = np.vstack([match, drop]).astype(np.float64)  # label -1 picks the last row
+    cost = table[labels, np.arange(n_clips)].sum(axis=1)
+    shown = (labels[:, :, None] == np.arange(n_steps)).any(axis=1)
+    waived = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
+    total: Floats = cost + np.where(shown, 0.0, waived).sum(axis=1)
+    return total
+
+
+def is_legal(
+    flow: FlowGraph, labels: NDArray[np.int64], contiguous: bool, rules: Iterable[Rule] = ()
+) -> bool:
+    """Tell whether one label sequence [N], of any length, is an alignment that obeys the constraints."""
+    labels = np.asarray(labels)
+    if labels.size and not (labels.min() >= -1 and labels.max() < len(flow)):
+        return False
+    groups = labels if contiguous else labels[labels >= 0]
+    begins = groups[np.flatnonzero(np.diff(groups, prepend=-2))] if groups.size else groups
+    order = begins[begins >= 0]
+    if len(set(order.tolist())) < len(order):
+        return False
+    first = np.full((1, len(flow)), len(labels))
+    for step in order.tolist():
+        first[0, step] = int((labels == step).argmax())
+    return bool(_legal(flow, first, len(labels))[0] and _allowed(labels[None], rules)[0])
+
+
+def enumerate_alignments(
+    flow: FlowGraph,
+    match: Floats,
+    drop: Floats,
+    skip: Floats | None,
+    *,
+    contiguous: bool,
+    gamma: float = 1.0,
+    rules: Iterable[Rule] = (),
+) -> Enumeration:
+    """Find the best alignment and the posterior by trying every label sequence, (K+1)^N of them.
+
+    Parameters
+    ----------
+    flow, match, drop, skip, contiguous
+        As for :func:`graph2vid.align`.
+    gamma
+        Temperature of the soft minimum.
+    rules
+        Constraints, as plain values.
+    """
+    n_steps, n_clips = match.shape
+    labels, first = _sequences(n_steps, n_clips, contiguous)
+    keep = _legal(flow, first, n_clips) & _allowed(labels, rules)
+    labels = labels[keep]
+    cost = labels_cost(labels, match, drop, skip)
+    finite = np.isfinite(cost)
+    labels, cost = labels[finite], cost[finite]
+    probability = np.zeros((n_steps + 1, n_clips))
+    if not len(cost):
+        return Enumeration(math.inf, None, math.inf, probability)
+    best = int(cost.argmin())
+    weight = np.exp((cost[best] - cost) / gamma)
+    for clip in range(n_clips):
+        mass = np.bincount(labels[:, clip] % (n_steps + 1), weight, n_steps + 1)  # -1 becomes K, the last row
+        probability[:, clip] = mass / weight.sum()
+    soft_cost = float(cost[best] - gamma * np.log(weight.sum()))
+    return Enumeration(float(cost[best]), labels[best].astype(np.int64), soft_cost, probability)

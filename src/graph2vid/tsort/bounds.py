@@ -1,0 +1,50 @@
+"""How large a tSort graph will be, said before it is built."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from graph2vid.errors import TooLargeError
+from graph2vid.flow import FlowGraph
+
+MAX_IDEALS = 2**31 - 1
+"""The arrays of a tSort graph number its ideals in 32 bits."""
+
+
+def ideals_bound(flow: FlowGraph) -> tuple[int, int]:
+    """Bound the number of ideals of a flow graph without building them.
+
+    Every subset of an antichain gives an ideal of its own, and an ideal is fixed by how far it reaches into
+    each chain of a cover.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure.
+
+    Returns
+    -------
+    lower, upper : int
+        2^width, and Π(chain length + 1) over a minimum chain cover.
+    """
+    return 2**flow.width, math.prod(len(chain) + 1 for chain in flow.chain_cover())
+
+
+def too_large(flow: FlowGraph, limit: int) -> TooLargeError:
+    """Return the error that says why ``flow`` has more than ``limit`` ideals, and what to do."""
+    lower, upper = ideals_bound(flow)
+    lower = max(lower, limit + 1)
+    size = readable(lower) if lower == upper else f"between {readable(lower)} and {readable(upper)}"
+    remedies = ["add order between steps", "remove steps"]
+    if limit < MAX_IDEALS:
+        remedies.insert(0, "raise `limit=`")
+    return TooLargeError(
+        f"{len(flow)} steps in {flow.width} parallel threads have {size} legal sets of done steps (ideals), "
+        f"more than the limit of {readable(limit)}: {', '.join(remedies[:-1])}, or {remedies[-1]}"
+    )
+
+
+def readable(number: int) -> str:
+    """Return a whole number with thousands separated, or to three digits when it is very large."""
+    return f"{number:,}" if abs(number) < 10**15 else f"{Decimal(number):.2e}"

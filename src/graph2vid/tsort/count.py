@@ -1,0 +1,145 @@
+"""Counting topological sorts, exactly where it can be done, within stated bounds elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graph2vid.errors import TooLargeError
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.order import bits
+from graph2vid.tsort.graph import TSortGraph
+
+
+@dataclass(frozen=True)
+class SortCount:
+    """The number of topological sorts of a flow graph: ``lower`` ≤ number ≤ ``upper``.
+
+    Attributes
+    ----------
+    exact : int or None
+        The number itself, where it could be had.
+    lower, upper : int
+        Proven bounds; equal to ``exact`` where that is known.
+    """
+
+    exact: int | None
+    lower: int
+    upper: int
+
+
+def count_sorts(flow: FlowGraph, limit: int = 2**20) -> SortCount:
+    """Count the topological sorts of a flow graph.
+
+    Parts that no order connects are counted apart and shuffled (a multinomial coefficient); where some steps
+    all come before all others, the two parts are counted apart and multiplied. A part that cannot be split
+    further is counted over its ideals; if it has more of them than ``limit``, it is bounded.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure.
+    limit : int
+        The largest number of ideals of one part.
+
+    Returns
+    -------
+    SortCount
+    """
+    lower = upper = 1
+    parts = [(1 << len(flow)) - 1]
+    while parts:
+        part = parts.pop()
+        components = _components(flow, part)
+        if len(components) > 1:
+            shuffles = _multinomial([component.bit_count() for component in components])
+            lower, upper = lower * shuffles, upper * shuffles
+            parts.extend(components)
+            continue
+        sections = _sections(flow, part)
+        if len(sections) > 1:
+            parts.extend(sections)
+            continue
+        least, most = _count_part(_restricted(flow, part), limit)
+        lower, upper = lower * least, upper * most
+    return SortCount(lower if lower == upper else None, lower, upper)
+
+
+def _components(flow: FlowGraph, part: int) -> list[int]:
+    """Split a set of steps (a bit mask) into the finest parts with no order between them."""
+    components = []
+    left = part
+    while left:
+        component, fresh = 0, left & -left
+        while fresh:
+            component |= fresh
+            related = 0
+            for step in bits(fresh):
+                related |= flow.ancestors[step] | flow.descendants[step]
+            fresh = related & part & ~component
+        components.append(component)
+        left &= ~component
+    return components
+
+
+def _sections(flow: FlowGraph, part: int) -> list[int]:
+    """Split a set of steps into the finest sequence of sections, each wholly before the next.
+
+    The steps of a first section have fewer ancestors in the part than there are steps in the section, all
+    others have at least as many: sorted by that number, every cut lies between neighbours.
+    """
+    steps = sorted(bits(part), key=lambda step: (flow.ancestors[step] & part).bit_count())
+    before_all_later = [part] * (len(steps) + 1)
+    for position in range(len(steps) - 1, -1, -1):
+        before_all_later[position] = before_all_later[position + 1] & flow.ancestors[steps[position]]
+    cuts, earlier = [0], 0
+    for position, step in enumerate(steps[:-1], start=1):
+        earlier |= 1 << step
+        if earlier & ~before_all_later[position] == 0:
+            cuts.append(position)
+    cuts.append(len(steps))
+    return [sum(1 << step for step in steps[start:stop]) for start, stop in pairwise(cuts)]
+
+
+def _restricted(flow: FlowGraph, part: int) -> FlowGraph:
+    """Return the order among the steps of ``part`` as a flow graph of its own."""
+    steps = list(bits(part))
+    place = {step: index for index, step in enumerate(steps)}
+    edges = [(place[step], place[later]) for step in steps for later in bits(flow.descendants[step] & part)]
+    return FlowGraph.from_edges([flow.steps[step] for step in steps], edges).transitive_reduction()
+
+
+def _count_part(flow: FlowGraph, limit: int) -> tuple[int, int]:
+    """Return a lower and an upper bound of the number of sorts, equal where ``limit`` lets it be exact."""
+    if len(flow) == 1:
+        return 1, 1
+    try:
+        exact = TSortGraph.compile(flow, limit).n_sorts
+    except TooLargeError:
+        # Forgetting the order between the chains of a cover only adds sorts.
+        return _lower_bound(flow), _multinomial([len(chain) for chain in flow.chain_cover()])
+    return exact, exact
+
+
+def _lower_bound(flow: FlowGraph) -> int:
+    """Return the best of three lower bounds.
+
+    A random order has every step first among itself and its descendants with probability at least Π 1/(1 +
+    descendants) (the hook inequality of Hammett and Pittel, an equality for forests); the same holds for
+    ancestors; and doing the steps depth by depth leaves each depth's steps free among themselves.
+    """
+    n_orders = math.factorial(len(flow))
+    depth = [0] * len(flow)
+    for step in flow.topological_order:
+        depth[step] = max((depth[before] + 1 for before in flow.predecessors[step]), default=0)
+    hooks = [
+        math.prod(1 + mask.bit_count() for mask in masks) for masks in (flow.ancestors, flow.descendants)
+    ]
+    by_depth = math.prod(math.factorial(depth.count(value)) for value in set(depth))
+    return max(by_depth, *(-(-n_orders // hook) for hook in hooks))
+
+
+def _multinomial(sizes: list[int]) -> int:
+    """Return (Σ sizes)! / Π sizes!, the number of ways to shuffle sequences of these lengths."""
+    return math.factorial(sum(sizes)) // math.prod(math.factorial(size) for size in sizes)

@@ -1,0 +1,220 @@
+// The forward pass: the best cost of every ideal after every clip, block of clips by block of clips.
+//
+// A block is a table [groups][width][LANES] of some clips, a window is what is kept of the
+// blocks at one time: all of them (full mode), a few (low-memory mode: the state at the start of each window is kept, and
+// windows are run again for the traceback), or one (cost only).
+#pragma once
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "procedure.hpp"
+#include "scratch.hpp"
+
+namespace g2v {
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// How the ideals of a procedure lie in vectors: lanes are ideals of one video, or videos.
+template <class T> struct Layout {
+    static constexpr int L = LANES<T>;
+    const Procedure &g;
+    const Packing *packing;  // null: lanes are videos
+
+    Layout(const Procedure &procedure, bool videos) : g(procedure), packing(videos ? nullptr : &procedure.packing(L)) {}
+    bool videos() const { return !packing; }
+    int64_t groups() const { return packing ? packing->groups() : g.ideals(); }
+    int64_t n_slots() const { return packing ? packing->n_slots() : g.states(); }
+    int64_t ideal_place(int64_t ideal, int lane) const { return packing ? packing->ideal_place[ideal] : ideal * L + lane; }
+    int64_t state_place(int64_t state, int lane) const { return packing ? packing->state_place[state] : state * L + lane; }
+    Slots slots() const {
+        if (packing) return packing->view();
+        Slots states{};
+        states.group_slot = g.state_start.data();
+        states.slot_group = g.state_from.data();
+        states.slot_step = g.state_step.data();
+        return states;
+    }
+};
+
+template <class T> struct Sizes {
+    int64_t width, blocks, block_numbers, start_numbers, cost_numbers, match_stride;
+
+    // `clips_per_block` 0: so few that some hundred groups stay in the second-level cache, but at least 16.
+    Sizes(const Layout<T> &layout, int64_t n_clips, int64_t clips_per_block) {
+        constexpr int64_t L = LANES<T>, budget = 256 << 10;
+        const int64_t fitting = budget / (std::min<int64_t>(layout.groups(), 512) * L * static_cast<int64_t>(sizeof(T)));
+        width = clips_per_block ? round_up(clips_per_block, L) : std::clamp<int64_t>(fitting / 16 * 16, 16, 4096);
+        width = std::min(width, round_up(n_clips + 1, L));
+        blocks = n_clips / width + 1;  // columns 0 .. n_clips
+        block_numbers = layout.groups() * width * L;
+        start_numbers = (layout.groups() + layout.n_slots()) * L;
+        match_stride = round_up(n_clips, L) + L;
+        cost_numbers = ((layout.g.n_steps + 2) * match_stride + layout.g.n_steps + 1) * (layout.videos() ? L : 1);
+    }
+    // Bytes needed with `window` blocks kept at a time.
+    int64_t bytes(int64_t window, bool checkpoints) const {
+        const int64_t starts = 1 + (checkpoints ? (blocks + window - 1) / window : 0);
+        return static_cast<int64_t>(sizeof(T)) * (window * block_numbers + starts * start_numbers + cost_numbers);
+    }
+};
+
+template <class T> class Forward {
+public:
+    static constexpr T INF = std::numeric_limits<T>::infinity();
+    static constexpr int L = LANES<T>;
+
+    // Costs as in Job: padded, with one infinite row more; of one video, or of LANES videos interleaved.
+    struct Costs {
+        const T *match, *drop, *skip;  // skip may be null
+        int64_t match_stride;
+    };
+
+    Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips,
+            bool contiguous, int64_t window, bool checkpoints, int threads)
+        : layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
+          contiguous_(contiguous), each_(layout.videos() ? L : 1), window_(std::min(window, sizes.blocks)),
+          threads_(threads), checkpoints_(checkpoints),
+          table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
+          start_(sizeof(T) * static_cast<size_t>(sizes.start_numbers)),
+          saved_(checkpoints ? sizeof(T) * static_cast<size_t>(sizes.start_numbers * windows()) : 1) {
+        begin();
+        for (int64_t w = 0; w < windows(); ++w) {
+            if (checkpoints_) std::copy_n(column(), sizes_.start_numbers, saved(w));
+            run_window(w);
+        }
+    }
+
+    // Best of an ideal after `clip` clips, which lie in the current window (its end included).
+    T best(int64_t ideal, int64_t clip, int lane) const {
+        const int64_t place = layout_.ideal_place(ideal, lane), c = clip - window_first();
+        if (c == window_ * sizes_.width) return column()[place];
+        return block(c / sizes_.width)[(place / L * sizes_.width + c % sizes_.width) * L + place % L];
+    }
+    // Copy best[ideal, first clip of the window .. clip] to `out`.
+    void best_row(int64_t ideal, int64_t clip, int lane, T *out) const {
+        const int64_t place = layout_.ideal_place(ideal, lane), end = clip - window_first() + 1;
+        for (int64_t c = 0; c < end;) {
+            if (c == window_ * sizes_.width) {
+                out[c] = column()[place];
+                return;
+            }
+            const T *row = block(c / sizes_.width) + place / L * sizes_.width * L + place % L;
+            const int64_t stop = std::min(end - c, sizes_.width);
+            for (int64_t i = 0; i < stop; ++i) out[c + i] = row[i * L];
+            c += stop;
+        }
+    }
+    // The value of a state at the first column of the current window.
+    T start_of(int64_t state, int lane) const {
+        return current_ == 0 ? INF : saved(current_)[layout_.groups() * L + layout_.state_place(state, lane)];
+    }
+    int64_t window_first() const { return current_ * window_ * sizes_.width; }
+
+    // Make the window that holds clip `clip` (> 0) and the column before it the current one.
+    void want(int64_t clip) {
+        if (clip > window_first() || current_ == 0) return;
+        const int64_t w = current_ - 1;
+        std::copy_n(saved(w), sizes_.start_numbers, column());
+        run_window(w);
+    }
+
+    const Procedure &procedure() const { return g_; }
+    bool contiguous() const { return contiguous_; }
+    T match(int step, int64_t clip, int lane) const {  // clip counted from 1
+        return costs_.match[(step * costs_.match_stride + clip - 1) * each_ + (each_ == 1 ? 0 : lane)];
+    }
+    T drop(int64_t clip, int lane) const { return costs_.drop[(clip - 1) * each_ + (each_ == 1 ? 0 : lane)]; }
+    bool skips() const { return costs_.skip; }
+    T skip(int step, int lane) const { return costs_.skip[step * each_ + (each_ == 1 ? 0 : lane)]; }
+
+private:
+    const Layout<T> &layout_;
+    const Sizes<T> &sizes_;
+    const Procedure &g_;
+    Advance<T> advance_;
+    Costs costs_;
+    int64_t n_clips_;
+    bool contiguous_;
+    int each_;  // numbers per cost
+    int64_t window_;
+    int threads_;
+    bool checkpoints_;
+    Scratch table_;
+    Scratch start_;  // the column before the next block [groups][LANES], and the value of every state there
+    Scratch saved_;  // the same at the start of each window
+    int64_t current_ = 0;
+
+    int64_t windows() const { return (sizes_.blocks + window_ - 1) / window_; }
+    T *block(int64_t b) const { return table_.as<T>() + b * sizes_.block_numbers; }
+    T *column() const { return start_.as<T>(); }
+    T *saved(int64_t w) const { return saved_.as<T>() + w * sizes_.start_numbers; }
+
+    // Before the first clip: nothing is done, unless steps are waived.
+    void begin() {
+        T *first = column();
+        std::fill_n(first, sizes_.start_numbers, INF);
+        for (int lane = 0; lane < each_; ++lane) first[layout_.ideal_place(0, lane)] = 0;
+        if (!costs_.skip) return;
+        for (int64_t ideal = 1; ideal < g_.ideals(); ++ideal)
+            for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s)
+                for (int lane = 0; lane < each_; ++lane) {
+                    T &here = first[layout_.ideal_place(ideal, lane)];
+                    const T from = first[layout_.ideal_place(g_.state_from[s], lane)];
+                    here = std::min(here, from + skip(g_.state_step[s], lane));
+                }
+    }
+
+    void run_window(int64_t w) {
+        current_ = w;
+        for (int64_t group = 0; group < layout_.groups(); ++group)
+            std::copy_n(column() + group * L, L, block(0) + group * sizes_.width * L);
+        // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups.
+        const int team = static_cast<int>(std::min<int64_t>(threads_, window_));
+        const int64_t piece = team == 1 ? layout_.groups() : std::max<int64_t>(layout_.groups() / 256, 1);
+        std::vector<std::atomic<int64_t>> done(static_cast<size_t>(window_));  // groups done, of each block
+        auto work = [&](int64_t me) {
+            for (int64_t b = me; b < window_ && to_do(b) > 0; b += team) {
+                const Job<T> job = job_for(b);
+                for (int64_t begin = 0; begin < layout_.groups(); begin += piece) {
+                    const int64_t end = std::min(begin + piece, layout_.groups());
+                    while (b > 0 && done[b - 1].load(std::memory_order_acquire) < end) pause();
+                    advance_(job, begin, end);
+                    done[b].store(end, std::memory_order_release);
+                }
+            }
+        };
+        std::vector<std::jthread> others;
+        for (int i = 1; i < team; ++i) others.emplace_back(work, i);
+        work(0);
+    }
+
+    // Wait a moment for another thread: it is at work, unless the processor was taken from it.
+    static void pause() { std::this_thread::yield(); }
+
+    int64_t to_do(int64_t b) const {  // clips of block b of the current window
+        return std::clamp<int64_t>(n_clips_ - window_first() - b * sizes_.width, 0, sizes_.width);
+    }
+
+    Job<T> job_for(int64_t b) const {
+        const int64_t clips = to_do(b);
+        const bool last = b + 1 == window_;
+        return {.videos = layout_.videos(),
+                .contiguous = contiguous_,
+                .skips = costs_.skip != nullptr,
+                .slots = layout_.slots(),
+                .match = costs_.match,
+                .match_stride = costs_.match_stride,
+                .drop = costs_.drop,
+                .skip = costs_.skip,
+                .carry = column() + layout_.groups() * L,
+                .block = block(b),
+                .next = clips < sizes_.width ? nullptr : last ? column() : block(b + 1),
+                .next_stride = last ? 1 : sizes_.width,
+                .width = sizes_.width,
+                .first = window_first() + b * sizes_.width,
+                .clips = clips};
+    }
+};
+
+}  // namespace g2v

@@ -1,0 +1,77 @@
+// What one call of a hard (min, +) kernel works on: plain pointers only, so that the kernels can be compiled once per
+// instruction set and chosen at run time.
+#pragma once
+#include <cstdint>
+
+namespace g2v {
+
+// Every kernel works on vectors of 32 bytes: 8 floats or 4 doubles.
+template <class T> constexpr int LANES = 32 / static_cast<int>(sizeof(T));
+
+// A group is what one vector holds: LANES ideals of one video, or one ideal of LANES videos. A slot is one state per lane,
+// all entered from ideals of one group. There are three kinds, in this order within a group:
+//   straight  from another group, each lane from the same lane, one step for all lanes;
+//   crossed   from another group, lanes and steps each of their own;
+//   inner     from the group itself, lanes each of their own, and one step for all lanes or steps of their own.
+// All lanes being videos, every slot is straight.
+
+// Which lane each lane comes from; most slots share a few of these.
+struct Pattern {
+    int32_t lane[8];
+    alignas(32) uint8_t same[32];   // the same as byte shuffles within the halves of a vector: 0x80 gives zero;
+    alignas(32) uint8_t other[32];  // this one is for the vector with its halves swapped
+    alignas(32) uint8_t absent[32];  // numbers of the kernel's type: +inf in lanes without a state, else -inf
+};
+
+struct Slots {
+    const int64_t *group_slot;   // [groups + 1]
+    const int64_t *crossed;      // [groups]: the first crossed slot of each
+    const int64_t *inner;        // [groups]: the first inner slot of each
+    const int32_t *slot_group;   // [slots]: where it is entered from
+    const int32_t *slot_step;    // [slots][LANES]; the number of steps stands for "no state"
+    const uint8_t *slot_mixed;   // [slots]: whether the steps differ
+    const int32_t *slot_pattern;  // [slots]
+    const Pattern *patterns;
+    const int32_t *group_ideal;  // [groups][LANES], -1: unused
+    const uint8_t *paired;       // [groups]: whether the next group is like this one and does not depend on it
+};
+constexpr int MAX_INNER = 3;  // inner slots of a group
+constexpr int MAX_DEPTH = 7;  // longest way through a group
+
+template <class T> struct Job {
+    bool videos;      // lanes are videos (else ideals): every cost is a vector, and slot_step is [slots]
+    bool contiguous;  // one unbroken run of clips per step
+    bool skips;       // skip costs are given
+    Slots slots;
+
+    // Costs, with one row more than there are steps (+inf), padded to whole vectors of clips. Clip j of the video
+    // (1-based, as in the recursion) is at position j - 1.
+    const T *match;
+    int64_t match_stride;
+    const T *drop;
+    const T *skip;
+
+    T *carry;             // [slots][LANES]: the value of every state at the last clip done
+    T *block;             // [groups][width][LANES]: best of every ideal, column c is "after clip first + c"
+    T *next;              // the block that follows (receives its first column); null where this one is not full
+    int64_t next_stride;  // vectors from one group to the next in `next`
+    int64_t width;        // columns of a block, a multiple of LANES
+    int64_t first;        // clips done before this block
+    int64_t clips;        // clips to do in this block, at most width
+};
+
+// Advance groups [begin, end), in this order, over the clips of one block. All groups before them are done for it.
+template <class T> using Advance = void (*)(const Job<T> &, int64_t begin, int64_t end);
+
+struct Kernels {
+    const char *name;
+    Advance<float> advance_f32;
+    Advance<double> advance_f64;
+};
+
+Kernels kernels_base();
+#if defined(G2V_HAVE_AVX2)
+Kernels kernels_avx2();
+#endif
+
+}  // namespace g2v

@@ -1,0 +1,157 @@
+// graph2vid._native: the compiled kernels as Python sees them. Arguments are checked by the Python side.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "soft.hpp"
+#include "solve.hpp"
+#include "tsort.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace g2v {
+namespace {
+
+template <class T> using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T> using Owned = nb::ndarray<nb::numpy, T>;
+
+template <class T> Owned<T> give(std::vector<T> &&values, std::initializer_list<size_t> shape) {
+    auto *kept = new std::vector<T>(std::move(values));
+    return Owned<T>(kept->data(), shape, nb::capsule(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); }));
+}
+template <class T> std::vector<T> take(const Array<T> &a) { return {a.data(), a.data() + a.size()}; }
+template <class T> const T *pointer(const std::optional<Array<T>> &a) { return a ? a->data() : nullptr; }
+
+nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit) {
+    const size_t words = predecessors.shape(1);
+    Lattice built;
+    {
+        nb::gil_scoped_release release;
+        built = build_lattice(static_cast<int>(predecessors.shape(0)), take(predecessors), limit);
+    }
+    const size_t ideals = built.state_start.size() - 1, levels = built.level_start.size();
+    const size_t states = built.state_step.size();
+    return nb::make_tuple(give(std::move(built.masks), {ideals, words}), give(std::move(built.level_start), {levels}),
+                          give(std::move(built.state_start), {ideals + 1}),
+                          give(std::move(built.state_step), {states}), give(std::move(built.state_from), {states}));
+}
+
+
+template <class T>
+nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop, const std::optional<Array<T>> &skip,
+                bool contiguous, bool cost_only, int64_t block, int64_t window, int threads) {
+    const int64_t clips = static_cast<int64_t>(match.shape(1));
+    std::vector<int64_t> labels(cost_only ? 0 : static_cast<size_t>(clips), -1);
+    Video<T> video{match.data(), drop.data(), pointer(skip), clips, cost_only ? nullptr : labels.data(), 0};
+    {
+        nb::gil_scoped_release release;
+        solve_one(p, video, {contiguous, block, window, threads});
+    }
+    const double cost = video.cost;
+    if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
+    return nb::make_tuple(cost, give(std::move(labels), {static_cast<size_t>(clips)}));
+}
+
+template <class T>
+nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, const std::vector<Array<T>> &drops,
+                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int threads) {
+    std::vector<Video<T>> videos;
+    std::vector<std::vector<int64_t>> labels(matches.size());
+    for (size_t i = 0; i < matches.size(); ++i) {
+        const int64_t clips = static_cast<int64_t>(matches[i].shape(1));
+        if (!cost_only) labels[i].assign(static_cast<size_t>(clips), -1);
+        videos.push_back({matches[i].data(), drops[i].data(), pointer(skips[i]), clips,
+                          cost_only ? nullptr : labels[i].data(), 0});
+    }
+    {
+        nb::gil_scoped_release release;
+        solve_many(p, videos, {contiguous, block, 0, threads});
+    }
+    nb::list results;
+    for (size_t i = 0; i < videos.size(); ++i) {
+        const double cost = videos[i].cost;
+        const size_t clips = labels[i].size();
+        if (cost_only || cost == Forward<double>::INF) results.append(nb::make_tuple(cost, nb::none()));
+        else results.append(nb::make_tuple(cost, give(std::move(labels[i]), {clips})));
+    }
+    return results;
+}
+
+nb::tuple posterior(const Procedure &p, const Array<double> &match, const Array<double> &drop,
+                    const std::optional<Array<double>> &skip, bool contiguous) {
+    const size_t clips = match.shape(1), rows = static_cast<size_t>(p.n_steps) + 1;
+    std::vector<double> probability(rows * clips);
+    double total;
+    {
+        nb::gil_scoped_release release;
+        total = Soft(p, match.data(), drop.data(), pointer(skip), static_cast<int64_t>(clips), contiguous)
+                    .run(probability.data());
+    }
+    return nb::make_tuple(total, give(std::move(probability), {rows, clips}));
+}
+
+// Blocks of the table, and bytes needed with `window` of them kept (0: all).
+template <class T> std::tuple<int64_t, int64_t> memory(const Procedure &p, int64_t clips, int64_t window, bool cost_only) {
+    const Sizes<T> sizes(Layout<T>(p, false), clips, 0);
+    const bool all = window == 0 || window >= sizes.blocks;
+    return {sizes.blocks, sizes.bytes(all ? sizes.blocks : window, !all && !cost_only)};
+}
+template <class T> int64_t lane_memory(const Procedure &p, int64_t clips) {
+    const Sizes<T> sizes(Layout<T>(p, true), clips, 0);
+    return sizes.bytes(sizes.blocks, false);
+}
+
+template <class T> double scan(const Array<T> &best, const Array<T> &match, int64_t states) {
+    return scalar_scan(best.data(), match.data(), states, static_cast<int64_t>(match.size()));
+}
+
+}  // namespace
+}  // namespace g2v
+
+NB_MODULE(_native, m) {
+    using namespace g2v;
+    m.def("simd", [] { return kernels().name; }, "Instruction set the kernels run on.");
+    m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a);
+    m.def("scalar_scan", &scan<float>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
+    m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
+
+    nb::class_<Procedure>(m, "Procedure")
+        .def("__init__",
+             [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
+                const Array<int64_t> &level_start, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
+                const Array<int32_t> &state_from) {
+                 new (self) Procedure();
+                 self->n_steps = static_cast<int>(descendants.shape(0));
+                 self->words = static_cast<int>(descendants.shape(1));
+                 self->masks = take(masks);
+                 self->descendants = take(descendants);
+                 self->level_start = take(level_start);
+                 self->state_start = take(state_start);
+                 self->state_step = take(state_step);
+                 self->state_from = take(state_from);
+             },
+             "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
+        .def("solve", &solve<float>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
+             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a)
+        .def("solve", &solve<double>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
+             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a)
+        .def("solve_many", &solve_batch<float>, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
+             "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
+        .def("solve_many", &solve_batch<double>, "matches"_a.noconvert(), "drops"_a.noconvert(),
+             "skips"_a.noconvert(), "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
+        .def("posterior", &posterior, "match"_a, "drop"_a, "skip"_a.none(), "contiguous"_a)
+        .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only) {
+            return itemsize == 4 ? memory<float>(p, clips, window, cost_only)
+                                 : memory<double>(p, clips, window, cost_only);
+        }, "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a)
+        .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips) {
+            return itemsize == 4 ? lane_memory<float>(p, clips) : lane_memory<double>(p, clips);
+        }, "itemsize"_a, "clips"_a)
+        .def("packing", [](const Procedure &p, int lanes) {
+            const Packing &packed = p.packing(lanes);
+            return std::tuple(packed.groups(), packed.n_slots());
+        }, "lanes"_a, "Vectors of ideals, and vectors of states.");
+}

@@ -1,0 +1,45 @@
+// The compiled procedure as the solvers see it: ideals in level order and the states of each.
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "packing.hpp"
+
+namespace g2v {
+
+struct Procedure {
+    int n_steps = 0;
+    int words = 0;
+    std::vector<uint64_t> masks, descendants;  // [ideals][words], [steps][words]
+    std::vector<int64_t> level_start, state_start;
+    std::vector<int32_t> state_step, state_from;
+
+    int64_t ideals() const { return static_cast<int64_t>(state_start.size()) - 1; }
+    int64_t states() const { return static_cast<int64_t>(state_step.size()); }
+    bool holds(int64_t ideal, int step) const { return masks[ideal * words + step / 64] >> (step % 64) & 1; }
+    bool follows(int step, int other) const {  // other must come after step
+        return descendants[step * words + other / 64] >> (other % 64) & 1;
+    }
+    int64_t state_of(int64_t ideal, int step) const {  // the state (step, ideal), or -1
+        for (int64_t s = state_start[ideal]; s < state_start[ideal + 1]; ++s)
+            if (state_step[s] == step) return s;
+        return -1;
+    }
+
+    // The ideals in vectors of 8 or 4; made when first asked for.
+    const Packing &packing(int lanes) const {
+        Once &once = lanes == 8 ? packed8_ : packed4_;
+        std::call_once(once.flag, [&] { once.packing = Packer<Procedure>(*this, lanes).run(); });
+        return once.packing;
+    }
+
+private:
+    struct Once {
+        std::once_flag flag;
+        Packing packing;
+    };
+    mutable Once packed8_, packed4_;
+};
+
+}  // namespace g2v

@@ -1,0 +1,127 @@
+// From cost matrices to cost and labels: one video with its ideals in the lanes, or many with a video per lane.
+#pragma once
+#include <atomic>
+#include <span>
+
+#include "walk.hpp"
+
+namespace g2v {
+
+inline const Kernels &kernels() {
+    static const Kernels chosen = [] {
+#if defined(G2V_HAVE_AVX2)
+        if (__builtin_cpu_supports("avx2")) return kernels_avx2();
+#endif
+        return kernels_base();
+    }();
+    return chosen;
+}
+template <class T> Advance<T> advance_for() {
+    if constexpr (sizeof(T) == 4) return kernels().advance_f32;
+    else return kernels().advance_f64;
+}
+
+// One video as the caller has it: match [steps][clips], drop [clips], skip [steps] or null.
+template <class T> struct Video {
+    const T *match, *drop, *skip;
+    int64_t clips;
+    int64_t *labels;  // [clips], or null: cost only
+    T cost;
+};
+
+struct Options {
+    bool contiguous;
+    int64_t block;   // clips per block; 0: chosen
+    int64_t window;  // blocks kept at a time; 0: all
+    int threads;
+};
+
+// Costs of up to LANES videos, padded and interleaved (or of one video, padded).
+template <class T> struct Padded {
+    Scratch memory;
+    typename Forward<T>::Costs costs;
+
+    Padded(const Procedure &g, std::span<const Video<T>> videos, int each, const Sizes<T> &sizes)
+        : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers)) {
+        const int64_t stride = sizes.match_stride;
+        const int64_t row = stride * each;
+        T *match = memory.as<T>(), *drop = match + (g.n_steps + 1) * row, *skip = drop + row;
+        const T inf = Forward<T>::INF;
+        std::fill_n(match + g.n_steps * row, row, inf);
+        for (int lane = 0; lane < each; ++lane) {
+            const bool used = lane < static_cast<int>(videos.size());
+            const int64_t clips = used ? videos[lane].clips : 0;
+            auto put = [&](T *to, const T *from) {
+                for (int64_t j = 0; j < clips; ++j) to[j * each + lane] = from[j];
+                for (int64_t j = clips; j < stride; ++j) to[j * each + lane] = inf;
+            };
+            for (int k = 0; k < g.n_steps; ++k) put(match + k * row, used ? videos[lane].match + k * clips : nullptr);
+            put(drop, used ? videos[lane].drop : nullptr);
+            for (int k = 0; k <= g.n_steps; ++k)
+                skip[k * each + lane] = used && k < g.n_steps && videos[lane].skip ? videos[lane].skip[k] : inf;
+        }
+        const bool skips = std::any_of(videos.begin(), videos.end(), [](const Video<T> &v) { return v.skip; });
+        costs = {match, drop, skips ? skip : nullptr, stride};
+    }
+};
+
+template <class T> void solve_together(const Procedure &g, std::span<Video<T>> videos, bool in_lanes, Options o) {
+    int64_t longest = 0;
+    for (const Video<T> &v : videos) longest = std::max(longest, v.clips);
+    const Layout<T> layout(g, in_lanes);
+    const Sizes<T> sizes(layout, longest, o.block);
+    const Padded<T> padded(g, std::span<const Video<T>>(videos), in_lanes ? LANES<T> : 1, sizes);
+    const bool labels = videos[0].labels;
+    const int64_t window = o.window ? o.window : sizes.blocks;
+    Forward<T> forward(layout, sizes, advance_for<T>(), padded.costs, longest, o.contiguous, window,
+                       labels && window < sizes.blocks, o.threads);
+    for (size_t lane = 0; lane < videos.size(); ++lane) {
+        Video<T> &v = videos[lane];
+        v.cost = forward.best(g.ideals() - 1, v.clips, static_cast<int>(lane));
+        if (labels && v.cost < Forward<T>::INF)
+            Walk<T>(forward, v.clips, static_cast<int>(lane), v.labels).run();
+    }
+}
+
+template <class T> void solve_one(const Procedure &g, Video<T> &video, Options o) {
+    solve_together(g, std::span<Video<T>>(&video, 1), false, o);
+}
+
+// Many videos of one procedure, LANES of about equal length at a time, batches shared out over the threads.
+template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o) {
+    constexpr int64_t L = LANES<T>;
+    std::vector<int64_t> order(videos.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
+    const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
+    std::atomic<int64_t> next{0};
+    auto work = [&] {
+        for (int64_t b; (b = next++) < batches;) {
+            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
+            std::vector<Video<T>> batch;
+            for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
+            solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1});
+            for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
+        }
+    };
+    const int threads = static_cast<int>(std::min<int64_t>(o.threads, batches));
+    std::vector<std::jthread> team;
+    for (int i = 1; i < threads; ++i) team.emplace_back(work);
+    work();
+}
+
+// The floor that speed is measured against: one min and one add per update, one state after the other, one number at a
+// time, everything in the first-level cache.
+template <class T>
+__attribute__((noinline, optimize("no-tree-vectorize"))) T scalar_scan(const T *best, const T *match, int64_t states,
+                                                                       int64_t clips) {
+    T sum = 0;
+    for (int64_t s = 0; s < states; ++s) {
+        T m = static_cast<T>(s);
+        for (int64_t j = 0; j < clips; ++j) m = match[j] + (best[j] < m ? best[j] : m);
+        sum += m;
+    }
+    return sum;
+}
+
+}  // namespace g2v

@@ -1,0 +1,64 @@
+"""The examples of the README and of the documentation run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from graph2vid.cli import main
+from graph2vid.sample import FILES
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/quickstart.md")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the files of the sample."""
+    for file in FILES:
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_examples_run(page: str, folder: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:  # one after the other: a later one may use what an earlier one made
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run(page: str, folder: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(r"^(?:    graph2vid|<!-- made: run) (.*?)(?: -->| *#.*)?$", text, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        assert main(shlex.split(line)) == 0, line
+
+
+def test_text_notation_in_the_readme_is_one() -> None:
+    from graph2vid import FlowGraph
+
+    (block,) = re.findall(
+        r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    assert FlowGraph.from_text(block).title == "Salad"
+
+
+def test_links_between_files_lead_somewhere() -> None:
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (ROOT / target).exists(), f"{page}: {target}"
+
+
+def test_version_stands_in_two_places_alike() -> None:
+    from graph2vid import __version__
+
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{__version__}"' in project

@@ -1,0 +1,101 @@
+"""`import graph2vid` is quick, and the rooms of the house import in one direction."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import graph2vid
+
+PACKAGE = Path(graph2vid.__file__).parent
+
+# The picture of the house: a room may import from the rooms named here, itself and the ground floor.
+GROUND_FLOOR = {"", "errors", "_files", "registry"}
+MAY_IMPORT = {
+    "flow": set(),
+    "tsort": {"flow", "_native"},
+    "alignment": {"flow", "tsort", "_native"},
+    "evidence": {"flow"},
+    "grounding": {"flow", "tsort", "alignment", "evidence"},
+    "evaluate": {"flow", "tsort", "alignment", "evidence", "grounding"},
+    "sample": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate"},
+    "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
+    "bench": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
+    "doctor": {"_native"},
+}
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = ("networkx", "rich", "typer", "matplotlib", "numpy", "torch")
+    loaded = run(f"import sys, graph2vid; print([name for name in {heavy} if name in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_import_is_quick() -> None:
+    code = "import time; t = time.perf_counter(); import graph2vid; print(time.perf_counter() - t)"
+    best = min(float(run(code)) for _ in range(5))
+    assert best < 0.3
+
+
+def test_help_is_quick() -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        run("from graph2vid.cli import main; main(['--help'])")
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) < 2.0
+
+
+@pytest.mark.parametrize("name", [name for name in graph2vid.__all__ if name != "__version__"])
+def test_public_names_are_there(name: str) -> None:
+    assert getattr(graph2vid, name) is not None
+    assert name in dir(graph2vid)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = graph2vid.nonsense
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Return the rooms of graph2vid that a source file imports from, type-checking imports left out."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            modules = [node.module or ""]
+            if node.module == "graph2vid":
+                modules = [
+                    f"graph2vid.{alias.name}" if is_module(alias.name) else "graph2vid"
+                    for alias in node.names
+                ]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        else:
+            continue
+        rooms |= {[*name.split("."), ""][1] for name in modules if name.split(".")[0] == "graph2vid"}
+    return rooms
+
+
+def is_module(name: str) -> bool:
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file() or name == "_native"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_rooms_import_in_one_direction(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if room in ("__init__", "__main__", "cli"):  # the door: it sees the whole house
+        return
+    allowed = GROUND_FLOOR | {room} | MAY_IMPORT.get(room, set())
+    assert imported_rooms(path) <= allowed
