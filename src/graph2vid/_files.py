@@ -68,7 +68,9 @@ def parse_json(text: str, source: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise FormatError(f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
+        raise FormatError(
+            f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})"
+        ) from error
     except RecursionError as error:
         raise FormatError(f"{source}: JSON nested too deeply") from error
 

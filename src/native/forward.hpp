@@ -19,26 +19,23 @@ inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 template <class T> struct Layout {
     static constexpr int L = LANES<T>;
     const Procedure &g;
-    const Packing *packing;  // null: lanes are videos
+    bool videos;
+    const Packing &packing;
 
-    Layout(const Procedure &procedure, bool videos) : g(procedure), packing(videos ? nullptr : &procedure.packing(L)) {}
-    bool videos() const { return !packing; }
-    int64_t groups() const { return packing ? packing->groups() : g.ideals(); }
-    int64_t n_slots() const { return packing ? packing->n_slots() : g.states(); }
-    int64_t ideal_place(int64_t ideal, int lane) const { return packing ? packing->ideal_place[ideal] : ideal * L + lane; }
-    int64_t state_place(int64_t state, int lane) const { return packing ? packing->state_place[state] : state * L + lane; }
-    Slots slots() const {
-        if (packing) return packing->view();
-        Slots states{};
-        states.group_slot = g.state_start.data();
-        states.slot_group = g.state_from.data();
-        states.slot_step = g.state_step.data();
-        return states;
+    Layout(const Procedure &procedure, bool lanes_are_videos)
+        : g(procedure), videos(lanes_are_videos), packing(procedure.packing(lanes_are_videos ? 1 : L)) {}
+    int64_t groups() const { return packing.groups(); }
+    int64_t n_slots() const { return packing.n_slots(); }
+    int64_t ideal_place(int64_t ideal, int lane) const {
+        return videos ? packing.ideal_place[ideal] * L + lane : packing.ideal_place[ideal];
+    }
+    int64_t state_place(int64_t state, int lane) const {
+        return videos ? packing.state_place[state] * L + lane : packing.state_place[state];
     }
 };
 
 template <class T> struct Sizes {
-    int64_t width, blocks, block_numbers, start_numbers, cost_numbers, match_stride;
+    int64_t width, row, blocks, block_numbers, start_numbers, cost_numbers, inner_numbers, match_stride;
 
     // `clips_per_block` 0: so few that some hundred groups stay in the second-level cache, but at least 16.
     Sizes(const Layout<T> &layout, int64_t n_clips, int64_t clips_per_block) {
@@ -47,15 +44,18 @@ template <class T> struct Sizes {
         width = clips_per_block ? round_up(clips_per_block, L) : std::clamp<int64_t>(fitting / 16 * 16, 16, 4096);
         width = std::min(width, round_up(n_clips + 1, L));
         blocks = n_clips / width + 1;  // columns 0 .. n_clips
-        block_numbers = layout.groups() * width * L;
+        row = width + 2;  // an odd number of cache lines: groups that are read together do not push one another out
+        block_numbers = layout.groups() * row * L;
         start_numbers = (layout.groups() + layout.n_slots()) * L;
         match_stride = round_up(n_clips, L) + L;
-        cost_numbers = ((layout.g.n_steps + 2) * match_stride + layout.g.n_steps + 1) * (layout.videos() ? L : 1);
+        const int64_t plain = (layout.g.n_steps + 2) * match_stride + layout.g.n_steps + 1;
+        cost_numbers = round_up(plain, L) * (layout.videos ? L : 1);
+        inner_numbers = layout.packing.n_rows() * match_stride * L;
     }
     // Bytes needed with `window` blocks kept at a time.
     int64_t bytes(int64_t window, bool checkpoints) const {
         const int64_t starts = 1 + (checkpoints ? (blocks + window - 1) / window : 0);
-        return static_cast<int64_t>(sizeof(T)) * (window * block_numbers + starts * start_numbers + cost_numbers);
+        return static_cast<int64_t>(sizeof(T)) * (window * block_numbers + starts * start_numbers + cost_numbers + inner_numbers);
     }
 };
 
@@ -67,13 +67,14 @@ public:
     // Costs as in Job: padded, with one infinite row more; of one video, or of LANES videos interleaved.
     struct Costs {
         const T *match, *drop, *skip;  // skip may be null
+        const T *inner_match;
         int64_t match_stride;
     };
 
     Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips,
             bool contiguous, int64_t window, bool checkpoints, int threads)
         : layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
-          contiguous_(contiguous), each_(layout.videos() ? L : 1), window_(std::min(window, sizes.blocks)),
+          contiguous_(contiguous), each_(layout.videos ? L : 1), window_(std::min(window, sizes.blocks)),
           threads_(threads), checkpoints_(checkpoints),
           table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
           start_(sizeof(T) * static_cast<size_t>(sizes.start_numbers)),
@@ -88,21 +89,24 @@ public:
     // Best of an ideal after `clip` clips, which lie in the current window (its end included).
     T best(int64_t ideal, int64_t clip, int lane) const {
         const int64_t place = layout_.ideal_place(ideal, lane), c = clip - window_first();
+        if (c < sizes_.width) return block(0)[(place / L * sizes_.row + c) * L + place % L];  // spares a division
         if (c == window_ * sizes_.width) return column()[place];
-        return block(c / sizes_.width)[(place / L * sizes_.width + c % sizes_.width) * L + place % L];
+        return block(c / sizes_.width)[(place / L * sizes_.row + c % sizes_.width) * L + place % L];
     }
-    // Copy best[ideal, first clip of the window .. clip] to `out`.
-    void best_row(int64_t ideal, int64_t clip, int lane, T *out) const {
-        const int64_t place = layout_.ideal_place(ideal, lane), end = clip - window_first() + 1;
-        for (int64_t c = 0; c < end;) {
+    // Copy best[ideal, first .. last] to `out`.
+    void best_row(int64_t ideal, int64_t first, int64_t last, int lane, T *out) const {
+        const int64_t place = layout_.ideal_place(ideal, lane);
+        for (int64_t c = first - window_first(); c <= last - window_first();) {
             if (c == window_ * sizes_.width) {
-                out[c] = column()[place];
+                *out = column()[place];
                 return;
             }
-            const T *row = block(c / sizes_.width) + place / L * sizes_.width * L + place % L;
-            const int64_t stop = std::min(end - c, sizes_.width);
-            for (int64_t i = 0; i < stop; ++i) out[c + i] = row[i * L];
-            c += stop;
+            const int64_t b = c / sizes_.width, begin = c % sizes_.width;
+            const int64_t count = std::min(last - window_first() - c + 1, sizes_.width - begin);
+            const T *row = block(b) + (place / L * sizes_.row + begin) * L + place % L;
+            for (int64_t i = 0; i < count; ++i) out[i] = row[i * L];
+            out += count;
+            c += count;
         }
     }
     // The value of a state at the first column of the current window.
@@ -168,7 +172,7 @@ private:
     void run_window(int64_t w) {
         current_ = w;
         for (int64_t group = 0; group < layout_.groups(); ++group)
-            std::copy_n(column() + group * L, L, block(0) + group * sizes_.width * L);
+            std::copy_n(column() + group * L, L, block(0) + group * sizes_.row * L);
         // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups.
         const int team = static_cast<int>(std::min<int64_t>(threads_, window_));
         const int64_t piece = team == 1 ? layout_.groups() : std::max<int64_t>(layout_.groups() / 256, 1);
@@ -199,19 +203,21 @@ private:
     Job<T> job_for(int64_t b) const {
         const int64_t clips = to_do(b);
         const bool last = b + 1 == window_;
-        return {.videos = layout_.videos(),
+        return {.videos = layout_.videos,
                 .contiguous = contiguous_,
                 .skips = costs_.skip != nullptr,
-                .slots = layout_.slots(),
+                .slots = layout_.packing.view(),
                 .match = costs_.match,
                 .match_stride = costs_.match_stride,
                 .drop = costs_.drop,
                 .skip = costs_.skip,
+                .inner_match = costs_.inner_match,
                 .carry = column() + layout_.groups() * L,
                 .block = block(b),
                 .next = clips < sizes_.width ? nullptr : last ? column() : block(b + 1),
-                .next_stride = last ? 1 : sizes_.width,
+                .next_stride = last ? 1 : sizes_.row,
                 .width = sizes_.width,
+                .row = sizes_.row,
                 .first = window_first() + b * sizes_.width,
                 .clips = clips};
     }

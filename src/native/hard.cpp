@@ -12,6 +12,14 @@ namespace g2v {
 namespace G2V_ARCH {
 namespace {
 
+// Whole tiles are unrolled, and two groups run at once, only where a vector is one register.
+#if defined(__AVX2__)
+constexpr int UNROLL = 8;
+#else
+constexpr int UNROLL = 1;
+#endif
+constexpr bool PAIRS = UNROLL > 1;
+
 template <class T> struct Lane;
 template <> struct Lane<float> {
     typedef float V __attribute__((vector_size(32)));
@@ -43,24 +51,32 @@ template <class X> G2V_INLINE X least(X a, X b) { return a < b ? a : b; }
 template <class X> G2V_INLINE X most(X a, X b) { return a > b ? a : b; }
 #endif
 
-// Lanes of a vector in another order. A shuffle across the whole vector is slow on many processors; within the halves, of
-// the vector and of its swapped twin, it is not.
+// Lanes of a vector in another order, +inf in lanes without a state. A shuffle across the whole vector is slow on many
+// processors; within the halves, of the vector and of its swapped twin, it is not.
 template <class T> struct Pick {
 #if defined(__AVX2__)
-    __m256i same, other;
+    __m256i same, other, absent;
     G2V_INLINE explicit Pick(const Pattern &p)
-        : same(_mm256_load_si256((const __m256i *)p.same)), other(_mm256_load_si256((const __m256i *)p.other)) {}
-    G2V_INLINE V<T> operator()(V<T> v) const {
-        const __m256i here = (__m256i)v, swapped = _mm256_permute2x128_si256(here, here, 1);
-        return (V<T>)_mm256_or_si256(_mm256_shuffle_epi8(here, same), _mm256_shuffle_epi8(swapped, other));
+        : same(_mm256_load_si256((const __m256i *)p.same)), other(_mm256_load_si256((const __m256i *)p.other)),
+          absent(_mm256_load_si256((const __m256i *)p.absent)) {}
+    template <bool CROSS> G2V_INLINE V<T> of(V<T> v) const {
+        const __m256i here = (__m256i)v;
+        const __m256i stay = _mm256_or_si256(_mm256_shuffle_epi8(here, same), absent);
+        if constexpr (!CROSS) return (V<T>)stay;
+        const __m256i swapped = _mm256_permute2x128_si256(here, here, 1);
+        return (V<T>)_mm256_or_si256(stay, _mm256_shuffle_epi8(swapped, other));
     }
 #else
     const int32_t *lane;
     G2V_INLINE explicit Pick(const Pattern &p) : lane(p.lane) {}
-    G2V_INLINE V<T> operator()(V<T> v) const {
-        V<T> r;
-        for (int l = 0; l < LANES<T>; ++l) r[l] = v[lane[l]];
-        return r;
+    template <bool CROSS> G2V_INLINE V<T> of(V<T> v) const {
+        T in[LANES<T>], out[LANES<T>];
+        store(in, v);
+        reorder(in, out, lane);
+        return load(out);
+    }
+    __attribute__((noinline)) static void reorder(const T *in, T *out, const int32_t *lane) {
+        for (int l = 0; l < LANES<T>; ++l) out[l] = lane[l] < 0 ? static_cast<T>(__builtin_inf()) : in[lane[l]];
     }
 #endif
 };
@@ -108,14 +124,15 @@ template <class T> G2V_INLINE void mixed_costs(V<T> *c, const Job<T> &job, int64
 }
 template <class T> G2V_INLINE V<T> mixed_skips(const Job<T> &job, int64_t slot) {
     const int32_t *step = job.slots.slot_step + slot * LANES<T>;
-    V<T> z;
+    T z[LANES<T>];
     for (int l = 0; l < LANES<T>; ++l) z[l] = job.skip[step[l]];
-    return z;
+    return load(z);
 }
 
 // One group on its way through a block.
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct Sweep {
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sweep {
     static constexpr int L = LANES<T>;
+    static constexpr int HALF = INSIDE[KIND].half, INNER = HALF + INSIDE[KIND].cross;
     const Job<T> job;  // a copy: what is stored through pointers cannot change it, and it stays in registers
     int64_t group, straight, crossed, inner;
     T *own;
@@ -123,31 +140,29 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
     V<T> start;   // 0 in the lane of the ideal with nothing done, else +inf
     V<T> b;       // best of the group's ideals before the next clip
     V<T> reached[L], waived[L];
-    V<T> inner_cost[INNER + 1][L], inner_value[INNER + 1], inner_skip[INNER + 1];
+    V<T> inner_value[INNER + 1], inner_skip[INNER + 1];
+    const T *inner_cost[INNER + 1];
 
     G2V_INLINE Sweep(const Job<T> &j, int64_t g) : job(j), group(g) {
         const Slots &slots = job.slots;
         straight = slots.group_slot[g];
         crossed = VIDEOS ? slots.group_slot[g + 1] : slots.crossed[g];
         inner = VIDEOS ? crossed : slots.inner[g];
-        own = job.block + g * job.width * L;
+        own = job.block + g * job.row * L;
         b = load(own);
-        const V<T> infinite = all(static_cast<T>(__builtin_inf()));
-        unused = -infinite;
-        start = infinite;
-        if constexpr (VIDEOS) {
-            if (g == 0) start = V<T>{};
-        } else {
-            for (int l = 0; l < L; ++l) {
-                const int32_t ideal = slots.group_ideal[g * L + l];
-                if (ideal < 0) unused[l] = infinite[0];
-                if (ideal == 0) start[l] = 0;
-            }
+        const T infinite = static_cast<T>(__builtin_inf());
+        T is_unused[L], is_start[L];
+        for (int l = 0; l < L; ++l) {
+            const int64_t ideal = slots.group_ideal[VIDEOS ? g : g * L + l];
+            is_unused[l] = ideal < 0 ? infinite : -infinite;
+            is_start[l] = ideal == 0 ? 0 : infinite;
         }
+        unused = load(is_unused);
+        start = load(is_start);
     }
 
     G2V_INLINE const T *from(int64_t slot, int64_t column) const {
-        return job.block + (job.slots.slot_group[slot] * job.width + column) * L;
+        return job.block + (job.slots.slot_group[slot] * job.row + column) * L;
     }
     // Best of where the slot is entered from, after all LANES clips of the tile.
     G2V_INLINE V<T> after(int64_t slot, int64_t column) const {
@@ -171,7 +186,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
                 w[L - 1] = least(w[L - 1], after(slot + k, column) + z);
             }
         }
-#pragma GCC unroll 8
+#pragma GCC unroll UNROLL
         for (int i = 0; i < L; ++i) {
             V<T> best = r[i];
 #pragma GCC unroll 4
@@ -187,14 +202,14 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
 
     G2V_INLINE const Pattern &pattern(int64_t slot) const { return job.slots.patterns[job.slots.slot_pattern[slot]]; }
 
-    G2V_INLINE void inner_costs(V<T> *c, int64_t slot, int64_t clip) const {
-        if (job.slots.slot_mixed[slot]) {
-            mixed_costs(c, job, slot, clip);
-            return;
+    // Get ready for the moves inside the group during LANES clips.
+    G2V_INLINE void load_inner(int64_t clip) {
+        for (int k = 0; k < INNER; ++k) {
+            const int64_t slot = inner + k;
+            inner_value[k] = load(job.carry + slot * L);
+            inner_cost[k] = job.inner_match + (job.slots.slot_row[slot] * job.match_stride + clip) * L;
+            if constexpr (SKIPS) inner_skip[k] = mixed_skips(job, slot);
         }
-        const T *row = job.match + job.slots.slot_step[slot * L] * job.match_stride + clip;
-        const V<T> absent = load(reinterpret_cast<const T *>(pattern(slot).absent));
-        for (int i = 0; i < L; ++i) c[i] = most(all(row[i]), absent);
     }
 
     // What comes in from other groups during LANES clips: their rows are there already.
@@ -214,29 +229,22 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
                 mixed_costs(c, job, slot, clip);
                 V<T> m = load(job.carry + slot * L);
                 for (int i = 0; i < L; ++i) {
-                    const V<T> shown = c[i] + least(pick(load(x + i * L)), m);
+                    const V<T> shown = c[i] + least(pick.template of<true>(load(x + i * L)), m);
                     m = CONTIGUOUS ? shown : least(shown, cost<T, VIDEOS>(drop, i) + m);
                     r[i] = least(r[i], m);
                 }
                 store(job.carry + slot * L, m);
                 if constexpr (SKIPS) {
                     const V<T> z = mixed_skips(job, slot);
-                    for (int i = 0; i + 1 < L; ++i) w[i] = least(w[i], pick(load(x + (i + 1) * L)) + z);
-                    w[L - 1] = least(w[L - 1], pick(after(slot, column)) + z);
+                    for (int i = 0; i + 1 < L; ++i) w[i] = least(w[i], pick.template of<true>(load(x + (i + 1) * L)) + z);
+                    w[L - 1] = least(w[L - 1], pick.template of<true>(after(slot, column)) + z);
                 }
             }
         for (int i = 0; i < L; ++i) {
             reached[i] = VIDEOS ? r[i] : most(r[i], unused);
             if constexpr (SKIPS) waived[i] = VIDEOS ? w[i] : most(w[i], unused);
         }
-        for (int k = 0; k < INNER; ++k) {
-            inner_costs(inner_cost[k], inner + k, clip);
-            inner_value[k] = load(job.carry + (inner + k) * L);
-            if constexpr (SKIPS) {
-                inner_skip[k] = mixed_skips(job, inner + k);
-                inner_skip[k] = most(inner_skip[k], load(reinterpret_cast<const T *>(pattern(inner + k).absent)));
-            }
-        }
+        load_inner(clip);
     }
 
     // Clip i of the tile: what moves inside the group depends on the column before.
@@ -244,18 +252,25 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
         store(own + (column + i) * L, b);
         const V<T> d = cost<T, VIDEOS>(job.drop, job.first + column + i);
         V<T> next = least(reached[i], CONTIGUOUS ? d + b : d + b + start);
-        for (int k = 0; k < INNER; ++k) {
-            const V<T> shown = inner_cost[k][i] + least(picks[k](b), inner_value[k]);
+        inside<0>(picks, [&](int k, V<T> from) __attribute__((always_inline)) {
+            const V<T> shown = load(inner_cost[k] + i * L) + least(from, inner_value[k]);
             inner_value[k] = CONTIGUOUS ? shown : least(shown, d + inner_value[k]);
             next = least(next, inner_value[k]);
-        }
+        });
         b = next;
         if constexpr (SKIPS) {
             b = least(b, waived[i]);
             for (int pass = 0; pass < (INNER ? MAX_DEPTH : 0); ++pass)
-                for (int k = 0; k < INNER; ++k)
-                    b = least(b, picks[k](b) + inner_skip[k]);
+                inside<0>(picks, [&](int k, V<T> from) __attribute__((always_inline)) { b = least(b, from + inner_skip[k]); });
             if constexpr (INNER > 0) b = most(b, unused);
+        }
+    }
+
+    // Call visit(k, where inner slot k is entered from) for each inner slot.
+    template <int K, class Visit> G2V_INLINE void inside(const Pick<T> *picks, Visit visit) {
+        if constexpr (K < INNER) {
+            visit(K, picks[K].template of<(K >= HALF)>(b));
+            inside<K + 1>(picks, visit);
         }
     }
 
@@ -269,19 +284,19 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER> struct S
 };
 
 // One group, or two alike that do not depend on one another: the second fills the time in which the first waits for itself.
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int INNER, int COUNT>
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND, int COUNT>
 void sweep_groups(const Job<T> &job, int64_t group) {
-    using S = Sweep<T, VIDEOS, CONTIGUOUS, SKIPS, INNER>;
+    using S = Sweep<T, VIDEOS, CONTIGUOUS, SKIPS, KIND>;
     S one(job, group), two(job, group + COUNT - 1);
     const Pattern nothing{};
-    const Pick<T> picks[MAX_INNER] = {Pick<T>(INNER > 0 ? one.pattern(one.inner) : nothing),
-                                      Pick<T>(INNER > 1 ? one.pattern(one.inner + 1) : nothing),
-                                      Pick<T>(INNER > 2 ? one.pattern(one.inner + 2) : nothing)};
+    const Pick<T> picks[MAX_INNER] = {Pick<T>(S::INNER > 0 ? one.pattern(one.inner) : nothing),
+                                      Pick<T>(S::INNER > 1 ? one.pattern(one.inner + 1) : nothing),
+                                      Pick<T>(S::INNER > 2 ? one.pattern(one.inner + 2) : nothing)};
     int64_t column = 0;
     for (; column < job.clips; column += LANES<T>) {
         one.enter(column);
         if constexpr (COUNT == 2) two.enter(column);
-#pragma GCC unroll 8
+#pragma GCC unroll UNROLL
         for (int i = 0; i < LANES<T>; ++i) {
             one.move(column, i, picks);
             if constexpr (COUNT == 2) two.move(column, i, picks);
@@ -293,27 +308,25 @@ void sweep_groups(const Job<T> &job, int64_t group) {
     if constexpr (COUNT == 2) two.end_block(column);
 }
 
-template <class T, bool CONTIGUOUS, bool SKIPS, int INNER>
+// The group, with the next one where they can run together, by the kernel for how its lanes move. Returns how many.
+template <class T, bool CONTIGUOUS, bool SKIPS, int KIND = 0>
 G2V_INLINE int64_t sweep_ideals(const Job<T> &job, int64_t group, bool pair) {
-    if (pair) sweep_groups<T, false, CONTIGUOUS, SKIPS, INNER, 2>(job, group);
-    else sweep_groups<T, false, CONTIGUOUS, SKIPS, INNER, 1>(job, group);
-    return pair ? 2 : 1;
+    if constexpr (KIND + 1 < INSIDE_KINDS)
+        if (job.slots.group_inside[group] != KIND) return sweep_ideals<T, CONTIGUOUS, SKIPS, KIND + 1>(job, group, pair);
+    if constexpr (PAIRS && !SKIPS && sizeof(T) == 4)
+        if (pair) {
+            sweep_groups<T, false, CONTIGUOUS, SKIPS, KIND, 2>(job, group);
+            return 2;
+        }
+    sweep_groups<T, false, CONTIGUOUS, SKIPS, KIND, 1>(job, group);
+    return 1;
 }
 
 template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS>
 void sweep(const Job<T> &job, int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end;) {
-        if constexpr (VIDEOS) {
-            sweep_groups<T, true, CONTIGUOUS, SKIPS, 0, 1>(job, group++);
-        } else {
-            const bool pair = group + 1 < end && job.slots.paired[group];
-            switch (job.slots.group_slot[group + 1] - job.slots.inner[group]) {
-                case 0: group += sweep_ideals<T, CONTIGUOUS, SKIPS, 0>(job, group, pair); break;
-                case 1: group += sweep_ideals<T, CONTIGUOUS, SKIPS, 1>(job, group, pair); break;
-                case 2: group += sweep_ideals<T, CONTIGUOUS, SKIPS, 2>(job, group, pair); break;
-                default: group += sweep_ideals<T, CONTIGUOUS, SKIPS, MAX_INNER>(job, group, pair);
-            }
-        }
+        if constexpr (VIDEOS) sweep_groups<T, true, CONTIGUOUS, SKIPS, 0, 1>(job, group++);
+        else group += sweep_ideals<T, CONTIGUOUS, SKIPS>(job, group, group + 1 < end && job.slots.paired[group]);
     }
 }
 
@@ -328,6 +341,16 @@ template <class T> void advance(const Job<T> &job, int64_t begin, int64_t end) {
     job.videos ? advance_in<T, true>(job, begin, end) : advance_in<T, false>(job, begin, end);
 }
 
+template <class T> void interleave(const T *match, int64_t match_stride, const int32_t *steps, T *out) {
+    constexpr int L = LANES<T>;
+    for (int64_t clip = 0; clip < match_stride; clip += L) {
+        V<T> c[L];
+        for (int l = 0; l < L; ++l) c[l] = load(match + steps[l] * match_stride + clip);
+        transpose(c);
+        for (int i = 0; i < L; ++i) store(out + (clip + i) * L, c[i]);
+    }
+}
+
 }  // namespace
 }  // namespace G2V_ARCH
 
@@ -337,7 +360,8 @@ template <class T> void advance(const Job<T> &job, int64_t begin, int64_t end) {
 #define G2V_TEXT(a) G2V_TEXT2(a)
 
 Kernels G2V_JOIN(kernels_, G2V_ARCH)() {
-    return {G2V_TEXT(G2V_ARCH), G2V_ARCH::advance<float>, G2V_ARCH::advance<double>};
+    return {G2V_TEXT(G2V_ARCH), G2V_ARCH::advance<float>, G2V_ARCH::advance<double>,
+            G2V_ARCH::interleave<float>, G2V_ARCH::interleave<double>};
 }
 
 }  // namespace g2v

@@ -16,16 +16,27 @@ namespace g2v {
 struct Packing {
     int lanes = 0;
     std::vector<int64_t> group_slot, crossed, inner;
-    std::vector<int32_t> slot_group, slot_step, slot_pattern, group_ideal;
-    std::vector<uint8_t> slot_mixed, paired;
+    std::vector<int32_t> slot_group, slot_step, slot_row, slot_pattern, group_ideal;
+    std::vector<int32_t> row_steps;  // [rows][lanes]: the steps of inner slots that have the same
+    std::vector<uint8_t> group_inside, paired;
     std::vector<Pattern> patterns;
     std::vector<int64_t> ideal_place;  // group * lanes + lane
     std::vector<int64_t> state_place;  // slot * lanes + lane
     int64_t groups() const { return static_cast<int64_t>(group_slot.size()) - 1; }
     int64_t n_slots() const { return group_slot.back(); }
+    int64_t n_rows() const { return static_cast<int64_t>(row_steps.size()) / lanes; }
     Slots view() const {
-        return {group_slot.data(),   crossed.data(),      inner.data(),    slot_group.data(),  slot_step.data(),
-                slot_mixed.data(),   slot_pattern.data(), patterns.data(), group_ideal.data(), paired.data()};
+        return {.group_slot = group_slot.data(),
+                .crossed = crossed.data(),
+                .inner = inner.data(),
+                .slot_group = slot_group.data(),
+                .slot_step = slot_step.data(),
+                .group_inside = group_inside.data(),
+                .slot_row = slot_row.data(),
+                .slot_pattern = slot_pattern.data(),
+                .patterns = patterns.data(),
+                .group_ideal = group_ideal.data(),
+                .paired = paired.data()};
     }
 };
 
@@ -65,17 +76,36 @@ private:
         return legal;
     }
 
-    // The steps whose doing or not doing tells apart the lanes: always the step that is last in most ideals that no step
-    // chosen so far is last in, since each such ideal joins the group of another one.
+    struct Choice {
+        std::vector<int> steps;
+        int64_t joined = 0;  // ideals that share a group with a smaller one
+    };
+
+    // The steps whose doing or not doing tells apart the lanes. An ideal in which one of them is last joins the group of
+    // a smaller one; so the best next step is the one that is last in most ideals that have not joined. Every first step
+    // is tried, where that does not take long.
     std::vector<int> choose_steps(const std::vector<int64_t> &rest) const {
-        std::vector<int> chosen;
-        std::vector<char> joined(static_cast<size_t>(g_.ideals()), 1);
-        for (int64_t ideal : rest) joined[ideal] = 0;
+        if (lanes_ == 1) return {};
+        Choice best = choose_after({}, rest);
+        if (g_.states() > 200'000) return best.steps;
+        for (int first = 0; first < g_.n_steps; ++first) {
+            const Choice other = choose_after({first}, rest);
+            const bool fewer_steps = other.joined == best.joined && other.steps.size() < best.steps.size();
+            if (other.joined > best.joined || fewer_steps) best = other;
+        }
+        return best.steps;
+    }
+
+    Choice choose_after(std::vector<int> chosen, const std::vector<int64_t> &rest) const {
+        std::vector<int64_t> apart = rest;  // ideals that have not joined
+        auto join = [&](int step) {
+            std::erase_if(apart, [&](int64_t ideal) { return g_.state_of(ideal, step) >= 0; });
+        };
+        for (int step : chosen) join(step);
         while (static_cast<int>(chosen.size()) + 1 < lanes_) {
             std::vector<int64_t> gain(static_cast<size_t>(g_.n_steps), 0);
-            for (int64_t ideal : rest)
-                if (!joined[ideal])
-                    for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) ++gain[g_.state_step[s]];
+            for (int64_t ideal : apart)
+                for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) ++gain[g_.state_step[s]];
             int best = -1;
             size_t best_size = 0;
             for (int step = 0; step < g_.n_steps; ++step) {
@@ -91,15 +121,23 @@ private:
             }
             if (best < 0) break;
             chosen.push_back(best);
-            for (int64_t ideal : rest)
-                if (g_.state_of(ideal, best) >= 0) joined[ideal] = 1;
+            join(best);
         }
-        return chosen;
+        return {chosen, static_cast<int64_t>(rest.size() - apart.size())};
     }
 
     // Put ideals of `rest` that fill their group well into groups; the others stay.
     bool take_family(std::vector<int64_t> &rest) {
-        const std::vector<int> chosen = choose_steps(rest);
+        std::vector<int> chosen = choose_steps(rest);
+        // Steps in order with one another count first: their moves then stay within the halves of a vector.
+        auto related = [&](int step) {
+            return std::count_if(chosen.begin(), chosen.end(),
+                                 [&](int other) { return g_.follows(step, other) || g_.follows(other, step); });
+        };
+        std::vector<std::pair<int64_t, int>> ranked;
+        for (int step : chosen) ranked.emplace_back(-related(step), step);
+        std::stable_sort(ranked.begin(), ranked.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+        for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = ranked[i].second;
         const std::vector<int> legal = legal_subsets(chosen);
         if (legal.size() < 2) return false;
         std::vector<int> lane_of(size_t{1} << chosen.size(), -1);
@@ -271,8 +309,8 @@ private:
     // Whether the next group can be run together with this one: it moves inside like this one, and is not entered from it.
     static bool can_pair(const Packing &p, int64_t group) {
         if (group + 1 >= p.groups()) return false;
+        if (p.group_inside[group] != p.group_inside[group + 1]) return false;
         const int64_t count = p.group_slot[group + 1] - p.inner[group];
-        if (p.group_slot[group + 2] - p.inner[group + 1] != count) return false;
         for (int64_t k = 0; k < count; ++k)
             if (p.slot_pattern[p.inner[group] + k] != p.slot_pattern[p.inner[group + 1] + k]) return false;
         const auto begin = p.slot_group.begin() + p.group_slot[group + 1], end = p.slot_group.begin() + p.inner[group + 1];
@@ -298,14 +336,14 @@ private:
             while (end < entries.size() && entries[end].group == entries[i].group && entries[end].step == entries[i].step)
                 ++end;
             if (entries[i].group == group) inner.insert(inner.end(), entries.begin() + i, entries.begin() + end);
-            else if (straight(group, entries, i, end)) put_slot(p, entries.data() + i, entries.data() + end, entries[i].step);
+            else if (straight(group, entries, i, end)) put_slot(p, entries.data() + i, entries.data() + end, entries[i].step, entries[i].group);
             else crossed.insert(crossed.end(), entries.begin() + i, entries.begin() + end);
             i = end;
         }
         p.crossed.push_back(static_cast<int64_t>(p.slot_group.size()));
-        put_mixed(p, crossed);
+        put_crossed(p, crossed);
         p.inner.push_back(static_cast<int64_t>(p.slot_group.size()));
-        put_inner(p, inner);
+        put_inner(p, group, inner);
         p.group_slot.push_back(static_cast<int64_t>(p.slot_group.size()));
     }
 
@@ -321,8 +359,8 @@ private:
         return true;
     }
 
-    // Slots with lanes of their own: each takes the next entry of every lane, from one group.
-    void put_mixed(Packing &p, std::vector<Entry> &entries) const {
+    // Crossed slots: each takes the next entry of every lane, from one group.
+    void put_crossed(Packing &p, std::vector<Entry> &entries) const {
         while (!entries.empty()) {
             std::vector<Entry> slot, later;
             std::vector<char> taken(lanes_, 0);
@@ -333,28 +371,68 @@ private:
                 } else {
                     later.push_back(e);
                 }
-            put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps);
+            put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, slot[0].group);
             entries.swap(later);
         }
     }
 
-    // One slot per step where that is few enough: its costs need no gathering.
-    void put_inner(Packing &p, std::vector<Entry> &entries) const {
-        std::vector<std::vector<Entry>> by_step;
-        for (const Entry &e : entries) {  // sorted by step
-            if (by_step.empty() || by_step.back()[0].step != e.step) by_step.emplace_back();
-            by_step.back().push_back(e);
+    // Inner slots: first those that stay within the halves of a vector; then as many empty ones as the kernel expects.
+    void put_inner(Packing &p, int64_t group, std::vector<Entry> &entries) const {
+        const int half = std::max(lanes_ / 2, 1);
+        auto stays = [&](const Entry &e) { return e.lane / half == e.from_lane / half; };
+        const auto middle = std::stable_partition(entries.begin(), entries.end(), stays);
+        std::vector<std::vector<Entry>> within = cut(std::vector<Entry>(entries.begin(), middle));
+        std::vector<std::vector<Entry>> across = cut(std::vector<Entry>(middle, entries.end()));
+        if (within.size() + across.size() > MAX_INNER) {
+            across = cut(entries);
+            within.clear();
         }
-        if (by_step.size() > MAX_INNER) return put_mixed(p, entries);
-        for (const auto &slot : by_step) put_slot(p, slot.data(), slot.data() + slot.size(), slot[0].step);
+        // The first kernel that can do it; a slot within the halves may be run as one across.
+        int kind = 0;
+        for (;; ++kind) {
+            const int free = INSIDE[kind].half - static_cast<int>(within.size());
+            const int needed = static_cast<int>(across.size()) - std::min(free, 0);
+            if (needed <= INSIDE[kind].cross) break;
+        }
+        while (static_cast<int>(within.size()) > INSIDE[kind].half) {
+            across.push_back(within.back());
+            within.pop_back();
+        }
+        within.resize(INSIDE[kind].half);
+        across.resize(INSIDE[kind].cross);
+        p.group_inside.push_back(static_cast<uint8_t>(kind));
+        for (const auto *slots : {&within, &across})
+            for (const auto &slot : *slots) {
+                put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, group);
+                p.slot_row.back() = row_of(p);
+            }
     }
 
-    // Lanes without an entry get the step `otherwise`.
-    void put_slot(Packing &p, const Entry *begin, const Entry *end, int otherwise) const {
+    // The row of the last slot's steps.
+    int32_t row_of(Packing &p) const {
+        const std::vector<int> steps(p.slot_step.end() - lanes_, p.slot_step.end());
+        const auto [found, is_new] = known_rows_.try_emplace(steps, static_cast<int32_t>(p.n_rows()));
+        if (is_new) p.row_steps.insert(p.row_steps.end(), steps.begin(), steps.end());
+        return found->second;
+    }
+
+    // Entries in as few slots as their lanes allow.
+    std::vector<std::vector<Entry>> cut(const std::vector<Entry> &entries) const {
+        std::vector<std::vector<Entry>> slots;
+        std::vector<size_t> next(lanes_, 0);
+        for (const Entry &e : entries) {
+            const size_t slot = next[e.lane]++;
+            if (slot == slots.size()) slots.emplace_back();
+            slots[slot].push_back(e);
+        }
+        return slots;
+    }
+
+    // A slot entered from `group`. Lanes without an entry get the step `otherwise`.
+    void put_slot(Packing &p, const Entry *begin, const Entry *end, int otherwise, int64_t group) const {
         const size_t place = p.slot_group.size() * lanes_;
-        p.slot_group.push_back(static_cast<int32_t>(begin->group));
+        p.slot_group.push_back(static_cast<int32_t>(group));
         p.slot_step.resize(place + lanes_, otherwise);
-        p.slot_mixed.push_back(otherwise == g_.n_steps);
         std::vector<int> lane(lanes_, -1);
         for (const Entry *e = begin; e != end; ++e) {
             p.slot_step[place + e->lane] = e->step;
@@ -362,33 +440,32 @@ private:
             p.state_place[e->state] = static_cast<int64_t>(place) + e->lane;
         }
         p.slot_pattern.push_back(pattern_of(p, lane));
+        p.slot_row.push_back(-1);
     }
 
     int32_t pattern_of(Packing &p, const std::vector<int> &lane) const {
-        const auto found = known_.find(lane);
-        if (found != known_.end()) return found->second;
+        const auto found = known_patterns_.find(lane);
+        if (found != known_patterns_.end()) return found->second;
         Pattern pattern{};
         const int bytes = 32 / lanes_, half = lanes_ / 2;
-        for (int l = 0; l < lanes_; ++l) {
-            const int from = std::max(lane[l], 0);
-            pattern.lane[l] = from;
+        for (int l = 0; l < lanes_ && lanes_ > 1; ++l) {  // with one lane there is nothing to shuffle
+            pattern.lane[l] = lane[l];
             for (int byte = 0; byte < bytes; ++byte) {
-                const bool stays = from / half == l / half;
-                const uint8_t index = static_cast<uint8_t>(from % half * bytes + byte);
-                pattern.same[l * bytes + byte] = stays ? index : 0x80;
-                pattern.other[l * bytes + byte] = stays ? 0x80 : index;
+                const uint8_t index = static_cast<uint8_t>(std::max(lane[l], 0) % half * bytes + byte);
+                pattern.same[l * bytes + byte] = lane[l] >= 0 && lane[l] / half == l / half ? index : 0x80;
+                pattern.other[l * bytes + byte] = lane[l] >= 0 && lane[l] / half != l / half ? index : 0x80;
             }
-            const double absent = lane[l] < 0 ? std::numeric_limits<double>::infinity()
-                                              : -std::numeric_limits<double>::infinity();
-            const float absent_f32 = static_cast<float>(absent);
-            if (lanes_ == 8) std::memcpy(pattern.absent + l * bytes, &absent_f32, sizeof absent_f32);
-            else std::memcpy(pattern.absent + l * bytes, &absent, sizeof absent);
+            if (lane[l] >= 0) continue;
+            const double infinite = std::numeric_limits<double>::infinity();
+            const float infinite_f32 = std::numeric_limits<float>::infinity();
+            if (lanes_ == 8) std::memcpy(pattern.absent + l * bytes, &infinite_f32, sizeof infinite_f32);
+            else std::memcpy(pattern.absent + l * bytes, &infinite, sizeof infinite);
         }
         p.patterns.push_back(pattern);
-        return known_[lane] = static_cast<int32_t>(p.patterns.size()) - 1;
+        return known_patterns_[lane] = static_cast<int32_t>(p.patterns.size()) - 1;
     }
 
-    mutable std::map<std::vector<int>, int32_t> known_;
+    mutable std::map<std::vector<int>, int32_t> known_patterns_, known_rows_;
 };
 
 }  // namespace g2v

@@ -27,9 +27,13 @@ struct Procedure {
         return -1;
     }
 
-    // The ideals in vectors of 8 or 4; made when first asked for.
+    int64_t ideal_of(int64_t state) const {
+        return std::upper_bound(state_start.begin(), state_start.end(), state) - state_start.begin() - 1;
+    }
+
+    // The ideals in vectors of 8 or 4, or (1) one by one in the order that is best for the cache; made when first asked for.
     const Packing &packing(int lanes) const {
-        Once &once = lanes == 8 ? packed8_ : packed4_;
+        Once &once = lanes == 8 ? packed8_ : lanes == 4 ? packed4_ : packed1_;
         std::call_once(once.flag, [&] { once.packing = Packer<Procedure>(*this, lanes).run(); });
         return once.packing;
     }
@@ -39,7 +43,7 @@ private:
         std::once_flag flag;
         Packing packing;
     };
-    mutable Once packed8_, packed4_;
+    mutable Once packed8_, packed4_, packed1_;
 };
 
 }  // namespace g2v

@@ -20,6 +20,10 @@ template <class T> Advance<T> advance_for() {
     if constexpr (sizeof(T) == 4) return kernels().advance_f32;
     else return kernels().advance_f64;
 }
+template <class T> Interleave<T> interleave_for() {
+    if constexpr (sizeof(T) == 4) return kernels().interleave_f32;
+    else return kernels().interleave_f64;
+}
 
 // One video as the caller has it: match [steps][clips], drop [clips], skip [steps] or null.
 template <class T> struct Video {
@@ -41,27 +45,37 @@ template <class T> struct Padded {
     Scratch memory;
     typename Forward<T>::Costs costs;
 
-    Padded(const Procedure &g, std::span<const Video<T>> videos, int each, const Sizes<T> &sizes)
-        : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers)) {
+    Padded(const Layout<T> &layout, std::span<const Video<T>> videos, const Sizes<T> &sizes)
+        : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers + sizes.inner_numbers)) {
+        const Procedure &g = layout.g;
+        const int each = layout.videos ? LANES<T> : 1;
         const int64_t stride = sizes.match_stride;
-        const int64_t row = stride * each;
-        T *match = memory.as<T>(), *drop = match + (g.n_steps + 1) * row, *skip = drop + row;
+        const int64_t of_step = stride * each;
+        T *match = memory.as<T>(), *drop = match + (g.n_steps + 1) * of_step, *skip = drop + of_step;
         const T inf = Forward<T>::INF;
-        std::fill_n(match + g.n_steps * row, row, inf);
+        std::fill_n(match + g.n_steps * of_step, of_step, inf);
         for (int lane = 0; lane < each; ++lane) {
             const bool used = lane < static_cast<int>(videos.size());
             const int64_t clips = used ? videos[lane].clips : 0;
             auto put = [&](T *to, const T *from) {
+                if (each == 1) {
+                    std::fill(std::copy_n(from, clips, to), to + stride, inf);
+                    return;
+                }
                 for (int64_t j = 0; j < clips; ++j) to[j * each + lane] = from[j];
                 for (int64_t j = clips; j < stride; ++j) to[j * each + lane] = inf;
             };
-            for (int k = 0; k < g.n_steps; ++k) put(match + k * row, used ? videos[lane].match + k * clips : nullptr);
+            for (int k = 0; k < g.n_steps; ++k) put(match + k * of_step, used ? videos[lane].match + k * clips : nullptr);
             put(drop, used ? videos[lane].drop : nullptr);
             for (int k = 0; k <= g.n_steps; ++k)
                 skip[k * each + lane] = used && k < g.n_steps && videos[lane].skip ? videos[lane].skip[k] : inf;
         }
         const bool skips = std::any_of(videos.begin(), videos.end(), [](const Video<T> &v) { return v.skip; });
-        costs = {match, drop, skips ? skip : nullptr, stride};
+        T *inner_match = match + sizes.cost_numbers;
+        for (int64_t row = 0; row < layout.packing.n_rows(); ++row)
+            interleave_for<T>()(match, stride, layout.packing.row_steps.data() + row * layout.packing.lanes,
+                                inner_match + row * stride * LANES<T>);
+        costs = {match, drop, skips ? skip : nullptr, inner_match, stride};
     }
 };
 
@@ -70,7 +84,7 @@ template <class T> void solve_together(const Procedure &g, std::span<Video<T>> v
     for (const Video<T> &v : videos) longest = std::max(longest, v.clips);
     const Layout<T> layout(g, in_lanes);
     const Sizes<T> sizes(layout, longest, o.block);
-    const Padded<T> padded(g, std::span<const Video<T>>(videos), in_lanes ? LANES<T> : 1, sizes);
+    const Padded<T> padded(layout, std::span<const Video<T>>(videos), sizes);
     const bool labels = videos[0].labels;
     const int64_t window = o.window ? o.window : sizes.blocks;
     Forward<T> forward(layout, sizes, advance_for<T>(), padded.costs, longest, o.contiguous, window,

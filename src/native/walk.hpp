@@ -1,7 +1,7 @@
 // The way back: from the table of bests to the labels, with the tie rule of the product: among optimal alignments, the
 // label sequence that is lexicographically smallest read from the last clip backwards, background (-1) first.
 //
-// States are not stored, only the best of each ideal; the few rows that the way back needs are computed again, with the
+// States are not stored, only the best of each ideal; what little the way back needs of them is computed again, with the
 // same operations and therefore the same numbers.
 #pragma once
 #include "forward.hpp"
@@ -23,9 +23,12 @@ private:
         int64_t state;  // -1: nothing is done yet
         T waived;
     };
+    // A state's values after clips first .. last, and what it could be entered from there.
     struct Row {
-        int64_t state;
-        std::vector<T> values;
+        int64_t state, first, last, offset;  // clip `offset` is at the start of the memory
+        std::vector<T> values, from;
+        T value(int64_t j) const { return values[static_cast<size_t>(j - offset)]; }
+        T enter(int64_t j) const { return from[static_cast<size_t>(j - offset)]; }
     };
 
     Forward<T> &f_;
@@ -33,10 +36,15 @@ private:
     int64_t n_;
     int lane_;
     int64_t *labels_;
-    std::vector<Row> rows_;
-    std::vector<T> from_;
+    std::vector<Row> &rows_ = spare_rows();
+    size_t used_ = 0;  // rows in use; the others keep their memory
     int64_t rows_window_ = -1;
 
+    // Rows keep their memory from one call to the next.
+    static std::vector<Row> &spare_rows() {
+        static thread_local std::vector<Row> rows;
+        return rows;
+    }
     int step(int64_t state) const { return state < 0 ? BACKGROUND : g_.state_step[state]; }
     T best(int64_t ideal, int64_t clip) const { return f_.best(ideal, clip, lane_); }
 
@@ -44,29 +52,61 @@ private:
     void want(int64_t j) {
         f_.want(j);
         const size_t enough = 2 * static_cast<size_t>(g_.n_steps) + 2;
-        if (rows_window_ != f_.window_first() || rows_.size() > enough) rows_.clear();
+        if (rows_window_ != f_.window_first() || used_ > enough) used_ = 0;
         rows_window_ = f_.window_first();
     }
 
-    // The value of a state (or of "nothing done") after clip j. Rows are computed up to the j of the first call; later
-    // calls ask for smaller ones.
-    T value(int64_t state, int64_t j) {
-        if (state < 0) return best(0, j);
-        const int64_t first = f_.window_first();
-        for (const Row &row : rows_)
-            if (row.state == state && j - first < static_cast<int64_t>(row.values.size())) return row.values[j - first];
-        Row row{state, std::vector<T>(static_cast<size_t>(j - first + 1))};
-        from_.resize(row.values.size());
-        f_.best_row(g_.state_from[state], j, lane_, from_.data());
-        T m = f_.start_of(state, lane_);
-        row.values[0] = m;
-        for (int64_t c = 1; c <= j - first; ++c) {
-            const T shown = f_.match(g_.state_step[state], first + c, lane_) + std::min(from_[c - 1], m);
-            m = f_.contiguous() ? shown : std::min(shown, f_.drop(first + c, lane_) + m);
-            row.values[c] = m;
+    // The value of a state (or of "nothing done") after clip j.
+    T value(int64_t state, int64_t j) { return state < 0 ? best(0, j) : row(state, j).value(j); }
+
+    // A row that holds the state's value after clip j.
+    const Row &row(int64_t state, int64_t j) {
+        for (size_t i = 0; i < used_; ++i)
+            if (rows_[i].state == state && rows_[i].first <= j && j <= rows_[i].last) return rows_[i];
+        if (used_ == rows_.size()) rows_.emplace_back();
+        Row &r = rows_[used_++];
+        for (int64_t length = 16;; length *= 4)
+            if (compute(r, state, std::max(f_.window_first(), j - length), j)) return r;
+    }
+
+    // Fill a row from clip `first` to `last`. Where its first value is not known, it is bounded from both sides: by +inf,
+    // and by the best of the state's ideal. Rounding is monotone, so where the two meet, the values are exact. Returns
+    // false where they do not meet.
+    bool compute(Row &r, int64_t state, int64_t first, int64_t last) {
+        const int step = g_.state_step[state];
+        const size_t n = static_cast<size_t>(last - first + 1);
+        if (r.values.size() < n) {
+            r.values.resize(n);
+            r.from.resize(n);
         }
-        rows_.push_back(std::move(row));
-        return m;
+        f_.best_row(g_.state_from[state], first, last, lane_, r.from.data());
+        const bool known = first == f_.window_first();
+        T high = known ? f_.start_of(state, lane_) : INF;
+        T low = known ? high : f_.best(g_.ideal_of(state), first, lane_);
+        int64_t exact = low == high ? first : last + 1;
+        T *values = r.values.data();
+        const T *from = r.from.data();
+        values[0] = high;
+        for (int64_t j = first + 1; j <= last; ++j, ++from) {
+            const T match = f_.match(step, j, lane_);
+            const T shown_high = match + std::min(*from, high), shown_low = match + std::min(*from, low);
+            if (f_.contiguous()) {
+                high = shown_high;
+                low = shown_low;
+            } else {
+                const T drop = f_.drop(j, lane_);
+                high = std::min(shown_high, drop + high);
+                low = std::min(shown_low, drop + low);
+            }
+            *++values = high;
+            if (low != high) exact = last + 1;
+            else if (exact > last) exact = j;
+        }
+        r.state = state;
+        r.first = exact;
+        r.last = last;
+        r.offset = first;
+        return exact <= last;
     }
 
     // Call visit(candidate) for everything that can stand behind best[ideal]: its states; with skips, for each step of the
@@ -117,7 +157,8 @@ private:
                 chosen = preferred(ideal, j);
             } else {
                 const int64_t from = g_.state_from[state];
-                const T stay = value(state, j), leave = best(from, j);
+                const Row &known = row(state, j);
+                const T stay = known.value(j), leave = known.enter(j);
                 chosen = stay < leave ? state : preferred(from, j);
                 if (stay == leave && step(chosen) > step(state)) chosen = state;
                 if (chosen != state) ideal = from;

@@ -4,4 +4,13 @@ from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.facade import align, align_many, posterior
 from graph2vid.alignment.result import BACKGROUND, Alignment, ClipSegment, Posterior
 
-__all__ = ["BACKGROUND", "Alignment", "ClipSegment", "Constraint", "Posterior", "align", "align_many", "posterior"]
+__all__ = [
+    "BACKGROUND",
+    "Alignment",
+    "ClipSegment",
+    "Constraint",
+    "Posterior",
+    "align",
+    "align_many",
+    "posterior",
+]

@@ -47,7 +47,9 @@ def choose_backend(backend: str | None) -> str:
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     if backend == "native" and native() is None:
-        raise InputError("the compiled kernels are not installed: use backend='reference', or see graph2vid doctor")
+        raise InputError(
+            "the compiled kernels are not installed: use backend='reference', or see graph2vid doctor"
+        )
     return backend
 
 
@@ -93,8 +95,14 @@ def choose_threads(threads: int | None, updates: int) -> int:
 def memory_bound(memory_limit: int | None) -> int:
     """Return the bytes a call may use: as told, or half of what is available now."""
     if memory_limit is not None:
-        if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
-            raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
+        if (
+            isinstance(memory_limit, bool)
+            or not isinstance(memory_limit, int | np.integer)
+            or memory_limit < 1
+        ):
+            raise InputError(
+                f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}"
+            )
         return int(memory_limit)
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -104,7 +112,9 @@ def memory_bound(memory_limit: int | None) -> int:
     return available // 2
 
 
-def choose_window(tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, memory_limit: int | None) -> int:
+def choose_window(
+    tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, memory_limit: int | None
+) -> int:
     """Return how many blocks of the table to keep (0: all), so that the memory stays within its bound.
 
     All of them where they fit; otherwise as few as needed, at the price of a second pass.
@@ -121,7 +131,9 @@ def choose_window(tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool,
         blocks, full = compiled.memory(itemsize, clips, 0, False)
         if memory_limit is None and full <= _FREE_BYTES:
             return 0
-        windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
+        windows = sorted(
+            {max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True
+        )
         sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False)[1] for w in windows if w < blocks}
     if memory_limit is None and min(sizes.values()) <= _FREE_BYTES:
         bound = max(memory_bound(None), _FREE_BYTES)

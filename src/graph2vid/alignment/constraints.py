@@ -59,7 +59,9 @@ def constrain(problem: Problem, constraints: Iterable[Constraint]) -> Problem:
     skip = None if problem.skip is None else problem.skip.copy()
     for constraint in constraints:
         if constraint.kind not in ("within", "forbid", "background", "show"):
-            raise InputError(f"unknown constraint {constraint.kind!r}; known: within, forbid, background, show")
+            raise InputError(
+                f"unknown constraint {constraint.kind!r}; known: within, forbid, background, show"
+            )
         span = _clip_span(constraint, clips)
         step = constraint.step
         if constraint.kind == "background":

@@ -145,7 +145,9 @@ def align_many(
     constraints = [()] * total if constraints is None else constraints
     for name, given in (("flow", flows), ("drops", drops), ("skips", skips), ("constraints", constraints)):
         if len(given) != total:
-            raise InputError(f"{name} has {len(given)} entries, but matches has {total}: one for each video is needed")
+            raise InputError(
+                f"{name} has {len(given)} entries, but matches has {total}: one for each video is needed"
+            )
     chosen = choose_backend(backend)
     compiled: dict[FlowGraph | TSortGraph, TSortGraph] = {}
     for graph in flows:
@@ -168,7 +170,9 @@ def align_many(
         for chunk in _chunks(tsort, dtype, members, problems, chosen, memory_limit):
             of_chunk = [problems[i] for i in chunk]
             for i, answer in zip(
-                chunk, _solve_chunk(tsort, of_chunk, contiguous, cost_only, chosen, threads, memory_limit), strict=True
+                chunk,
+                _solve_chunk(tsort, of_chunk, contiguous, cost_only, chosen, threads, memory_limit),
+                strict=True,
             ):
                 solved[i] = answer
             done += len(chunk)
@@ -328,7 +332,9 @@ def _chunks(
     """Cut the videos of one procedure into pieces between which progress is told; like lengths lie together."""
     members = sorted(members, key=lambda i: -problems[i].match.shape[1])
     size = 1
-    if backend == "native" and _in_lanes(tsort, problems[members[0]].match.shape[1], dtype.itemsize, memory_limit):
+    if backend == "native" and _in_lanes(
+        tsort, problems[members[0]].match.shape[1], dtype.itemsize, memory_limit
+    ):
         size = 512
     return (members[i : i + size] for i in range(0, len(members), size))
 

@@ -48,7 +48,9 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
     return f"the allowed clips of the steps contradict the order of the procedure or one another.{about}"
 
 
-def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object) -> list[int]:
+def _earliest(
+    flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object
+) -> list[int]:
     """For each step the first clip at which it can begin, judged by its ancestors alone."""
     must = np.asarray(needed)
     earliest = [0] * len(flow)

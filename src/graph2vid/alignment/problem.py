@@ -95,7 +95,9 @@ def _floats(name: str, value: Any) -> Floats:
     return np.ascontiguousarray(array)
 
 
-def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
+def _vector(
+    name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]
+) -> Floats:
     array = _floats(name, value).astype(dtype, copy=False)
     if array.ndim == 0 or (array.ndim == 1 and np.ndim(value) == 0):
         return np.full(length, array, dtype)

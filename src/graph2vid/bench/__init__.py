@@ -1,0 +1,11 @@
+"""How fast graph2vid is on this machine: beside two floors, and beside other packages."""
+
+from __future__ import annotations
+
+from graph2vid.bench.align import bench_align
+from graph2vid.bench.peers import bench_peers
+from graph2vid.bench.report import Report
+from graph2vid.bench.timing import Effort
+from graph2vid.bench.tsort import bench_tsort
+
+__all__ = ["Effort", "Report", "bench_align", "bench_peers", "bench_tsort"]

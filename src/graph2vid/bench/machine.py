@@ -1,0 +1,62 @@
+"""What the figures were measured on: a time means nothing without it."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from graph2vid import __version__
+from graph2vid.alignment.backends import cpu_count, native
+from graph2vid.errors import Graph2VidError
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, number of them, vector instructions in use, system and versions."""
+    kernels = native()
+    return {
+        "processor": _processor(),
+        "processors": cpu_count(),
+        "simd": None if kernels is None else str(kernels.simd()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "graph2vid": __version__,
+    }
+
+
+def in_words(found: dict[str, Any]) -> str:
+    """Return a machine as one line."""
+    several = "s" if found["processors"] != 1 else ""
+    return (
+        f"{found['processor']}, {found['processors']} processor{several}, {found['simd'] or 'no compiled kernels'}, "
+        f"{found['system']}, Python {found['python']}, NumPy {found['numpy']}, graph2vid {found['graph2vid']}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or "unknown processor"
+
+
+def kernels_or_error() -> ModuleType:
+    """Return the extension module.
+
+    Raises
+    ------
+    Graph2VidError
+        Where it is not installed: without it there is nothing to measure.
+    """
+    found = native()
+    if found is None:
+        raise Graph2VidError(
+            "this measures the compiled kernels, which are not installed here: install graph2vid where a C++ compiler "
+            "is found (graph2vid doctor says more)"
+        )
+    return found

@@ -1,0 +1,133 @@
+"""What a benchmark found: figures for JSON, and tables for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graph2vid.bench.machine import in_words
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    heading : str
+        What stands above it.
+    left : bool
+        Whether it holds words; numbers stand to the right.
+    """
+
+    heading: str
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a title and a note on what its columns mean."""
+
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown."""
+        lines = [
+            f"**{self.title}.** {self.note}",
+            "",
+            _line(column.heading for column in self.columns),
+            _line(":---" if column.left else "---:" for column in self.columns),
+            *(_line(row) for row in self.rows),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of a benchmark.
+
+    Attributes
+    ----------
+    name : str
+        Which benchmark.
+    only : tuple of str
+        The cases it was restricted to; empty: all.
+    machine : dict
+        What it ran on.
+    cases : tuple of dict
+        The figures, times in seconds.
+    tables : tuple of Table
+        The figures for people.
+    seconds : float
+        How long the whole took.
+    """
+
+    name: str
+    only: tuple[str, ...]
+    machine: dict[str, Any]
+    cases: tuple[dict[str, Any], ...]
+    tables: tuple[Table, ...]
+    seconds: float
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        return f"graph2vid bench {self.name}" + (f" --only {','.join(self.only)}" if self.only else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as a JSON document."""
+        return {
+            "format": "graph2vid-bench",
+            "version": 1,
+            "graph2vid": self.machine["graph2vid"],
+            "bench": self.name,
+            "command": self.command,
+            "machine": self.machine,
+            "run_seconds": self.seconds,
+            "cases": list(self.cases),
+        }
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown, with the command and the machine."""
+        header = f"`{self.command}` on {in_words(self.machine)}:\n"
+        return "\n".join([header, *(table.to_markdown() for table in self.tables)])
+
+
+def table(
+    title: str, note: str, columns: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1
+) -> Table:
+    """Return a table whose first ``words`` columns hold words and whose others hold numbers."""
+    return Table(
+        title,
+        note,
+        tuple(Column(heading, position < words) for position, heading in enumerate(columns)),
+        tuple(tuple(row) for row in rows),
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time to three digits, in the unit that suits it."""
+    if seconds is None:
+        return "—"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{_three_digits(seconds / size)} {unit}"
+    return f"{_three_digits(seconds / 1e-9)} ns"
+
+
+def times(ratio: float | None) -> str:
+    """Return a ratio: ``3.42×``."""
+    return "—" if ratio is None else f"{_three_digits(ratio)}×"
+
+
+def _three_digits(number: float) -> str:
+    digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:,.{digits}f}"
