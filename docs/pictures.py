@@ -23,9 +23,7 @@ def main() -> None:
     """Draw the sample's flow graph and its grounding."""
     bundled = sample.load()
     write_text(ASSETS / "pancakes.svg", bundled.flow.to_svg())
-    console = Console(
-        record=True, width=100, file=io.StringIO(), force_terminal=True, color_system="truecolor"
-    )
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     graph, _ = sample.ground_sample(bundled)
     print_timeline(graph.grounding, console)
     picture = console.export_svg(title="graph2vid demo", code_format=FORMAT, unique_id="demo")

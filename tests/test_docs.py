@@ -45,9 +45,7 @@ def test_commands_run(page: str, folder: Path) -> None:
 def test_text_notation_in_the_readme_is_one() -> None:
     from graph2vid import FlowGraph
 
-    (block,) = re.findall(
-        r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
-    )
+    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     assert FlowGraph.from_text(block).title == "Salad"
 
 

@@ -74,10 +74,7 @@ def imported_rooms(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             modules = [node.module or ""]
             if node.module == "graph2vid":
-                modules = [
-                    f"graph2vid.{alias.name}" if is_module(alias.name) else "graph2vid"
-                    for alias in node.names
-                ]
+                modules = [f"graph2vid.{alias.name}" if is_module(alias.name) else "graph2vid" for alias in node.names]
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         else:
@@ -90,9 +87,7 @@ def is_module(name: str) -> bool:
     return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file() or name == "_native"
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_rooms_import_in_one_direction(path: Path) -> None:
     room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     if room in ("__init__", "__main__", "cli"):  # the door: it sees the whole house

@@ -119,10 +119,7 @@ def test_installs_without_a_compiler(tmp_path: Path) -> None:
 
     where = run(python, "-c", "import graph2vid; print(graph2vid.__file__)", cwd=tmp_path).stdout
     assert Path(where.strip()).is_relative_to(venv)
-    once = (
-        ALIGN
-        + "slow = [str(w.message) for w in caught if 'slow' in str(w.message)]\nassert len(slow) == 1, slow\n"
-    )
+    once = ALIGN + "slow = [str(w.message) for w in caught if 'slow' in str(w.message)]\nassert len(slow) == 1, slow\n"
     run(python, "-c", once, cwd=tmp_path)
     assert "not built" in " ".join(run(python, "-m", "graph2vid", "doctor", cwd=tmp_path).stdout.split())
     run(venv / "bin" / "graph2vid", "--version", cwd=tmp_path)

@@ -36,7 +36,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             umask = os.umask(0)
             os.umask(umask)
             Path(temporary).chmod(0o666 & ~umask)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -68,11 +68,11 @@ def parse_json(text: str, source: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise FormatError(
-            f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})"
-        ) from error
+        raise FormatError(f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
     except RecursionError as error:
         raise FormatError(f"{source}: JSON nested too deeply") from error
+    except ValueError as error:
+        raise FormatError(f"{source}: not JSON that can be read ({error})") from error
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

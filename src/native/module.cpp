@@ -114,6 +114,13 @@ template <class T> double scan(const Array<T> &best, const Array<T> &match, int6
 NB_MODULE(_native, m) {
     using namespace g2v;
     m.def("simd", [] { return kernels().name; }, "Instruction set the kernels run on.");
+    m.def("simd_levels", [] {
+        std::vector<const char *> names;
+        for (const Kernels &k : all_kernels()) names.push_back(k.name);
+        return names;
+    }, "Instruction sets the kernels can run on here, the fastest first.");
+    m.def("use_simd", [](size_t level) { chosen_kernels = std::min(level, all_kernels().size() - 1); }, "level"_a,
+          "Choose one of simd_levels() by its index, for all later calls.");
     m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a);
     m.def("scalar_scan", &scan<float>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
     m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);

@@ -7,15 +7,20 @@
 
 namespace g2v {
 
-inline const Kernels &kernels() {
-    static const Kernels chosen = [] {
+// The kernels that this processor can run, the fastest first.
+inline const std::vector<Kernels> &all_kernels() {
+    static const std::vector<Kernels> found = [] {
+        std::vector<Kernels> k;
 #if defined(G2V_HAVE_AVX2)
-        if (__builtin_cpu_supports("avx2")) return kernels_avx2();
+        if (__builtin_cpu_supports("avx2")) k.push_back(kernels_avx2());
 #endif
-        return kernels_base();
+        k.push_back(kernels_base());
+        return k;
     }();
-    return chosen;
+    return found;
 }
+inline std::atomic<size_t> chosen_kernels{0};
+inline const Kernels &kernels() { return all_kernels()[chosen_kernels]; }
 template <class T> Advance<T> advance_for() {
     if constexpr (sizeof(T) == 4) return kernels().advance_f32;
     else return kernels().advance_f64;

@@ -22,9 +22,7 @@ BOTH = pytest.mark.parametrize("contiguous", [True, False])
 
 
 def costs(match, drop, skip=None):
-    return Costs(
-        np.array(match, float), np.array(drop, float), None if skip is None else np.array(skip, float)
-    )
+    return Costs(np.array(match, float), np.array(drop, float), None if skip is None else np.array(skip, float))
 
 
 def solve(flow, given_costs, contiguous=True, **options):
@@ -195,9 +193,7 @@ def test_more_steps_than_bits_in_a_word(contiguous, dtype):
     given_costs = Costs(
         rng.integers(0, 5, (n_steps, 90)).astype(dtype), np.full(90, 2, dtype), np.full(n_steps, 3, dtype)
     )
-    flow = FlowGraph.from_edges(
-        [str(step) for step in range(n_steps)], [(s, s + 1) for s in range(n_steps - 1)]
-    )
+    flow = FlowGraph.from_edges([str(step) for step in range(n_steps)], [(s, s + 1) for s in range(n_steps - 1)])
     assert solve(flow, given_costs, contiguous) == brute(flow, given_costs, contiguous)
 
 
@@ -210,9 +206,7 @@ def test_small_gamma_gives_the_minimum(index):
     cost, labels = _reference.solve(tsort, *lowered, contiguous=case.contiguous)
     gaps = []
     for gamma in (1.0, 0.1, 1e-3):
-        soft, probability = _reference.forward_backward(
-            tsort, *lowered, contiguous=case.contiguous, gamma=gamma
-        )
+        soft, probability = _reference.forward_backward(tsort, *lowered, contiguous=case.contiguous, gamma=gamma)
         if labels is None:
             assert soft == INF
             return
@@ -229,9 +223,7 @@ class TestBrute:
     def test_every_sort_once(self):
         flow = FlowGraph.from_edges(list("abcd"), [(0, 2), (1, 2)])
         orders = list(_brute.topological_sorts(flow))
-        assert (
-            len(orders) == len(set(orders)) == 8
-        )  # two orders of a, b before c, and d in any of four places
+        assert len(orders) == len(set(orders)) == 8  # two orders of a, b before c, and d in any of four places
         assert all(order.index(2) > max(order.index(0), order.index(1)) for order in orders)
         assert orders == sorted(orders)
 

@@ -33,9 +33,7 @@ def test_the_interval_is_that_of_the_normal_law_where_it_holds() -> None:
 
 def test_the_seed_decides_and_blocks_do_not() -> None:
     values = np.random.default_rng(6).random(3000)
-    assert bootstrap_interval(values, seed=1, samples=3000) == bootstrap_interval(
-        values, seed=1, samples=3000
-    )
+    assert bootstrap_interval(values, seed=1, samples=3000) == bootstrap_interval(values, seed=1, samples=3000)
     assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
 
 

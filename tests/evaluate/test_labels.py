@@ -53,8 +53,7 @@ def test_clip_length_and_offset() -> None:
         2,
     ]
     assert (
-        labels_from_annotations([(0, 0.1 * 3, 0.1 * 6)], 8, clip_seconds=0.1).tolist()
-        == [-1] * 3 + [0] * 3 + [-1] * 2
+        labels_from_annotations([(0, 0.1 * 3, 0.1 * 6)], 8, clip_seconds=0.1).tolist() == [-1] * 3 + [0] * 3 + [-1] * 2
     )
 
 

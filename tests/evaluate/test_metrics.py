@@ -127,9 +127,7 @@ def test_dataset_steps_that_share_an_instruction_are_one_class() -> None:
 
 
 def test_bad_labels_are_named() -> None:
-    with pytest.raises(
-        InputError, match=r"predicted labels \(2,\) and true labels \(3,\) must agree on axis 0"
-    ):
+    with pytest.raises(InputError, match=r"predicted labels \(2,\) and true labels \(3,\) must agree on axis 0"):
         acc([0, 1], [0, 1, 2])
     with pytest.raises(InputError, match="whole numbers, not float64"):
         acc([0.5], [0])

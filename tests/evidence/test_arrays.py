@@ -59,9 +59,7 @@ def test_log_probabilities_are_costs_and_zero_probability_forbids() -> None:
     np.testing.assert_allclose(costs.drop, np.percentile([math.log(2), math.log(2), 0.0], 30))
     for match in ("likelihood", "likelihood_bg"):
         for drop in ("entropy", "percentile", math.inf):
-            again = costs_from_arrays(
-                log_probabilities=[[-math.inf, -1.0], [-math.inf, -1.5]], match=match, drop=drop
-            )
+            again = costs_from_arrays(log_probabilities=[[-math.inf, -1.0], [-math.inf, -1.5]], match=match, drop=drop)
             assert np.isinf(again.match[:, 0]).all() and np.isfinite(again.match[:, 1]).all()
     with pytest.raises(InputError, match="every match cost is infinite"):
         costs_from_arrays(log_probabilities=[[-math.inf]])
@@ -107,9 +105,7 @@ def test_bad_arrays_are_named(arrays: dict[str, object], message: str) -> None:
 
 
 def test_the_number_of_steps_is_checked_and_a_transposed_matrix_recognised() -> None:
-    with pytest.raises(
-        InputError, match=r"scores has shape \(100, 5\).*5 steps: shape \(5, clips\).*axis 0.*100.*\.T"
-    ):
+    with pytest.raises(InputError, match=r"scores has shape \(100, 5\).*5 steps: shape \(5, clips\).*axis 0.*100.*\.T"):
         costs_from_arrays(scores=np.zeros((100, 5)), n_steps=5)
     with pytest.raises(InputError) as caught:
         costs_from_arrays(scores=np.zeros((4, 7)), n_steps=5)
@@ -137,9 +133,7 @@ def test_files_that_are_not_arrays_are_refused_by_name(tmp_path: Path) -> None:
     np.save(whole, np.arange(100.0))
     data = whole.read_bytes()
     huge = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        huge, {"descr": "<f8", "fortran_order": False, "shape": (1 << 45, 3)}
-    )
+    np.lib.format.write_array_header_1_0(huge, {"descr": "<f8", "fortran_order": False, "shape": (1 << 45, 3)})
     np.savez(tmp_path / "packed.npz", a=np.eye(2))
     np.save(tmp_path / "objects.npy", np.array([{}, None]), allow_pickle=True)
     np.save(tmp_path / "text.npy", np.array(["a"]))

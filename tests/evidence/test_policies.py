@@ -26,9 +26,7 @@ DROPS = ["percentile:45", "constant:1.25", "entropy", "entropy:0.5"]
 
 
 def matrices(dtype: type = np.float64, min_rows: int = 1) -> st.SearchStrategy[Matrix]:
-    shapes = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6).filter(
-        lambda s: s[0] >= min_rows
-    )
+    shapes = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6).filter(lambda s: s[0] >= min_rows)
     values = st.floats(-50, 50, width=32)
     return hnp.arrays(dtype, shapes, elements=values)
 
@@ -52,16 +50,12 @@ def test_likelihoods_of_the_distinct_steps_sum_to_one(similarity: Matrix, temper
     distinct = np.unique(similarity + 0.0, axis=0, return_index=True)[1]
     assert (costs.match >= 0).all()
     np.testing.assert_allclose(np.exp(-costs.match[distinct]).sum(axis=0), 1.0, rtol=1e-9)
-    np.testing.assert_allclose(
-        np.exp(-costs.match[distinct]), softmax(similarity[distinct] / temperature), atol=1e-12
-    )
+    np.testing.assert_allclose(np.exp(-costs.match[distinct]), softmax(similarity[distinct] / temperature), atol=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
 @given(matrices(), st.sampled_from(DROPS))
-def test_with_background_in_the_softmax_steps_and_background_sum_to_one(
-    similarity: Matrix, drop: str
-) -> None:
+def test_with_background_in_the_softmax_steps_and_background_sum_to_one(similarity: Matrix, drop: str) -> None:
     costs = costs_from_similarity(similarity, match="likelihood_bg", drop=drop)
     distinct = np.unique(similarity + 0.0, axis=0, return_index=True)[1]
     total = np.exp(-costs.match[distinct]).sum(axis=0) + np.exp(-costs.drop)

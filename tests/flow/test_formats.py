@@ -299,9 +299,7 @@ def test_bad_networkx() -> None:
 def test_bad_files(tmp_path: Path) -> None:
     flow = FlowGraph.bag(["a"])
     for act in (FlowGraph.load, flow.save):
-        with pytest.raises(
-            FormatError, match=r"a.yaml: the suffix '.yaml' names no flow graph format; use .json"
-        ):
+        with pytest.raises(FormatError, match=r"a.yaml: the suffix '.yaml' names no flow graph format; use .json"):
             act(tmp_path / "a.yaml")
         with pytest.raises(FormatError, match="the suffix '' names no"):
             act(tmp_path / "a")

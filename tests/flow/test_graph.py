@@ -208,9 +208,7 @@ def test_without_keeps_the_order_of_the_rest(flow: FlowGraph, data: st.DataObjec
     for new_a, a in enumerate(kept):
         for new_b, b in enumerate(kept):
             assert smaller.descendants[new_a] >> new_b & 1 == flow.descendants[a] >> b & 1
-    direct = {
-        (smaller.index(flow.ids[a]), smaller.index(flow.ids[b])) for a, b in flow.edges if {a, b} <= {*kept}
-    }
+    direct = {(smaller.index(flow.ids[a]), smaller.index(flow.ids[b])) for a, b in flow.edges if {a, b} <= {*kept}}
     assert direct <= set(smaller.edges)
 
 

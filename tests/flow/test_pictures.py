@@ -110,9 +110,7 @@ def test_save(tmp_path: Path) -> None:
     flow = FlowGraph.chain(["a", "b"])
     draw.save(flow, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == draw.to_svg(flow)
-    with pytest.raises(
-        InputError, match=r"a.pdf: the suffix '.pdf' names no picture format; use .svg or .png"
-    ):
+    with pytest.raises(InputError, match=r"a.pdf: the suffix '.pdf' names no picture format; use .svg or .png"):
         draw.save(flow, tmp_path / "a.pdf")
     with pytest.raises(Graph2VidError, match="cannot write"):
         draw.save(flow, tmp_path / "nowhere" / "a.svg")
@@ -150,8 +148,6 @@ def test_terminal() -> None:
     assert lines[1].split()[:3] == ["1", "●", "tomato"]
     assert lines[2].split()[:3] == ["│●", "cucumber", "slice"]
     assert lines[3].split()[-2:] == ["tomato,", "cucumber"]
-    assert (
-        terminal.summary(flow) == "3 steps, 2 edges, 2 threads; begins with tomato, cucumber; ends with mix"
-    )
+    assert terminal.summary(flow) == "3 steps, 2 edges, 2 threads; begins with tomato, cucumber; ends with mix"
     assert "and 24 more" in terminal.summary(FlowGraph.bag(["x"] * 30))
     assert printed(FlowGraph.bag(["x"] * 30)).count("●") == 30

@@ -51,10 +51,7 @@ def test_options_reach_the_computation(folder: Path) -> None:
     np.save("t.npy", np.load("s.npy").T)
     np.save("level.npy", np.full(9, 3.0))
     arguments = ["--scores", "t.npy", "--transpose", "--clip-seconds", "2", "--offset", "10", "-o", "r.json"]
-    assert (
-        run(*arguments, "--drop", "prototype:level.npy", "--match", "likelihood_bg", "--temperature", "2")
-        == 0
-    )
+    assert run(*arguments, "--drop", "prototype:level.npy", "--match", "likelihood_bg", "--temperature", "2") == 0
     found = Grounding.load("r.json")
     assert found.offset == 10.0 and found.duration == 18.0
     assert found.options["match"] == "likelihood_bg" and found.options["drop"] == "prototype"

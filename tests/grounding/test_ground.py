@@ -128,9 +128,7 @@ def test_constraints_are_in_seconds_and_hold_the_clips_whose_middle_they_hold(
 
 
 def test_a_span_without_a_clip_is_named() -> None:
-    with pytest.raises(
-        InputError, match=r"'within' of step 'm' from 3.6 s to 4.2 s: no clip has its middle .*9 clips"
-    ):
+    with pytest.raises(InputError, match=r"'within' of step 'm' from 3.6 s to 4.2 s: no clip has its middle .*9 clips"):
         ground(FLOW, scores=SCORES, constraints=[Constraint("within", 2, 3.6, 4.2)])
     with pytest.raises(InputError, match="'background' from 90 s to 95 s"):
         ground(FLOW, scores=SCORES, constraints=[Constraint("background", None, 90.0, 95.0)])
@@ -167,13 +165,9 @@ def test_bad_input_is_named() -> None:
 def test_a_clear_video_in_any_legal_order_is_read_back(flow: FlowGraph, data: st.DataObject) -> None:
     order: list[int] = []
     while len(order) < len(flow):
-        ready = [
-            s for s in range(len(flow)) if s not in order and all(p in order for p in flow.predecessors[s])
-        ]
+        ready = [s for s in range(len(flow)) if s not in order and all(p in order for p in flow.predecessors[s])]
         order.append(data.draw(st.sampled_from(ready)))
     labels = [label for step in order for label in (-1, step, step)]
-    found = ground(
-        flow, scores=scores_of(labels, len(flow), 20.0), drop=("prototype", np.full(len(labels), 10.0))
-    )
+    found = ground(flow, scores=scores_of(labels, len(flow), 20.0), drop=("prototype", np.full(len(labels), 10.0)))
     assert found.labels.tolist() == labels and list(found.order) == order
     assert Grounding.from_json(json.loads(json.dumps(found.to_json()))) == found

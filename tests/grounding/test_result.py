@@ -87,9 +87,7 @@ def test_unknown_keys_are_ignored() -> None:
         ({"options": []}, r"'options' must be an object, not \[\]"),
     ],
 )
-def test_bad_files_are_refused_by_name_and_place(
-    change: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_bad_files_are_refused_by_name_and_place(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text(json.dumps(FOUND.to_json() | change), encoding="utf-8")
     with pytest.raises(FormatError, match=message) as caught:

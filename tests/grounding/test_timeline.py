@@ -69,9 +69,7 @@ def test_a_very_short_step_is_seen() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 132])
-@pytest.mark.parametrize(
-    "texts", [None, ["x" * 200] * 4, ["切番茄" * 30] * 4, ["", "", "", ""], ["a", "b", "c", "d"]]
-)
+@pytest.mark.parametrize("texts", [None, ["x" * 200] * 4, ["切番茄" * 30] * 4, ["", "", "", ""], ["a", "b", "c", "d"]])
 def test_no_line_is_wider_than_the_terminal(width: int, texts: list[str] | None) -> None:
     found = example(texts, title="t" * 200)
     for line in plain(found, width):

@@ -63,9 +63,7 @@ def test_variety():
 
 def test_lowering_writes_infinities():
     case = next(
-        case
-        for case in CASES
-        if {rule[0] for rule in case.rules} >= {"within"} and case.costs.skip is not None
+        case for case in CASES if {rule[0] for rule in case.rules} >= {"within"} and case.costs.skip is not None
     )
     _, step, start, stop = next(rule for rule in case.rules if rule[0] == "within")
     lowered = case.lowered()

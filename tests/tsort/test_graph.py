@@ -145,9 +145,7 @@ def test_bounds_hold(flow: FlowGraph) -> None:
 
 def two_chains(length: int) -> FlowGraph:
     """Return two chains whose steps take turns in the numbering, so that both reach into every word."""
-    return FlowGraph.from_edges(
-        [f"step {i}" for i in range(2 * length)], [(i, i + 2) for i in range(2 * length - 2)]
-    )
+    return FlowGraph.from_edges([f"step {i}" for i in range(2 * length)], [(i, i + 2) for i in range(2 * length - 2)])
 
 
 @compiled

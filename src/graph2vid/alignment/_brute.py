@@ -157,9 +157,7 @@ def _smaller(a: _Ranked, b: _Ranked) -> _Ranked:
     return _Ranked(np.where(first, a.cost, b.cost), np.where(first, a.rank, b.rank))
 
 
-def _labels(
-    orders: Integers, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool
-) -> NDArray[np.int64]:
+def _labels(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool) -> NDArray[np.int64]:
     """[N] smallest label sequence, read backwards, among the cheapest alignments of equally cheap ``orders``.
 
     The recursion of :func:`_costs` over (cost, labels read backwards). Label sequences of one length are

@@ -35,9 +35,7 @@ class _Column(NamedTuple):
 class _Recursion:
     """The hard recursion: from the column after ``clip`` clips to the next one."""
 
-    def __init__(
-        self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool
-    ) -> None:
+    def __init__(self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool) -> None:
         self.tsort = tsort
         self.match = match
         self.drop = drop
@@ -249,9 +247,7 @@ def _transitions(tsort: TSortGraph, skip: Floats) -> _Transitions:
     n_steps = tsort.n_steps
     number = np.empty(n_steps, np.intp)
     number[list(tsort.flow.topological_order)] = np.arange(n_steps)
-    is_ancestor = np.array(
-        [[mask >> step & 1 for step in range(n_steps)] for mask in tsort.flow.ancestors], dtype=bool
-    )
+    is_ancestor = np.array([[mask >> step & 1 for step in range(n_steps)] for mask in tsort.flow.ancestors], dtype=bool)
     state = np.arange(tsort.n_states)
     came_from = tsort.state_from.astype(np.intp)
     waived = np.zeros(tsort.n_states)
@@ -316,9 +312,7 @@ class _Soft:
         rest = np.zeros(tsort.n_ideals)  # the price of waiving everything outside the ideal
         for start, stop in zip(tsort.level_start[-2:0:-1], tsort.level_start[:1:-1], strict=True):
             states = slice(tsort.state_start[start], tsort.state_start[stop])
-            rest[tsort.state_from[states]] = (
-                rest[self.ideal_of_state[states]] + skip[tsort.state_step[states]]
-            )
+            rest[tsort.state_from[states]] = rest[self.ideal_of_state[states]] + skip[tsort.state_step[states]]
         self.end = -rest / gamma
 
     def start(self) -> _Column:

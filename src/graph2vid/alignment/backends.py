@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -47,9 +48,7 @@ def choose_backend(backend: str | None) -> str:
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     if backend == "native" and native() is None:
-        raise InputError(
-            "the compiled kernels are not installed: use backend='reference', or see graph2vid doctor"
-        )
+        raise InputError("the compiled kernels are not installed: use backend='reference', or see graph2vid doctor")
     return backend
 
 
@@ -95,17 +94,11 @@ def choose_threads(threads: int | None, updates: int) -> int:
 def memory_bound(memory_limit: int | None) -> int:
     """Return the bytes a call may use: as told, or half of what is available now."""
     if memory_limit is not None:
-        if (
-            isinstance(memory_limit, bool)
-            or not isinstance(memory_limit, int | np.integer)
-            or memory_limit < 1
-        ):
-            raise InputError(
-                f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}"
-            )
+        if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
+            raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
         return int(memory_limit)
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
+        with Path("/proc/meminfo").open(encoding="ascii") as file:
             available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
         available = 4 << 30
@@ -113,11 +106,12 @@ def memory_bound(memory_limit: int | None) -> int:
 
 
 def choose_window(
-    tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, memory_limit: int | None
+    tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, threads: int, memory_limit: int | None
 ) -> int:
     """Return how many blocks of the table to keep (0: all), so that the memory stays within its bound.
 
-    All of them where they fit; otherwise as few as needed, at the price of a second pass.
+    All of them where they fit; otherwise as few as needed, at the price of a second pass. For the cost alone, one for
+    each thread, since each works on a block of its own.
 
     Raises
     ------
@@ -126,14 +120,12 @@ def choose_window(
     """
     compiled = procedure(tsort)
     if cost_only:
-        sizes = {1: compiled.memory(itemsize, clips, 1, True)[1]}
+        sizes = {window: compiled.memory(itemsize, clips, window, True)[1] for window in (threads, 1)}
     else:
         blocks, full = compiled.memory(itemsize, clips, 0, False)
         if memory_limit is None and full <= _FREE_BYTES:
             return 0
-        windows = sorted(
-            {max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True
-        )
+        windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
         sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False)[1] for w in windows if w < blocks}
     if memory_limit is None and min(sizes.values()) <= _FREE_BYTES:
         bound = max(memory_bound(None), _FREE_BYTES)
@@ -148,7 +140,7 @@ def choose_window(
 def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: str) -> TooLargeError:
     """Return the error that refuses a problem for its memory, with sizes and what to do."""
     return TooLargeError(
-        f"{tsort.n_steps} steps with {tsort.n_ideals:,} ideals and {tsort.n_states:,} states, and {clips:,} clips, need "
-        f"at least {needed / 2**20:,.0f} MiB; the bound is {bound / 2**20:,.0f} MiB: {advice}"
+        f"{tsort.n_steps} steps with {tsort.n_ideals:,} ideals and {tsort.n_states:,} states, and {clips:,} clips, "
+        f"need at least {needed / 2**20:,.0f} MiB; the bound is {bound / 2**20:,.0f} MiB: {advice}"
         "raise memory_limit, use float32 or longer clips, or add order between steps"
     )

@@ -59,9 +59,7 @@ def constrain(problem: Problem, constraints: Iterable[Constraint]) -> Problem:
     skip = None if problem.skip is None else problem.skip.copy()
     for constraint in constraints:
         if constraint.kind not in ("within", "forbid", "background", "show"):
-            raise InputError(
-                f"unknown constraint {constraint.kind!r}; known: within, forbid, background, show"
-            )
+            raise InputError(f"unknown constraint {constraint.kind!r}; known: within, forbid, background, show")
         span = _clip_span(constraint, clips)
         step = constraint.step
         if constraint.kind == "background":
@@ -92,8 +90,8 @@ def constrain(problem: Problem, constraints: Iterable[Constraint]) -> Problem:
 
 def _clip_span(constraint: Constraint, clips: int) -> slice:
     start, stop = constraint.start, min(constraint.stop, clips)
-    if start != int(start) or stop != int(stop):
-        raise InputError(f"constraint {constraint}: spans are whole clips here")
+    if not (np.isfinite(start) and start == int(start) and np.isfinite(stop) and stop == int(stop)):
+        raise InputError(f"constraint {constraint}: spans begin and end at whole clips here")
     if not 0 <= start < stop:
         raise InputError(f"constraint {constraint}: the span holds no clip of the video, which has {clips}")
     return slice(int(start), int(stop))

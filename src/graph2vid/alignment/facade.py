@@ -145,9 +145,7 @@ def align_many(
     constraints = [()] * total if constraints is None else constraints
     for name, given in (("flow", flows), ("drops", drops), ("skips", skips), ("constraints", constraints)):
         if len(given) != total:
-            raise InputError(
-                f"{name} has {len(given)} entries, but matches has {total}: one for each video is needed"
-            )
+            raise InputError(f"{name} has {len(given)} entries, but matches has {total}: one for each video is needed")
     chosen = choose_backend(backend)
     compiled: dict[FlowGraph | TSortGraph, TSortGraph] = {}
     for graph in flows:
@@ -277,8 +275,8 @@ def _solve_native(
     memory_limit: int | None,
 ) -> tuple[float, Labels | None]:
     clips = problem.match.shape[1]
-    window = choose_window(tsort, problem.match.itemsize, clips, cost_only, memory_limit)
     team = choose_threads(threads, tsort.n_states * clips)
+    window = choose_window(tsort, problem.match.itemsize, clips, cost_only, team, memory_limit)
     cost, labels = procedure(tsort).solve(
         problem.match, problem.drop, problem.skip, contiguous, cost_only, 0, window, team
     )
@@ -332,9 +330,7 @@ def _chunks(
     """Cut the videos of one procedure into pieces between which progress is told; like lengths lie together."""
     members = sorted(members, key=lambda i: -problems[i].match.shape[1])
     size = 1
-    if backend == "native" and _in_lanes(
-        tsort, problems[members[0]].match.shape[1], dtype.itemsize, memory_limit
-    ):
+    if backend == "native" and _in_lanes(tsort, problems[members[0]].match.shape[1], dtype.itemsize, memory_limit):
         size = 512
     return (members[i : i + size] for i in range(0, len(members), size))
 

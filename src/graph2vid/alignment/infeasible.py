@@ -30,7 +30,9 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
         return f"{_named(flow, nowhere)} must be shown, but no clip is allowed for it (match is +inf in all {clips})"
     dead = np.flatnonzero(np.isinf(drop) & ~possible.any(axis=0))
     if len(dead):
-        return f"clip {int(dead[0])} can be neither dropped nor explained by any step (drop and match are all +inf there)"
+        return (
+            f"clip {int(dead[0])} can be neither dropped nor explained by any step (drop and match are all +inf there)"
+        )
 
     earliest = _earliest(flow, possible, needed)
     for step in required:
@@ -48,9 +50,7 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
     return f"the allowed clips of the steps contradict the order of the procedure or one another.{about}"
 
 
-def _earliest(
-    flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object
-) -> list[int]:
+def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object) -> list[int]:
     """For each step the first clip at which it can begin, judged by its ancestors alone."""
     must = np.asarray(needed)
     earliest = [0] * len(flow)

@@ -56,7 +56,8 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
     if checked.shape[0] != steps:
         hint = ": is it [clips, steps]? transpose it" if checked.shape[1] == steps else ""
         raise InputError(
-            f"match has shape {checked.shape}: axis 0 is {checked.shape[0]} long, but the procedure has {steps} steps{hint}"
+            f"match has shape {checked.shape}: axis 0 is {checked.shape[0]} long, "
+            f"but the procedure has {steps} steps{hint}"
         )
     clips = checked.shape[1]
     if clips == 0:
@@ -75,9 +76,7 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
         raise InputError(f"drop[{clip}] is {dropped[clip]}: costs are finite or +inf")
     if skipped is not None and not skipped.min() > -np.inf:
         step = int(np.flatnonzero(~(skipped > -np.inf))[0])
-        raise InputError(
-            f"skip[{step}] is {skipped[step]} (step {flow.steps[step].id!r}): costs are finite or +inf"
-        )
+        raise InputError(f"skip[{step}] is {skipped[step]} (step {flow.steps[step].id!r}): costs are finite or +inf")
     return Problem(checked, dropped, skipped)
 
 
@@ -95,9 +94,7 @@ def _floats(name: str, value: Any) -> Floats:
     return np.ascontiguousarray(array)
 
 
-def _vector(
-    name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]
-) -> Floats:
+def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
     array = _floats(name, value).astype(dtype, copy=False)
     if array.ndim == 0 or (array.ndim == 1 and np.ndim(value) == 0):
         return np.full(length, array, dtype)

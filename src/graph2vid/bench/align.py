@@ -64,9 +64,7 @@ def bench_align(
         if progress is not None:
             progress(name)
         found.append(measure(effort or Effort()))
-    return Report(
-        "align", tuple(only or ()), machine(), tuple(found), _tables(found), time.perf_counter() - begin
-    )
+    return Report("align", tuple(only or ()), machine(), tuple(found), _tables(found), time.perf_counter() - begin)
 
 
 def _item(case: Case) -> Item:
@@ -88,7 +86,8 @@ def measure_case(case: Case, effort: Effort, parts: Sequence[int] = ()) -> dict[
     Returns
     -------
     dict
-        Sizes, and times in seconds for all videos together. ``seconds``: kernel and traceback, float32, one thread.
+        Sizes, and times in seconds for all videos together. ``seconds`` is that of kernel and traceback, in
+        float32, on one thread.
     """
     contestants = _contestants(case, np.float32) | {
         f"float64 {name}": call
@@ -149,9 +148,7 @@ def _kernel(case: Case, dtype: type[np.floating[Any]], clips: int | None = None,
             match, drop, None, contiguous=True, cost_only=False, block=0, window=0, threads=threads
         )
     matches, drops, skips = [match for match, _ in costs], [drop for _, drop in costs], [None] * case.videos
-    return lambda: solve.solve_many(
-        matches, drops, skips, contiguous=True, cost_only=False, block=0, threads=threads
-    )
+    return lambda: solve.solve_many(matches, drops, skips, contiguous=True, cost_only=False, block=0, threads=threads)
 
 
 def _contestants(case: Case, dtype: type[np.floating[Any]]) -> dict[str, Call]:
@@ -192,11 +189,11 @@ def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
         tables.append(
             table(
                 "Alignment",
-                "Kernel: forward pass and traceback to labels, float32, one thread; an update is one state in one clip. "
-                "Beside it the cost alone, the call of `align` or `align_many` on a compiled procedure with all checks "
-                "(which takes two threads where that pays), and how many times quicker the kernel is than a scalar "
-                "compiled scan (one minimum and one addition per update), than a plain-Python loop, and on two threads "
-                "than on one.",
+                "Kernel: forward pass and traceback to labels, float32, one thread; an update is one state in one "
+                "clip. Whole call: `align` or `align_many` on a compiled procedure with all checks, on two threads "
+                "where that pays. The ratios say how many times quicker the kernel is than a scalar compiled scan "
+                "(one minimum and one addition per update), than a plain-Python loop (which finds no labels), and "
+                "on two threads than on one.",
                 (
                     "case",
                     "states",

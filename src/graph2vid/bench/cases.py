@@ -38,7 +38,7 @@ def bag(steps: int) -> FlowGraph:
 
 
 def salads() -> FlowGraph:
-    """Return an irregular procedure of 17 steps and 30 precedences: 12 ingredients and the 5 salads made of them."""
+    """Return an irregular procedure of 17 steps, 30 precedences: 12 ingredients and 5 salads made of them."""
     needs = {
         8: (7,),
         12: (2, 5, 6, 7, 11),
@@ -87,8 +87,7 @@ class Case:
         random = np.random.default_rng(0)
         shape = (len(self.flow), clips or self.clips)
         return [
-            (random.random(shape, np.float32).astype(dtype), np.full(shape[1], 0.3, dtype))
-            for _ in range(self.videos)
+            (random.random(shape, np.float32).astype(dtype), np.full(shape[1], 0.3, dtype)) for _ in range(self.videos)
         ]
 
     def sizes(self) -> dict[str, Any]:

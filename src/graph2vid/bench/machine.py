@@ -30,8 +30,9 @@ def machine() -> dict[str, Any]:
 def in_words(found: dict[str, Any]) -> str:
     """Return a machine as one line."""
     several = "s" if found["processors"] != 1 else ""
+    kernels = found["simd"] or "no compiled kernels"
     return (
-        f"{found['processor']}, {found['processors']} processor{several}, {found['simd'] or 'no compiled kernels'}, "
+        f"{found['processor']}, {found['processors']} processor{several}, {kernels}, "
         f"{found['system']}, Python {found['python']}, NumPy {found['numpy']}, graph2vid {found['graph2vid']}"
     )
 
@@ -56,7 +57,7 @@ def kernels_or_error() -> ModuleType:
     found = native()
     if found is None:
         raise Graph2VidError(
-            "this measures the compiled kernels, which are not installed here: install graph2vid where a C++ compiler "
-            "is found (graph2vid doctor says more)"
+            "this measures the compiled kernels, which are not installed here: install graph2vid where a C++ "
+            "compiler is found (graph2vid doctor says more)"
         )
     return found

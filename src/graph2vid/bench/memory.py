@@ -1,4 +1,4 @@
-"""Peak memory of a cost-only alignment, measured in a process of its own; run as ``python -m graph2vid.bench.memory``."""
+"""Peak memory of a cost-only alignment, measured in a process of its own: this module, run."""
 
 from __future__ import annotations
 

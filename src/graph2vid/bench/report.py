@@ -101,9 +101,7 @@ class Report:
         return "\n".join([header, *(table.to_markdown() for table in self.tables)])
 
 
-def table(
-    title: str, note: str, columns: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1
-) -> Table:
+def table(title: str, note: str, columns: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Table:
     """Return a table whose first ``words`` columns hold words and whose others hold numbers."""
     return Table(
         title,

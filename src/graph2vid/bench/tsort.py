@@ -44,8 +44,8 @@ def bench_tsort(
     ]
     shown = table(
         "Compiling",
-        "`TSortGraph.compile` from flow graph to arrays, with the compiled builder and with the NumPy one. The bounds are "
-        "what is known of the number of ideals before building.",
+        "`TSortGraph.compile` from flow graph to arrays, with the compiled builder and with the NumPy one. The "
+        "bounds are what is known of the number of ideals before building.",
         ("case", "steps", "ideals", "bounds of ideals", "states", "compiled", "NumPy", "× NumPy"),
         rows,
     )

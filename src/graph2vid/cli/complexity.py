@@ -36,17 +36,13 @@ def complexity(
     ] = None,
     max_steps: Annotated[
         int,
-        typer.Option(
-            "--max-steps", min=2, max=1000, help="The most steps that the table and the plot go to."
-        ),
+        typer.Option("--max-steps", min=2, max=1000, help="The most steps that the table and the plot go to."),
     ] = 30,
     limit: Annotated[
         int,
         typer.Option("--limit", min=1, help="The most legal sets of done steps that are built for FLOW."),
     ] = 2**22,
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")
-    ] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
 ) -> None:
     """Count the legal orders of a procedure, and what the tSort graph saves over trying each of them.
 
@@ -77,9 +73,7 @@ def complexity(
         plot_speed_up(plot, max_steps=max_steps, threads=THREADS)
     if json is not None:
         rows = [row.to_json() for row in figures]
-        write_json(
-            json, {"format": "graph2vid-complexity", "version": 1, "graph2vid": __version__, "rows": rows}
-        )
+        write_json(json, {"format": "graph2vid-complexity", "version": 1, "graph2vid": __version__, "rows": rows})
     _show(figures, max_steps)
 
 

@@ -18,9 +18,7 @@ def demo(
         Path | None,
         typer.Option("--save", metavar="FOLDER", help="Write the sample's files there, to play with."),
     ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the measures as JSON.")
-    ] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the measures as JSON.")] = None,
 ) -> None:
     """Ground the bundled sample: the timeline, and how far it is from the truth.
 
@@ -70,9 +68,7 @@ def _table(sample: Sample, outcomes: tuple[Outcome, ...]) -> Table:
     table.add_column("step", footer="step clips right")
     table.add_column("truth", justify="right", no_wrap=True)
     for outcome in outcomes:
-        table.add_column(
-            names[outcome.method], justify="right", no_wrap=True, footer=f"{outcome.measures['acc']:.0%}"
-        )
+        table.add_column(names[outcome.method], justify="right", no_wrap=True, footer=f"{outcome.measures['acc']:.0%}")
     shown = sorted(sample.truth, key=lambda step: sample.truth[step])
     for step in [*shown, *(step for step in range(len(sample.flow)) if step not in sample.truth)]:
         true = sample.truth.get(step)

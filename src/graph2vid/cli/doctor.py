@@ -9,9 +9,7 @@ import typer
 
 
 def doctor(
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")
-    ] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")] = None,
 ) -> None:
     """Say what is installed, what is missing, and what that costs."""
     from rich.console import Console

@@ -46,8 +46,7 @@ def ground(
         str | None,
         typer.Option(
             metavar="POLICY[:VALUE]",
-            help="The price of background: percentile:30, constant:1.5, entropy, vector:FILE.npy, "
-            "prototype:FILE.npy.",
+            help="The price of background: percentile:30, constant:1.5, entropy, vector:FILE.npy, prototype:FILE.npy.",
         ),
     ] = None,
     skip: Annotated[

@@ -13,15 +13,11 @@ def selfcheck(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which series of cases.")] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", min=1, help="Processes to use; one per processor by default.", show_default=False
-        ),
+        typer.Option("--workers", min=1, help="Processes to use; one per processor by default.", show_default=False),
     ] = None,
     json: Annotated[
         Path | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Write the counts, and every mismatch with its case, as JSON."
-        ),
+        typer.Option("--json", metavar="FILE", help="Write the counts, and every mismatch with its case, as JSON."),
     ] = None,
 ) -> None:
     """Compare all backends with each other and with plain enumeration on random cases.

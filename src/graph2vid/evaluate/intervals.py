@@ -54,9 +54,7 @@ def mean_over_videos(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return means | {"videos": len(rows)}
 
 
-def bootstrap_interval(
-    values: ArrayLike, *, level: float = 0.95, samples: int = 10_000, seed: int = 0
-) -> Interval:
+def bootstrap_interval(values: ArrayLike, *, level: float = 0.95, samples: int = 10_000, seed: int = 0) -> Interval:
     """Return the mean of one value per video with a percentile bootstrap interval over the videos.
 
     Parameters

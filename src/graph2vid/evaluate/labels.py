@@ -24,9 +24,7 @@ def as_labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
     labels = array.astype(np.int64)
     if labels.size and labels.min() < -1:
         clip = int(np.argmax(labels < -1))
-        raise InputError(
-            f"{name}: {labels[clip]} at clip {clip}; a label is a step's index or -1 (background)"
-        )
+        raise InputError(f"{name}: {labels[clip]} at clip {clip}; a label is a step's index or -1 (background)")
     return labels
 
 
@@ -77,9 +75,7 @@ def labels_from_annotations(
     return lay(rows, n_clips, clip_seconds, offset)
 
 
-def _touch(
-    rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float
-) -> NDArray[np.int64]:
+def _touch(rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float) -> NDArray[np.int64]:
     labels = np.full(n_clips, -1, dtype=np.int64)
     for step, start, end in rows:
         first = math.floor((start - offset) / clip_seconds)
@@ -88,9 +84,7 @@ def _touch(
     return labels
 
 
-def _cover(
-    rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float
-) -> NDArray[np.int64]:
+def _cover(rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float) -> NDArray[np.int64]:
     """Cut time at every edge of a clip or annotation: each piece has one label, each clip its longest one."""
     labels = np.full(n_clips, -1, dtype=np.int64)
     if not rows or n_clips == 0:
@@ -167,9 +161,7 @@ def shared_classes(
     for step, instructions in enumerate(instructions_of_step):
         for instruction in instructions:
             if not 0 <= instruction < n_instructions:
-                raise InputError(
-                    f"dataset step {step} names instruction {instruction}, but there are {n_instructions}"
-                )
+                raise InputError(f"dataset step {step} names instruction {instruction}, but there are {n_instructions}")
             one, other = root(step), root(n_steps + instruction)
             parent[max(one, other)] = min(one, other)
     roots = np.array([root(node) for node in range(len(parent))], dtype=np.int64)

@@ -142,8 +142,7 @@ def crosstask_recall(times: Mapping[int, float], annotations: Iterable[Annotatio
     for step, start, end in annotations:
         spans.setdefault(step, []).append((start, end))
     found = sum(
-        step in times and any(start <= times[step] <= end for start, end in of_step)
-        for step, of_step in spans.items()
+        step in times and any(start <= times[step] <= end for start, end in of_step) for step, of_step in spans.items()
     )
     return _share(found, len(spans))
 
@@ -195,9 +194,7 @@ def evaluate_video(
 def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     guess, truth = as_labels(predicted, "predicted labels"), as_labels(true, "true labels")
     if guess.shape != truth.shape:
-        raise InputError(
-            f"predicted labels {guess.shape} and true labels {truth.shape} must agree on axis 0 (clips)"
-        )
+        raise InputError(f"predicted labels {guess.shape} and true labels {truth.shape} must agree on axis 0 (clips)")
     return guess, truth
 
 

@@ -340,9 +340,7 @@ def _cast(array: NDArray[np.float64], dtype: DTypeLike, name: str) -> Floats:
     with np.errstate(over="ignore"):
         result: Floats = array.astype(dtype)
     if (np.isinf(result) & np.isfinite(array)).any():
-        raise InputError(
-            f"{name} exceed the range of {np.dtype(dtype)}; hand in float64 or raise the temperature"
-        )
+        raise InputError(f"{name} exceed the range of {np.dtype(dtype)}; hand in float64 or raise the temperature")
     return result
 
 

@@ -96,9 +96,7 @@ def match_likelihood(raw: Costs64, temperature: float, drop: DropRule) -> tuple[
 
 
 @MATCH_POLICIES.register("likelihood_bg")
-def match_likelihood_with_background(
-    raw: Costs64, temperature: float, drop: DropRule
-) -> tuple[Costs64, Costs64]:
+def match_likelihood_with_background(raw: Costs64, temperature: float, drop: DropRule) -> tuple[Costs64, Costs64]:
     """Negative log of the softmax over the distinct steps *and* background.
 
     The drop rule sees raw costs and sets the raw cost of background, that is, minus its logit. Match and
@@ -150,9 +148,7 @@ def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
     match = evidence.match
     finite = match[np.isfinite(match)]
     if finite.size == 0:
-        raise InputError(
-            "drop policy 'percentile': every match cost is infinite, so there is no percentile of them"
-        )
+        raise InputError("drop policy 'percentile': every match cost is infinite, so there is no percentile of them")
     return np.full(match.shape[1], np.percentile(finite, _percent(value, DEFAULT_DROP_PERCENTILE, "drop")))
 
 

@@ -77,8 +77,6 @@ def _redundant(flow: FlowGraph) -> list[Finding]:
         if (a, b) not in kept:
             via = next(step for step in flow.successors[a] if flow.descendants[step] >> b & 1)
             before, between, after = (flow.ids[step] for step in (a, via, b))
-            message = (
-                f"edge {quoted(before)} → {quoted(after)} says nothing new: {quoted(between)} lies between"
-            )
+            message = f"edge {quoted(before)} → {quoted(after)} says nothing new: {quoted(between)} lies between"
             found.append(Finding("redundant edge", message, (before, after)))
     return found

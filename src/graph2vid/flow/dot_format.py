@@ -221,9 +221,7 @@ class _Reader:
         while position < len(text):
             found = _TOKEN.match(text, position)
             if found is None:
-                problem = (
-                    "a quote is not closed" if text[position] == '"' else "a character that DOT does not have"
-                )
+                problem = "a quote is not closed" if text[position] == '"' else "a character that DOT does not have"
                 self._fail(_Token("end", "", line), f"{problem}: {quoted(text[position : position + 30])}")
             kind, piece = str(found.lastgroup), found.group()
             if kind == "html":

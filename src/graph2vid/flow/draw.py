@@ -68,9 +68,7 @@ def save(flow: FlowGraph, path: str | os.PathLike[str]) -> None:
     elif suffix == ".png":
         write_bytes(path, to_png(flow))
     else:
-        raise InputError(
-            f"{path}: the suffix {quoted(path.suffix)} names no picture format; use .svg or .png"
-        )
+        raise InputError(f"{path}: the suffix {quoted(path.suffix)} names no picture format; use .svg or .png")
 
 
 def to_png(flow: FlowGraph) -> bytes:
@@ -139,10 +137,7 @@ def _svg(flow: FlowGraph, dark_too: bool) -> tuple[str, float, float]:
         f"<title>{escaped(flow.title or 'Flow graph')}</title>",
         f"<style>{style}</style>",
         f'<rect class="ground" width="100%" height="100%" rx="{_CORNER:.0f}"/>',
-        *(
-            f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>'
-            for _ in range(bool(header))
-        ),
+        *(f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>' for _ in range(bool(header))),
         f'<g transform="translate({shift_x:.1f} {shift_y:.1f})">',
         *body,
         "</g>",

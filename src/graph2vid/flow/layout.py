@@ -274,9 +274,7 @@ class _Part:
         for row in self.rows:
             self.row_top.append(self.height)
             self.row_height.append(max((self.sizes[n][1] for n in row if not self._is_dummy(n)), default=0.0))
-            reach = max(
-                (abs(self.centre[n] - self.centre[m]) for n in row for m in self.down[n]), default=0.0
-            )
+            reach = max((abs(self.centre[n] - self.centre[m]) for n in row for m in self.down[n]), default=0.0)
             # Edges that lead far aside get more height, so that they do not lie flat.
             gap = min(LAYER_GAP + 0.08 * reach, 2.2 * LAYER_GAP) if row is not self.rows[-1] else 0.0
             self.height += self.row_height[-1] + gap

@@ -47,14 +47,10 @@ def index_by_id(steps: tuple[Step, ...]) -> dict[str, int]:
     index_of: dict[str, int] = {}
     for index, step in enumerate(steps):
         if not isinstance(step, Step):
-            raise GraphError(
-                f"step {index} must be a Step, not {quoted(step)}; FlowGraph.from_edges takes texts"
-            )
+            raise GraphError(f"step {index} must be a Step, not {quoted(step)}; FlowGraph.from_edges takes texts")
         first = index_of.setdefault(step.id, index)
         if first != index:
-            raise GraphError(
-                f"two steps have the id {quoted(step.id)} (steps {first} and {index}, counted from 0)"
-            )
+            raise GraphError(f"two steps have the id {quoted(step.id)} (steps {first} and {index}, counted from 0)")
     return index_of
 
 

@@ -138,11 +138,7 @@ class _Reader:
         found = _BARE_NAME.match(self.line, self.position)
         if found is None:
             rest = self.line[self.position :].strip()
-            self._fail(
-                f"expected the name of a step before {quoted(rest)}"
-                if rest
-                else "a name is missing at the end"
-            )
+            self._fail(f"expected the name of a step before {quoted(rest)}" if rest else "a name is missing at the end")
         self.position = found.end()
         return found.group().strip()
 
@@ -206,12 +202,7 @@ def _written_orders(flow: FlowGraph, names: list[str]) -> list[str]:
 
 
 def _written_name(name: str) -> str:
-    bare = (
-        _BARE_NAME.fullmatch(name)
-        and name.isprintable()
-        and name == name.strip()
-        and name.casefold() != "title"
-    )
+    bare = _BARE_NAME.fullmatch(name) and name.isprintable() and name == name.strip() and name.casefold() != "title"
     return name if bare else json.dumps(name, ensure_ascii=False)
 
 

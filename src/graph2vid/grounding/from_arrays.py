@@ -78,9 +78,7 @@ def ground(
     Grounding
     """
     if not isinstance(flow, FlowGraph | TSortGraph):
-        raise InputError(
-            f"a FlowGraph or TSortGraph is needed, not {type(flow).__name__}; see FlowGraph.load"
-        )
+        raise InputError(f"a FlowGraph or TSortGraph is needed, not {type(flow).__name__}; see FlowGraph.load")
     for name, value in (("clip_seconds", clip_seconds), ("offset", offset)):
         if not math.isfinite(value):
             raise InputError(f"{name} must be a finite number of seconds, not {value!r}")
@@ -168,9 +166,7 @@ def _grounding(
     )
 
 
-def _in_clips(
-    constraint: Constraint, flow: FlowGraph, n_clips: int, clip_seconds: float, offset: float
-) -> Constraint:
+def _in_clips(constraint: Constraint, flow: FlowGraph, n_clips: int, clip_seconds: float, offset: float) -> Constraint:
     """Return a constraint in seconds as one in clips."""
     start, stop = clips_in_span(constraint.start, constraint.stop, n_clips, clip_seconds, offset)
     if start >= stop:

@@ -228,9 +228,7 @@ class _Reader:
         return np.array(found, dtype=np.int64)
 
     def grounding(self, document: dict[str, Any]) -> Grounding:
-        flow = FlowGraph.from_json(
-            self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow"
-        )
+        flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
         clip_seconds = self.number(document, "clip_seconds")
         if clip_seconds <= 0:
             raise self.wrong("clip_seconds", "positive", clip_seconds)

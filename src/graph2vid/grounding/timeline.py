@@ -74,9 +74,7 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         arrow = " > " if ascii_only else " → "
         for title, order in (("order seen  ", grounding.order), ("as written  ", sorted(grounding.order))):
             names = arrow.join(_clean(flow.ids[step]) for step in order)
-            drawing.append(
-                textwrap.fill(names, width, initial_indent=title, subsequent_indent=" " * 12) + "\n"
-            )
+            drawing.append(textwrap.fill(names, width, initial_indent=title, subsequent_indent=" " * 12) + "\n")
     return drawing
 
 

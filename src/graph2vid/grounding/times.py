@@ -43,9 +43,7 @@ def parse_span(text: str) -> tuple[float, float]:
     return first, last
 
 
-def clips_in_span(
-    start: float, end: float, n_clips: int, clip_seconds: float, offset: float
-) -> tuple[int, int]:
+def clips_in_span(start: float, end: float, n_clips: int, clip_seconds: float, offset: float) -> tuple[int, int]:
     """Return the half-open range of clips whose middle lies in ``start`` ≤ t < ``end`` (seconds)."""
     middles = offset + (np.arange(n_clips) + 0.5) * clip_seconds
     first, stop = np.searchsorted(middles, [start, end])

@@ -46,9 +46,7 @@ class Sample:
 def load() -> Sample:
     """Read the bundled sample."""
     flow = FlowGraph.load(FLOW_FILE)
-    document = check_format(
-        read_json(TRUTH_FILE), kind=TRUTH_KIND, version=TRUTH_VERSION, source=TRUTH_FILE.name
-    )
+    document = check_format(read_json(TRUTH_FILE), kind=TRUTH_KIND, version=TRUTH_VERSION, source=TRUTH_FILE.name)
     return Sample(
         flow=flow,
         scores=np.load(SCORES_FILE, allow_pickle=False),

@@ -98,8 +98,7 @@ class Case:
             "edges": [list(edge) for edge in self.flow.edges],
             "dtype": str(self.costs.match.dtype),
             "videos": [
-                {name: _plain(array) for name, array in costs._asdict().items()}
-                for costs in (self.costs, *self.others)
+                {name: _plain(array) for name, array in costs._asdict().items()} for costs in (self.costs, *self.others)
             ],
             "contiguous": self.contiguous,
             "gamma": self.gamma,

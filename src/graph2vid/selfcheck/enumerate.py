@@ -47,9 +47,7 @@ def _sequences(n_steps: int, n_clips: int, contiguous: bool) -> _Sequences:
     """Return the label sequences in which each step has one run (or one group, only background inside)."""
     number = np.arange(count_sequences(n_steps, n_clips))
     clips = np.arange(n_clips)
-    labels = (
-        number[:, None] // (n_steps + 1) ** clips % (n_steps + 1) - 1
-    )  # the last clip is the highest digit
+    labels = number[:, None] // (n_steps + 1) ** clips % (n_steps + 1) - 1  # the last clip is the highest digit
     keep = np.ones(len(labels), bool)
     first = np.full((len(labels), n_steps), n_clips)
     last = np.full((len(labels), n_steps), -1)
@@ -69,9 +67,7 @@ def _legal(flow: FlowGraph, first: NDArray[np.int64], n_clips: int) -> NDArray[n
     for step, followers in enumerate(flow.descendants):
         for follower in range(len(flow)):
             if followers >> follower & 1:
-                legal &= (first[:, step] < first[:, follower]) | (first[:, [step, follower]] == n_clips).any(
-                    axis=1
-                )
+                legal &= (first[:, step] < first[:, follower]) | (first[:, [step, follower]] == n_clips).any(axis=1)
     return legal
 
 
@@ -116,9 +112,7 @@ def labels_cost(labels: NDArray[np.int64], match: Floats, drop: Floats, skip: Fl
     return total
 
 
-def is_legal(
-    flow: FlowGraph, labels: NDArray[np.int64], contiguous: bool, rules: Iterable[Rule] = ()
-) -> bool:
+def is_legal(flow: FlowGraph, labels: NDArray[np.int64], contiguous: bool, rules: Iterable[Rule] = ()) -> bool:
     """Tell whether one label sequence [N], of any length, is an alignment that obeys the constraints."""
     labels = np.asarray(labels)
     if labels.size and not (labels.min() >= -1 and labels.max() < len(flow)):

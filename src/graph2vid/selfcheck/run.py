@@ -98,9 +98,7 @@ def _by_reference(**options: Any) -> Solver:
     """The NumPy solver itself, on costs into which the constraints were written here."""
 
     def run(problem: Problem) -> Outcome:
-        return _found(
-            *_reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous, **options)
-        )
+        return _found(*_reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous, **options))
 
     return run
 
@@ -130,14 +128,24 @@ def _by_align(**options: Any) -> Solver:
     return run
 
 
-def _by_little_memory(problem: Problem) -> Outcome | None:
-    """The kernels with as little memory as they can do with, where their table is cut up at all."""
-    match = problem.case.costs.match
-    blocks, _ = backends.procedure(problem.tsort).memory(match.itemsize, match.shape[1], 0, False)
-    if blocks == 1:
-        return None
-    _, least = backends.procedure(problem.tsort).memory(match.itemsize, match.shape[1], 1, False)
-    return _by_align(backend="native", memory_limit=least)(problem)
+def _by_kernel(*, simd: int = 0, window: int = 0, threads: int = 1, cost_only: bool = False) -> Solver:
+    """The compiled kernels themselves, on costs into which the constraints were written here, 8 clips at a time.
+
+    Small cases would otherwise never need a second block, let alone a second window of blocks.
+    """
+
+    def run(problem: Problem) -> Outcome:
+        native = backends.native()
+        assert native is not None
+        kernels = backends.procedure(problem.tsort)
+        native.use_simd(simd)
+        try:
+            found = kernels.solve(*problem.lowered, problem.case.contiguous, cost_only, 8, window, threads)
+        finally:
+            native.use_simd(0)
+        return _found(*found)
+
+    return run
 
 
 def _soft_by_enumeration(problem: Problem) -> SoftOutcome | None:
@@ -184,10 +192,14 @@ def solvers() -> dict[str, Solver]:
         table |= {
             "align, native": _by_align(backend="native"),
             "align, native, cost only": _by_align(backend="native", cost_only=True),
-            "align, native, one thread": _by_align(backend="native", threads=1),
-            "align, native, two threads": _by_align(backend="native", threads=2),
-            "align, native, low memory": _by_little_memory,
+            "kernels, many blocks": _by_kernel(),
+            "kernels, many blocks, two threads": _by_kernel(threads=2),
+            "kernels, low memory": _by_kernel(window=1),
+            "kernels, low memory, two threads": _by_kernel(window=2, threads=2),
+            "kernels, many blocks, cost only": _by_kernel(window=1, cost_only=True),
         }
+        levels = backends.native().simd_levels()  # type: ignore[union-attr]
+        table |= {f"kernels, {name}": _by_kernel(simd=level) for level, name in enumerate(levels) if level > 0}
     return table
 
 
@@ -414,9 +426,7 @@ def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> N
         if said is None or said.answer is None or len(said.answer) != len(videos):
             note(name, f"{said.error or said.answer if said else 'nothing'}, for {len(videos)} videos")
             continue
-        troubles = (
-            _problem_with(case, *compared) for compared in zip(videos, said.answer, expected, strict=True)
-        )
+        troubles = (_problem_with(case, *compared) for compared in zip(videos, said.answer, expected, strict=True))
         note(name, next((f"video {n}: {trouble}" for n, trouble in enumerate(troubles) if trouble), None))
 
 

@@ -133,9 +133,7 @@ def _lower_bound(flow: FlowGraph) -> int:
     depth = [0] * len(flow)
     for step in flow.topological_order:
         depth[step] = max((depth[before] + 1 for before in flow.predecessors[step]), default=0)
-    hooks = [
-        math.prod(1 + mask.bit_count() for mask in masks) for masks in (flow.ancestors, flow.descendants)
-    ]
+    hooks = [math.prod(1 + mask.bit_count() for mask in masks) for masks in (flow.ancestors, flow.descendants)]
     by_depth = math.prod(math.factorial(depth.count(value)) for value in set(depth))
     return max(by_depth, *(-(-n_orders // hook) for hook in hooks))
 

@@ -57,9 +57,7 @@ class TSortGraph:
     state_from: Indices
 
     @classmethod
-    def compile(
-        cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder | None = None
-    ) -> TSortGraph:
+    def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder | None = None) -> TSortGraph:
         """Build the tSort graph of a procedure.
 
         Parameters
@@ -208,9 +206,7 @@ class TSortGraph:
             front: set[Any] = {step for step in bits(done) if step in sinks or successors[step] & ~done}
             if sources & ~done:
                 front.add("ROOT")
-            return [
-                (step, frozenset(front - {step})) for step in self.state_step[self._states(ideal)].tolist()
-            ]
+            return [(step, frozenset(front - {step})) for step in self.state_step[self._states(ideal)].tolist()]
 
         graph = networkx.DiGraph()
         graph.add_node(root)

@@ -18,9 +18,7 @@ _COLOURS = ("#f0a04b", "#e0705a", "#b84b74", "#7c3f8c", "#3b3477")
 _INK, _FAINT = "#2b2b33", "#d9d9e0"
 
 
-def plot_speed_up(
-    path: str | os.PathLike[str], *, max_steps: int, threads: Sequence[int] = (2, 3, 4, 5, 6)
-) -> None:
+def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequence[int] = (2, 3, 4, 5, 6)) -> None:
     """Draw ρ for evenly filled threads, in log scale, and write it as PNG, SVG or PDF (by the suffix).
 
     Parameters
@@ -34,9 +32,7 @@ def plot_speed_up(
     """
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise InputError(
-            f"cannot draw {path}: the name must end in {', '.join('.' + name for name in FORMATS)}"
-        )
+        raise InputError(f"cannot draw {path}: the name must end in {', '.join('.' + name for name in FORMATS)}")
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -75,16 +71,12 @@ def plot_speed_up(
                 fontweight="bold",
             )
         axes.axhline(0, color=_INK, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.set_title(
-            "Speed-up of the tSort graph over trying every order", loc="left", fontweight="bold", pad=12
-        )
+        axes.set_title("Speed-up of the tSort graph over trying every order", loc="left", fontweight="bold", pad=12)
         axes.set_xlabel("steps n, evenly over the threads", color=_INK)
         axes.set_ylabel("speed-up ρ, log scale", color=_INK)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.yaxis.set_major_formatter(
-            FuncFormatter(lambda power, _: "1" if power == 0 else f"$10^{{{power:.0f}}}$")
-        )
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda power, _: "1" if power == 0 else f"$10^{{{power:.0f}}}$"))
         axes.grid(color=_FAINT, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

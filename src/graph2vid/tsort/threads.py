@@ -14,9 +14,7 @@ from graph2vid.flow import FlowGraph
 def even_threads(n_steps: int, n_threads: int) -> tuple[int, ...]:
     """Split ``n_steps`` steps over threads whose lengths differ by at most one, the longer ones first."""
     if not 1 <= n_threads <= n_steps:
-        raise InputError(
-            f"{n_steps} steps cannot fill {n_threads} threads: there must be 1 to {n_steps} of them"
-        )
+        raise InputError(f"{n_steps} steps cannot fill {n_threads} threads: there must be 1 to {n_steps} of them")
     short, longer = divmod(n_steps, n_threads)
     return (short + 1,) * longer + (short,) * (n_threads - longer)
 
@@ -45,9 +43,7 @@ class ThreadFigures:
 
     def __post_init__(self) -> None:
         if not self.lengths or any(length < 1 for length in self.lengths):
-            raise InputError(
-                f"every thread needs at least one step, and there must be one: {list(self.lengths)}"
-            )
+            raise InputError(f"every thread needs at least one step, and there must be one: {list(self.lengths)}")
 
     @property
     def n_steps(self) -> int:

@@ -1,0 +1,103 @@
+"""``graph2vid bench``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from graph2vid.bench import Report
+
+bench = typer.Typer(no_args_is_help=True, help="Measure speed on this machine, as ratios within one run.")
+
+_Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="NAME,…", help="Measure only these cases.", show_default=False),
+]
+_Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")]
+_Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables as Markdown.")]
+
+
+@bench.command()
+def align(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure alignment beside a plain-Python loop and a scalar compiled scan.
+
+    Cases: crosstask, threads4x4, salads, bag10, bag14, bag16, bag18, long, many; bag20 for memory.
+    """
+    from graph2vid.bench import bench_align
+
+    _run(bench_align, only, json, markdown)
+
+
+@bench.command()
+def tsort(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure compiling procedures, beside the NumPy builder.
+
+    Cases: crosstask, threads4x4, salads, bag14, bag16, bag18.
+    """
+    from graph2vid.bench import bench_tsort
+
+    _run(bench_tsort, only, json, markdown)
+
+
+@bench.command()
+def peers(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure beside other packages, and the exact answer beside brute force.
+
+    Cases: dtaidistance, tslearn, kaldifst (`pip install 'graph2vid[peers]'`); brute.
+    """
+    from graph2vid.bench import bench_peers
+
+    _run(bench_peers, only, json, markdown)
+
+
+def _run(measure: Callable[..., Report], only: str | None, json: Path | None, markdown: Path | None) -> None:
+    from rich.console import Console
+
+    from graph2vid._files import write_json, write_text
+
+    stderr = Console(stderr=True)
+    names = [name.strip() for name in only.split(",")] if only is not None else None
+    if stderr.is_terminal:
+        with stderr.status("measuring") as status:
+            report = measure(names, progress=lambda name: status.update(f"measuring {name}"))
+    else:
+        report = measure(names)
+    if json is not None:
+        write_json(json, report.to_json())
+    if markdown is not None:
+        write_text(markdown, report.to_markdown())
+    _show(report)
+
+
+def _show(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from graph2vid.bench.machine import in_words
+
+    console = Console(highlight=False)
+    console.print(in_words(report.machine), markup=False)
+    for table in report.tables:
+        shown = Table(box=None, pad_edge=False, show_edge=False)
+        for column in table.columns:
+            shown.add_column(
+                column.heading,
+                justify="left" if column.left else "right",
+                overflow="fold",
+                no_wrap=not column.left,
+            )
+        for row in table.rows:
+            shown.add_row(*(cell.replace("[", r"\[") for cell in row))
+        console.print()
+        console.print(f"{table.title}. {table.note}", markup=False)
+        console.print(shown)
+    console.print(f"\n{report.seconds:.0f} s in all", markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(bench, name="bench")

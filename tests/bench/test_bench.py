@@ -1,0 +1,239 @@
+"""The floors and peers do the work that they are said to do, and reports have their form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph2vid.alignment import align, backends
+from graph2vid.bench import Effort, bench_align, bench_peers, bench_tsort
+from graph2vid.bench import align as bench_align_module
+from graph2vid.bench.cases import CASES, Case, bag, salads, threads
+from graph2vid.bench.floors import ScalarScan, python_loop
+from graph2vid.bench.fst import Automata
+from graph2vid.bench.memory import measure_apart
+from graph2vid.bench.report import duration, times
+from graph2vid.bench.timing import race
+from graph2vid.cli import main
+from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
+
+HASTE = Effort(seconds=0.0, rounds=1, slice_seconds=0.0001)
+
+needs_kernels = pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not installed")
+
+
+def small_dag(seed: int) -> FlowGraph:
+    random = np.random.default_rng(seed)
+    steps = int(random.integers(1, 6))
+    edges = [(a, b) for b in range(steps) for a in range(b) if random.random() < 0.4]
+    return FlowGraph.from_edges([str(i) for i in range(steps)], edges)
+
+
+def small_costs(seed: int, steps: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    clips = int(random.integers(steps, steps + 8))
+    return random.random((steps, clips)), random.random(clips)
+
+
+# ---- the cases
+
+
+def test_cases_have_the_sizes_they_are_named_for() -> None:
+    sizes = {case.name: case for case in CASES}
+    assert sizes["crosstask"].tsort.n_states == 77
+    assert sizes["long"].tsort.n_states == 77
+    assert sizes["threads4x4"].tsort.n_ideals == 5**4
+    assert sizes["bag14"].tsort.n_states == 14 * 2**13
+    assert [case.clips for case in CASES] == [100, 200, 332, 100, 100, 100, 100, 20_000, 200]
+    assert sizes["many"].videos == 64
+
+
+def test_salads_is_what_it_is_said_to_be() -> None:
+    flow = salads()
+    assert len(flow) == 17
+    assert len(flow.edges) == 30
+    assert flow == flow.transitive_reduction()
+    assert abs(TSortGraph.compile(flow).n_states - 20_000) < 100
+
+
+def test_threads_between_a_first_and_a_last_step() -> None:
+    flow = threads(2, 1, ends=True)
+    assert set(flow.edges) == {(0, 1), (3, 0), (3, 2), (1, 4), (2, 4)}
+
+
+# ---- the floors
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_python_loop_finds_the_cost(seed: int) -> None:
+    flow = small_dag(seed)
+    match, drop = small_costs(seed, len(flow))
+    tsort = TSortGraph.compile(flow)
+    assert python_loop(tsort, match, drop)() == pytest.approx(align(tsort, match, drop).cost)
+
+
+@needs_kernels
+def test_scan_counts_its_updates() -> None:
+    scan = ScalarScan(100, np.float32)
+    assert np.isfinite(scan())
+    assert scan.seconds_per_update(2.0) == pytest.approx(2e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_automata_find_the_cost_and_the_labels(seed: int, contiguous: bool) -> None:
+    pytest.importorskip("kaldifst")
+    flow = small_dag(seed)
+    match, drop = small_costs(seed, len(flow))
+    tsort = TSortGraph.compile(flow)
+    ours = align(tsort, match, drop, contiguous=contiguous)
+    automata = Automata(tsort, contiguous)
+    cost, labels = automata.read(automata.align(match, drop))
+    assert cost == pytest.approx(ours.cost, rel=1e-5)
+    assert ours.labels is not None
+    assert labels == ours.labels.tolist()
+
+
+# ---- timing
+
+
+def test_race_takes_turns_and_the_best() -> None:
+    calls: list[str] = []
+    best = race(
+        {"a": lambda: calls.append("a"), "b": lambda: calls.append("b")},
+        Effort(seconds=0.0, rounds=3, slice_seconds=1e-9),
+    )
+    assert calls == ["a", "b"] * 4  # once cold, then three turns
+    assert all(0 < seconds < 1 for seconds in best.values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(2.0, "2.00 s"), (0.0123, "12.3 ms"), (7.77e-6, "7.77 µs"), (2.3e-8, "23.0 ns"), (None, "—")],
+)
+def test_durations(seconds: float | None, written: str) -> None:
+    assert duration(seconds) == written
+
+
+def test_ratios() -> None:
+    assert [times(ratio) for ratio in (3.424, 34.24, 1342.4, None)] == ["3.42×", "34.2×", "1,342×", "—"]
+
+
+# ---- the benchmarks
+
+
+@needs_kernels
+def test_align_report() -> None:
+    report = bench_align(["crosstask", "long"], HASTE)
+    written = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert written["format"] == "graph2vid-bench"
+    assert written["machine"]["processor"]
+    assert written["machine"]["simd"]
+    crosstask, long = written["cases"]
+    assert {"name", "steps", "states", "ideals", "clips", "seconds", "ns_per_update"} <= set(crosstask)
+    assert {"scan_ratio", "python_loop_ratio", "two_threads_ratio", "float64_scan_ratio"} <= set(crosstask)
+    assert (crosstask["steps"], crosstask["states"], crosstask["clips"]) == (9, 77, 100)
+    assert crosstask["ns_per_update"] == pytest.approx(crosstask["seconds"] / 7700 * 1e9)
+    assert [part["clips"] for part in long["by_clips"]] == [5_000, 10_000, 20_000]
+    assert "python_loop_ratio" not in long
+    markdown = report.to_markdown()
+    assert "`graph2vid bench align --only crosstask,long` on " in markdown
+    assert "| crosstask |" in markdown
+
+
+@needs_kernels
+def test_many_videos_are_measured_together() -> None:
+    found = bench_align_module.measure_case(Case("few", threads(2, 2), 20, videos=3), HASTE)
+    assert found["videos"] == 3
+    assert found["ns_per_update"] == pytest.approx(found["seconds"] / (found["states"] * 20 * 3) * 1e9)
+    assert "python_loop_seconds" not in found
+
+
+@needs_kernels
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    ballast = np.ones(30_000_000)  # 240 MB here must not show there
+    found = measure_apart(8, 20)
+    assert found["states"] == 8 * 2**7
+    assert 10 * 2**20 < found["peak_bytes"] < ballast.nbytes
+
+
+@needs_kernels
+def test_tsort_report() -> None:
+    report = bench_tsort(["crosstask", "bag14"], HASTE)
+    crosstask, fourteen = report.cases
+    assert crosstask["ideals_bounds"] == [8, 60]
+    assert fourteen["states"] == TSortGraph.compile(bag(14)).n_states
+    assert fourteen["numpy_ratio"] > 0
+
+
+@needs_kernels
+def test_brute_report() -> None:
+    report = bench_peers(["brute"], HASTE)
+    assert len(report.cases) == 3
+    for row in report.cases:
+        assert row["sorts"] == 1680
+        assert row["ratio"] == pytest.approx(row["brute_seconds"] / row["seconds"])
+    assert "560×" in report.to_markdown()
+
+
+@needs_kernels
+@pytest.mark.parametrize(("peer", "rows"), [("dtaidistance", 2), ("kaldifst", 2)])
+def test_peer_reports(peer: str, rows: int) -> None:
+    pytest.importorskip(peer)
+    report = bench_peers([peer], HASTE)
+    assert len(report.cases) == rows
+    for row in report.cases:
+        assert row["version"]
+        assert row["what"]
+        assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["seconds"])
+
+
+@needs_kernels
+def test_missing_peer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from graph2vid.bench import peers
+
+    monkeypatch.setitem(sys.modules, "kaldifst", None)
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    report = bench_peers(["kaldifst"], HASTE)
+    assert report.cases == ({"name": "kaldifst", "peer": "kaldifst", "version": None, "what": "not installed"},)
+    assert "not installed" in report.to_markdown()
+
+
+def test_without_kernels_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from graph2vid.bench import machine
+
+    monkeypatch.setattr(machine, "native", lambda: None)
+    for bench in (bench_align, bench_tsort, bench_peers):
+        with pytest.raises(Graph2VidError, match="compiled kernels"):
+            bench()
+
+
+@needs_kernels
+def test_unknown_case_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown case 'bag99'; known: crosstask"):
+        bench_align(["bag99"])
+
+
+@needs_kernels
+def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from graph2vid.bench import tsort
+
+    monkeypatch.setattr(tsort, "Effort", lambda **_: HASTE)
+    files = tmp_path / "bench.json", tmp_path / "bench.md"
+    arguments = ["--only", "crosstask, threads4x4", "--json", str(files[0]), "--markdown", str(files[1])]
+    assert main(["bench", "tsort", *arguments]) == 0
+    assert "crosstask" in capfd.readouterr().out
+    written = json.loads(files[0].read_text(encoding="utf-8"))
+    assert [case["name"] for case in written["cases"]] == ["crosstask", "threads4x4"]
+    assert written["command"] == "graph2vid bench tsort --only crosstask,threads4x4"
+    assert "| threads4x4 |" in files[1].read_text(encoding="utf-8")
