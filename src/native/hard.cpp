@@ -135,12 +135,13 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
     static constexpr int HALF = INSIDE[KIND].half, INNER = HALF + INSIDE[KIND].cross;
     const Job<T> job;  // a copy: what is stored through pointers cannot change it, and it stays in registers
     int64_t group, straight, crossed, inner;
+    int64_t waiver = 0, waivers_end = 0;
     T *own;
     V<T> unused;  // +inf in lanes that hold no ideal, else -inf
     V<T> start;   // 0 in the lane of the ideal with nothing done, else +inf
     V<T> b;       // best of the group's ideals before the next clip
     V<T> reached[L], waived[L];
-    V<T> inner_value[INNER + 1], inner_skip[INNER + 1];
+    V<T> inner_value[INNER + 1];
     const T *inner_cost[INNER + 1];
 
     G2V_INLINE Sweep(const Job<T> &j, int64_t g) : job(j), group(g) {
@@ -148,6 +149,10 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
         straight = slots.group_slot[g];
         crossed = VIDEOS ? slots.group_slot[g + 1] : slots.crossed[g];
         inner = VIDEOS ? crossed : slots.inner[g];
+        if constexpr (SKIPS && !VIDEOS) {
+            waiver = slots.group_waiver[g];
+            waivers_end = slots.group_waiver[g + 1];
+        }
         own = job.block + g * job.row * L;
         b = load(own);
         const T infinite = static_cast<T>(__builtin_inf());
@@ -167,7 +172,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
     // Best of where the slot is entered from, after all LANES clips of the tile.
     G2V_INLINE V<T> after(int64_t slot, int64_t column) const {
         if (column + L < job.width) return load(from(slot, column + L));
-        return job.next ? load(job.next + job.slots.slot_group[slot] * job.next_stride * L) : unused;
+        if (job.next) return load(job.next + job.slots.slot_group[slot] * job.next_stride * L);
+        return all(static_cast<T>(__builtin_inf()));  // beyond the last clip
     }
 
     // COUNT straight slots at once, over LANES clips: each waits for its own last value, so several fill the time.
@@ -208,7 +214,6 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
             const int64_t slot = inner + k;
             inner_value[k] = load(job.carry + slot * L);
             inner_cost[k] = job.inner_match + (job.slots.slot_row[slot] * job.match_stride + clip) * L;
-            if constexpr (SKIPS) inner_skip[k] = mixed_skips(job, slot);
         }
     }
 
@@ -260,9 +265,13 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
         b = next;
         if constexpr (SKIPS) {
             b = least(b, waived[i]);
-            for (int pass = 0; pass < (INNER ? MAX_DEPTH : 0); ++pass)
-                inside<0>(picks, [&](int k, V<T> from) __attribute__((always_inline)) { b = least(b, from + inner_skip[k]); });
-            if constexpr (INNER > 0) b = most(b, unused);
+            if constexpr (INNER > 0) {
+                for (int64_t k = waiver; k < waivers_end; ++k) {
+                    const Pick<T> pick(job.slots.patterns[job.slots.waiver_pattern[k]]);
+                    b = least(b, pick.template of<true>(b) + all(job.skip[job.slots.waiver_step[k]]));
+                }
+                b = most(b, unused);
+            }
         }
     }
 
@@ -313,7 +322,7 @@ template <class T, bool CONTIGUOUS, bool SKIPS, int KIND = 0>
 G2V_INLINE int64_t sweep_ideals(const Job<T> &job, int64_t group, bool pair) {
     if constexpr (KIND + 1 < INSIDE_KINDS)
         if (job.slots.group_inside[group] != KIND) return sweep_ideals<T, CONTIGUOUS, SKIPS, KIND + 1>(job, group, pair);
-    if constexpr (PAIRS && !SKIPS && sizeof(T) == 4)
+    if constexpr (PAIRS && sizeof(T) == 4)
         if (pair) {
             sweep_groups<T, false, CONTIGUOUS, SKIPS, KIND, 2>(job, group);
             return 2;

@@ -31,7 +31,6 @@ struct Inside {
 constexpr Inside INSIDE[] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 1}, {0, 3}};
 constexpr int INSIDE_KINDS = 6;
 constexpr int MAX_INNER = 3;  // inner slots of a group
-constexpr int MAX_DEPTH = 7;  // longest way through a group
 
 struct Slots {
     const int64_t *group_slot;   // [groups + 1]
@@ -44,6 +43,8 @@ struct Slots {
     const int32_t *slot_pattern;  // [slots]
     const Pattern *patterns;
     const int32_t *group_ideal;  // [groups][LANES], -1: unused
+    const int64_t *group_waiver;  // [groups + 1]: what can be waived within a group, step by step in a legal order
+    const int32_t *waiver_step, *waiver_pattern;  // [waivers]
     const uint8_t *paired;       // [groups]: whether the next group is like this one and does not depend on it
 };
 

@@ -19,6 +19,8 @@ struct Packing {
     std::vector<int32_t> slot_group, slot_step, slot_row, slot_pattern, group_ideal;
     std::vector<int32_t> row_steps;  // [rows][lanes]: the steps of inner slots that have the same
     std::vector<uint8_t> group_inside, paired;
+    std::vector<int64_t> group_waiver;
+    std::vector<int32_t> waiver_step, waiver_pattern;
     std::vector<Pattern> patterns;
     std::vector<int64_t> ideal_place;  // group * lanes + lane
     std::vector<int64_t> state_place;  // slot * lanes + lane
@@ -36,6 +38,9 @@ struct Packing {
                 .slot_pattern = slot_pattern.data(),
                 .patterns = patterns.data(),
                 .group_ideal = group_ideal.data(),
+                .group_waiver = group_waiver.data(),
+                .waiver_step = waiver_step.data(),
+                .waiver_pattern = waiver_pattern.data(),
                 .paired = paired.data()};
     }
 };
@@ -298,6 +303,7 @@ private:
                 if (groups_[group][lane] >= 0)
                     p.ideal_place[groups_[group][lane]] = static_cast<int64_t>(group) * lanes_ + lane;
         p.group_slot.push_back(0);
+        p.group_waiver.push_back(0);
         for (size_t group = 0; group < groups_.size(); ++group) {
             for (int64_t ideal : groups_[group]) p.group_ideal.push_back(static_cast<int32_t>(ideal));
             add_slots(p, static_cast<int64_t>(group));
@@ -401,11 +407,31 @@ private:
         within.resize(INSIDE[kind].half);
         across.resize(INSIDE[kind].cross);
         p.group_inside.push_back(static_cast<uint8_t>(kind));
+        put_waivers(p, entries);
         for (const auto *slots : {&within, &across})
             for (const auto &slot : *slots) {
                 put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, group);
                 p.slot_row.back() = row_of(p);
             }
+    }
+
+    // What can be waived within the group: one pattern per step, and what must come before first. Any set of steps that is
+    // waived together is then waived in one go through the list.
+    void put_waivers(Packing &p, const std::vector<Entry> &entries) const {
+        std::vector<int> steps;
+        for (const Entry &e : entries) steps.push_back(e.step);
+        std::sort(steps.begin(), steps.end(), [&](int a, int b) {
+            return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b);
+        });
+        steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+        for (int step : steps) {
+            std::vector<int> lane(lanes_, -1);
+            for (const Entry &e : entries)
+                if (e.step == step) lane[e.lane] = e.from_lane;
+            p.waiver_step.push_back(step);
+            p.waiver_pattern.push_back(pattern_of(p, lane));
+        }
+        p.group_waiver.push_back(static_cast<int64_t>(p.waiver_step.size()));
     }
 
     // The row of the last slot's steps.

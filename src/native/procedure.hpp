@@ -1,5 +1,6 @@
 // The compiled procedure as the solvers see it: ideals in level order and the states of each.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,11 @@ struct Procedure {
     bool holds(int64_t ideal, int step) const { return masks[ideal * words + step / 64] >> (step % 64) & 1; }
     bool follows(int step, int other) const {  // other must come after step
         return descendants[step * words + other / 64] >> (other % 64) & 1;
+    }
+    int n_descendants(int step) const {
+        int count = 0;
+        for (int w = 0; w < words; ++w) count += std::popcount(descendants[step * words + w]);
+        return count;
     }
     int64_t state_of(int64_t ideal, int step) const {  // the state (step, ideal), or -1
         for (int64_t s = state_start[ideal]; s < state_start[ideal + 1]; ++s)

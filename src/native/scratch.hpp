@@ -35,15 +35,14 @@ public:
     Scratch &operator=(const Scratch &) = delete;
     ~Scratch() {
         Pool &p = pool();
-        {
-            std::lock_guard lock(p.mutex);
-            if (p.kept + data_.bytes <= KEEP) {
-                p.idle.push_back(data_);
-                p.kept += data_.bytes;
-                return;
-            }
+        std::lock_guard lock(p.mutex);
+        p.idle.push_back(data_);
+        p.kept += data_.bytes;
+        while (p.kept > KEEP) {  // the one that was used longest ago goes first
+            p.kept -= p.idle.front().bytes;
+            ::operator delete(p.idle.front().start, std::align_val_t{4096});
+            p.idle.erase(p.idle.begin());
         }
-        ::operator delete(data_.start, std::align_val_t{4096});
     }
     template <class T> T *as() const { return static_cast<T *>(data_.start); }
 

@@ -77,13 +77,7 @@ private:
     }
     // A fixed linear extension: by number of descendants (more of them: earlier), then by index.
     bool before(int a, int b) const {
-        const int da = descendants(a), db = descendants(b);
-        return da != db ? da > db : a < b;
-    }
-    int descendants(int step) const {
-        int count = 0;
-        for (int w = 0; w < g_.words; ++w) count += __builtin_popcountll(g_.descendants[step * g_.words + w]);
-        return count;
+        return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b);
     }
 
     void compute_entry() {

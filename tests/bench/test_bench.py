@@ -139,6 +139,7 @@ def test_align_report() -> None:
     assert written["format"] == "graph2vid-bench"
     assert written["machine"]["processor"]
     assert written["machine"]["simd"]
+    assert written["machine"]["load"] >= 0
     crosstask, long = written["cases"]
     assert {"name", "steps", "states", "ideals", "clips", "seconds", "ns_per_update"} <= set(crosstask)
     assert {"scan_ratio", "python_loop_ratio", "two_threads_ratio", "float64_scan_ratio"} <= set(crosstask)

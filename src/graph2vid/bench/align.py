@@ -53,6 +53,7 @@ def bench_align(
         Without the compiled kernels, or if two of the things measured disagree on a cost.
     """
     kernels_or_error()
+    before = machine()
     begin = time.perf_counter()
     items: dict[str, tuple[str, Item]] = {}
     for case in CASES:
@@ -64,7 +65,7 @@ def bench_align(
         if progress is not None:
             progress(name)
         found.append(measure(effort or Effort()))
-    return Report("align", tuple(only or ()), machine(), tuple(found), _tables(found), time.perf_counter() - begin)
+    return Report("align", tuple(only or ()), before, tuple(found), _tables(found), time.perf_counter() - begin)
 
 
 def _item(case: Case) -> Item:

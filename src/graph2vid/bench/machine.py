@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,11 @@ from graph2vid.errors import Graph2VidError
 
 
 def machine() -> dict[str, Any]:
-    """Return processor, number of them, vector instructions in use, system and versions."""
+    """Return processor, number of them, vector instructions in use, system, versions, and how busy it is now.
+
+    ``load`` is the mean number of processes that wanted a processor over the last minute, None where the system
+    does not tell: beside others, two threads cannot be twice as quick as one.
+    """
     kernels = native()
     return {
         "processor": _processor(),
@@ -24,6 +29,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "graph2vid": __version__,
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
 
 
@@ -31,9 +37,10 @@ def in_words(found: dict[str, Any]) -> str:
     """Return a machine as one line."""
     several = "s" if found["processors"] != 1 else ""
     kernels = found["simd"] or "no compiled kernels"
+    load = "" if found["load"] is None else f"; load before the run {found['load']:.2f}"
     return (
-        f"{found['processor']}, {found['processors']} processor{several}, {kernels}, "
-        f"{found['system']}, Python {found['python']}, NumPy {found['numpy']}, graph2vid {found['graph2vid']}"
+        f"{found['processor']}, {found['processors']} processor{several}, {kernels}, {found['system']}, "
+        f"Python {found['python']}, NumPy {found['numpy']}, graph2vid {found['graph2vid']}{load}"
     )
 
 

@@ -43,6 +43,7 @@ def bench_peers(
     A package that is not installed gets a row that says so.
     """
     kernels_or_error()
+    before = machine()
     begin = time.perf_counter()
     contests = {
         "dtaidistance": _dtaidistance,
@@ -61,7 +62,7 @@ def bench_peers(
                 raise
             reason = "not installed" if find_spec(name) is None else f"cannot be used: {error}"
             found.append({"name": name, "peer": name, "version": None, "what": reason})
-    return Report("peers", tuple(only or ()), machine(), tuple(found), _tables(found), time.perf_counter() - begin)
+    return Report("peers", tuple(only or ()), before, tuple(found), _tables(found), time.perf_counter() - begin)
 
 
 def _kernel(tsort: TSortGraph, match: Floats, drop: Floats, contiguous: bool = True) -> Call:

@@ -23,6 +23,7 @@ def bench_tsort(
 ) -> Report:
     """Measure :meth:`TSortGraph.compile`; parameters, result and errors as for `bench_align`."""
     kernels_or_error()
+    before = machine()
     begin = time.perf_counter()
     found = []
     for case in choose({case.name: case for case in CASES if case.name in NAMES}, only):
@@ -49,7 +50,7 @@ def bench_tsort(
         ("case", "steps", "ideals", "bounds of ideals", "states", "compiled", "NumPy", "× NumPy"),
         rows,
     )
-    return Report("tsort", tuple(only or ()), machine(), tuple(found), (shown,), time.perf_counter() - begin)
+    return Report("tsort", tuple(only or ()), before, tuple(found), (shown,), time.perf_counter() - begin)
 
 
 def measure_case(case: Case, effort: Effort) -> dict[str, Any]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from graph2vid.evidence.arrays import cosine_similarity, read_array
+from graph2vid.evidence.captions import Cue, read_captions
 from graph2vid.evidence.costs import PRESETS, Costs, costs_from_arrays, costs_from_similarity
+from graph2vid.evidence.embed import EMBEDDERS, text_embedder
+from graph2vid.evidence.narration import narration_similarity
 from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, SKIP_POLICIES
 
 __all__ = [
     "DROP_POLICIES",
+    "EMBEDDERS",
     "MATCH_POLICIES",
     "PRESETS",
     "SKIP_POLICIES",
     "Costs",
+    "Cue",
     "cosine_similarity",
     "costs_from_arrays",
     "costs_from_similarity",
+    "narration_similarity",
     "read_array",
+    "read_captions",
+    "text_embedder",
 ]

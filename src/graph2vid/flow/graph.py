@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,8 @@ class FlowGraph:
     """A directed acyclic graph over steps; an edge (a, b) says that a must be finished before b begins.
 
     Flow graphs are immutable, hashable and equal when steps, edges and title are. Steps are numbered from 0
-    in the order given. Build one with :meth:`from_edges`, :meth:`chain` or :meth:`bag`, or :meth:`load` one.
+    in the order given. Build one with :meth:`from_edges`, :meth:`chain`, :meth:`bag` or :meth:`mine`, or
+    :meth:`load` one.
 
     Attributes
     ----------
@@ -115,6 +116,39 @@ class FlowGraph:
     def bag(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
         """Build the flow graph in which no step waits for another."""
         return cls.from_edges(steps, (), title)
+
+    @classmethod
+    def mine(
+        cls,
+        sequences: Iterable[Sequence[StepReference]],
+        steps: Iterable[StepLike] | None = None,
+        *,
+        min_support: int = 5,
+        tolerance: float = 0.0,
+        title: str = "",
+    ) -> FlowGraph:
+        """Build the flow graph of the precedences that executions (almost) never break, transitively reduced.
+
+        :func:`graph2vid.flow.mine.mine_precedences` does the same and says how sure each edge is.
+
+        Parameters
+        ----------
+        sequences : iterable of sequences
+            Steps in the order in which they were done, by index (int) or id (str); of a repeated step the first
+            occurrence counts, and steps may be missing.
+        steps : iterable of str, Step or (id, text), optional
+            The steps of the procedure; by default the ids that occur.
+        min_support : int
+            In how many sequences two steps must both occur before anything is said about their order.
+        tolerance : float
+            The share of these sequences that may have the other order; less than 0.5.
+        title : str
+            What the procedure is called.
+        """
+        from graph2vid.flow.mine import mine_precedences
+
+        mined = mine_precedences(sequences, steps, min_support=min_support, tolerance=tolerance, title=title)
+        return mined.flow
 
     # -- looking -------------------------------------------------------------------------------------------
 

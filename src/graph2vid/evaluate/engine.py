@@ -1,0 +1,438 @@
+"""Run the methods over the test videos of a dataset, each video's costs computed once and shared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graph2vid.alignment import align, align_many
+from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
+from graph2vid.errors import Graph2VidError, InputError, TooLargeError
+from graph2vid.evaluate.labels import shared_classes
+from graph2vid.evaluate.methods import (
+    Absent,
+    Labels,
+    Plan,
+    Training,
+    Video,
+    available_methods,
+    choose_methods,
+    true_labels,
+)
+from graph2vid.evaluate.metrics import evaluate_video
+from graph2vid.evidence import Costs, costs_from_arrays
+from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
+
+NOT_EXACT = "not exact"
+DEFAULT_LIMIT = 2**18
+"""Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
+
+TRAINED_ORDER = frozenset({"salads50", "captaincook4d"})
+"""Datasets that list their steps in no particular order: ``linear`` follows the training videos there."""
+
+_LEAST_FOR_POOL = 16  # videos; for fewer, starting processes takes longer than it saves
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called as (what is done, done, total)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How videos are evaluated; the same for every method.
+
+    Attributes
+    ----------
+    preset : str
+        Match and drop policies: a name in :data:`graph2vid.evidence.PRESETS`.
+    temperature : float or None
+        What similarities are divided by; None: the preset's, else 1 for scores and 0.1 for cosines.
+    drop : str or None
+        A drop policy in place of the preset's.
+    skip : str or None
+        A skip policy; None: every step must appear.
+    contiguous : bool
+        Whether a step is one unbroken run of clips.
+    linear : {"auto", "listed", "mean-position"}
+        The order of ``linear``: as listed, or by the mean position in the training split; auto: mean position for
+        the datasets in :data:`TRAINED_ORDER`, else as listed.
+    min_support, tolerance
+        Of mined graphs (:meth:`FlowGraph.mine`).
+    limit : int
+        The largest number of ideals; a procedure beyond it is "not exact" and left out.
+    drop_unmapped : bool
+        Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
+    """
+
+    preset: str = "paper"
+    temperature: float | None = None
+    drop: str | None = None
+    skip: str | None = None
+    contiguous: bool = True
+    linear: str = "auto"
+    min_support: int = 5
+    tolerance: float = 0.0
+    limit: int = DEFAULT_LIMIT
+    drop_unmapped: bool = False
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise InputError(f"unknown preset {self.preset!r}; known: {', '.join(sorted(PRESETS))}")
+        if self.linear not in ("auto", "listed", "mean-position"):
+            raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
+
+    def linear_of(self, dataset: Dataset) -> str:
+        """Return which linear order holds for a dataset."""
+        if self.linear != "auto":
+            return self.linear
+        return "mean-position" if dataset.name in TRAINED_ORDER else "listed"
+
+
+@dataclass
+class Run:
+    """What one method did.
+
+    Attributes
+    ----------
+    name : str
+    labels : dict of int to int64 [N]
+        By video: a step of the procedure per clip, -1 = background.
+    measures : dict of int to dict
+        By video: the measures, shares.
+    absent : dict of int to str
+        By video: why there is nothing.
+    plans : dict of int to Plan
+        By video: what was aligned; empty for the argmaxes.
+    seconds : float
+        Time of labelling all videos, compiling the procedures included.
+    """
+
+    name: str
+    labels: dict[int, Labels] = field(default_factory=dict)
+    measures: dict[int, dict[str, float]] = field(default_factory=dict)
+    absent: dict[int, str] = field(default_factory=dict)
+    plans: dict[int, Plan] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """An evaluation.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        What was evaluated (with ``drop_unmapped``, without the steps removed).
+    options : Options
+    videos : tuple of Video
+        The test videos, each once, in the order of the splits.
+    runs : dict of str to Run
+        By method.
+    tsorts : dict of FlowGraph to TSortGraph
+        The procedures compiled.
+    problems : tuple of str
+        What was passed over.
+    training : Training
+    seconds : float
+    workers : int
+    """
+
+    dataset: Dataset
+    options: Options
+    videos: tuple[Video, ...]
+    runs: dict[str, Run]
+    tsorts: dict[FlowGraph, TSortGraph]
+    problems: tuple[str, ...]
+    training: Training
+    seconds: float
+    workers: int
+
+    @property
+    def common(self) -> list[int]:
+        """The videos that every method with any video has."""
+        covered = [run.measures for run in self.runs.values() if run.measures]
+        return [at for at in range(len(self.videos)) if all(at in measures for measures in covered)]
+
+
+def evaluate_dataset(
+    dataset: Dataset,
+    methods: Sequence[str] | None = None,
+    options: Options | None = None,
+    *,
+    workers: int | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Results:
+    """Evaluate methods side by side on the test videos of a dataset.
+
+    Every video in a test split is judged once, with what the training part of that split says (a video in several
+    test splits: of the first of them). Without splits every video is judged, and nothing is learnt.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    methods : sequence of str, optional
+        Names as in :mod:`graph2vid.evaluate.methods`; ``graph`` stands for all graphs. All by default.
+    options : Options, optional
+    workers : int, optional
+        Processes and threads; all processors by default. The results do not depend on it.
+    skip_bad : bool
+        Pass over videos that cannot be evaluated, and list them; otherwise the first of them is an error.
+    progress : callable, optional
+
+    Returns
+    -------
+    Results
+    """
+    started = perf_counter()
+    options = options or Options()
+    workers = _check_workers(workers)
+    if options.drop_unmapped:
+        dataset = without_unmapped(dataset)
+    training = Training(dataset, options.linear_of(dataset), options.min_support, options.tolerance)
+    if methods is not None:  # refuse wrong names before the work; of argmax+background it cannot be told yet
+        choose_methods(available_methods(dataset, training, with_background=True), methods)
+    judged = list(_judged(dataset))
+    if not judged:
+        raise InputError(f"{dataset.name}: there are no videos to evaluate")
+    problems = list(dataset.problems)
+    videos: list[Video] = []
+    tell = progress or (lambda *_: None)
+    with _mapper(workers, len(judged), (dataset, options)) as each:
+        prepared = each(_prepare, [recording for recording, _ in judged])
+        for done, ((recording, split), found) in enumerate(zip(judged, prepared, strict=True), start=1):
+            tell("evidence and costs", done, len(judged))
+            if not isinstance(found, Graph2VidError):
+                videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
+            elif skip_bad:
+                problems.append(str(found))
+            else:
+                raise found
+        if not videos:
+            raise InputError(f"{dataset.name}: none of the {len(judged)} videos can be evaluated; {problems[0]}")
+        known = available_methods(
+            dataset, training, with_background=any(video.evidence.background is not None for video in videos)
+        )
+        tsorts: dict[FlowGraph, TSortGraph] = {}
+        runs = {}
+        for name, method in choose_methods(known, methods).items():
+            run = Run(name)
+            began = perf_counter()
+            for at, video in enumerate(videos):
+                found = method(video)
+                if isinstance(found, Absent):
+                    run.absent[at] = found.reason
+                elif isinstance(found, Plan):
+                    run.plans[at] = found
+                else:
+                    run.labels[at] = found
+            _align(run, videos, options, tsorts, workers, partial(tell, name))
+            run.seconds = perf_counter() - began
+            members = sorted(run.labels)
+            asked = [
+                (run.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
+                for at in members
+            ]
+            for done, (at, measures) in enumerate(zip(members, each(_measure, asked), strict=True), start=1):
+                run.measures[at] = measures
+                tell(f"{name}: measures", done, len(members))
+            run.labels = {at: run.labels[at] for at in members}
+            runs[name] = run
+    return Results(
+        dataset,
+        options,
+        tuple(videos),
+        runs,
+        tsorts,
+        tuple(problems),
+        training,
+        perf_counter() - started,
+        workers,
+    )
+
+
+def without_unmapped(dataset: Dataset) -> Dataset:
+    """Return the dataset without the steps of its procedures that no dataset step corresponds to.
+
+    What stood before a removed step then stands before what stood after it. A procedure of which nothing would be
+    left stays as it is.
+    """
+    kept: dict[str, tuple[int, ...]] = {}
+    tasks = {}
+    for name, task in dataset.tasks.items():
+        mapped = sorted({instruction for instructions in task.correspondence for instruction in instructions})
+        keep = tuple(mapped) if mapped else tuple(range(len(task.procedure)))
+        place = {instruction: at for at, instruction in enumerate(keep)}
+        gone = [step for step in range(len(task.procedure)) if step not in place]
+        kept[name] = keep
+        tasks[name] = Task(
+            task.id,
+            task.title,
+            task.steps,
+            tuple(task.procedure[step] for step in keep),
+            tuple(tuple(place[instruction] for instruction in of_step) for of_step in task.correspondence),
+            {source: flow.without(gone) if gone else flow for source, flow in task.flows.items()},
+        )
+    return replace(dataset, tasks=tasks, evidence=_KeptRows(dataset.evidence, kept))
+
+
+@dataclass(frozen=True)
+class _KeptRows:
+    """Evidence for some of the steps only (a class, so that it can be handed to other processes)."""
+
+    evidence: Callable[[Recording], Evidence]
+    kept: dict[str, tuple[int, ...]]
+
+    def __call__(self, recording: Recording) -> Evidence:
+        found = self.evidence(recording)
+        return replace(found, similarity=found.similarity[list(self.kept[recording.task])])
+
+
+def _judged(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
+    by_id = {recording.id: recording for recording in dataset.recordings}
+    if not dataset.splits:
+        for recording in dataset.recordings:
+            yield recording, None
+        return
+    seen = set()
+    for split in dataset.splits:
+        for name in split.test:
+            if name in by_id and name not in seen:
+                seen.add(name)
+                yield by_id[name], split
+
+
+_shared: tuple[Dataset, Options]
+"""What is evaluated: sent to each process once, not with every video."""
+
+
+def _share(dataset: Dataset, options: Options) -> None:
+    global _shared
+    _shared = (dataset, options)
+
+
+def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2VidError:
+    """Return a video's evidence, costs and true labels, or what is wrong with it."""
+    dataset, options = _shared
+    task = dataset.tasks[recording.task]
+    try:
+        evidence = dataset.evidence(recording)
+        n_steps, n_clips = len(task.procedure), recording.n_clips
+        if evidence.similarity.shape != (n_steps, n_clips):
+            raise InputError(
+                f"the evidence has shape {evidence.similarity.shape}, but the procedure has {n_steps} steps and the "
+                f"video {n_clips} clips"
+            )
+        if options.skip is None and n_clips < n_steps:
+            raise InputError(
+                f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip-steps lets them be "
+                "left out)"
+            )
+        temperature = options.temperature
+        if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[options.preset]:
+            temperature = COSINE_TEMPERATURE
+        costs = costs_from_arrays(
+            scores=evidence.similarity,
+            preset=options.preset,
+            temperature=temperature,
+            drop=options.drop,
+            skip=options.skip,
+        )
+        return evidence, costs, true_labels(dataset, recording)
+    except Graph2VidError as error:
+        named = recording.id in str(error)
+        return error if named else InputError(f"video {recording.id}: {error}")
+
+
+def _align(
+    run: Run,
+    videos: Sequence[Video],
+    options: Options,
+    tsorts: dict[FlowGraph, TSortGraph],
+    workers: int,
+    tell: Callable[[int, int], None],
+) -> None:
+    """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
+    for flow in {plan.flow: None for plan in run.plans.values()}:
+        if flow not in tsorts:
+            try:
+                tsorts[flow] = TSortGraph.compile(flow, options.limit)
+            except TooLargeError:
+                continue
+    for at, plan in list(run.plans.items()):
+        if plan.flow not in tsorts:
+            run.absent[at] = NOT_EXACT
+    members = [at for at in run.plans if at not in run.absent]
+    asked = [
+        (
+            tsorts[plan.flow],
+            np.ascontiguousarray(costs.match[plan.rows]),
+            costs.drop,
+            None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows]),
+        )
+        for plan, costs in ((run.plans[at], videos[at].costs) for at in members)
+    ]
+    for at, labels in zip(members, _labels(asked, options, workers, tell), strict=True):
+        if labels is None:
+            run.absent[at] = NOT_EXACT
+        else:
+            run.labels[at] = np.append(run.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+
+
+def _labels(
+    asked: list[tuple[TSortGraph, Any, Any, Any]],
+    options: Options,
+    workers: int,
+    tell: Callable[[int, int], None],
+) -> Iterator[Labels | None]:
+    if not asked:
+        return
+    tsorts, matches, drops, skips = zip(*asked, strict=True)
+    try:
+        found = align_many(tsorts, matches, drops, skips, options.contiguous, threads=workers, progress=tell)
+    except TooLargeError:  # of some video alone the table does not fit
+        for done, (tsort, match, drop, skip) in enumerate(asked, start=1):
+            tell(done, len(asked))
+            try:
+                yield align(tsort, match, drop, skip, options.contiguous, threads=workers).labels
+            except TooLargeError:
+                yield None
+        return
+    for alignment in found:
+        yield alignment.labels
+
+
+def _measure(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int]) -> dict[str, float]:
+    labels, truth, correspondence, n_instructions = asked
+    true_classes, predicted_classes = shared_classes(correspondence, n_instructions)
+    return evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
+
+
+def _check_workers(workers: int | None) -> int:
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise InputError(f"at least one worker is needed, not {workers}")
+    return workers
+
+
+@contextmanager
+def _mapper(
+    workers: int, videos: int, shared: tuple[Dataset, Options]
+) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]]:
+    """Yield a ``map`` over all processors that keeps the order."""
+    if workers == 1 or videos < _LEAST_FOR_POOL:
+        _share(*shared)
+        yield map
+        return
+    with ProcessPoolExecutor(workers, initializer=_share, initargs=shared) as pool:
+        yield lambda function, items: pool.map(function, items, chunksize=max(1, min(8, len(items) // workers)))

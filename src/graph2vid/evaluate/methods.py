@@ -1,0 +1,295 @@
+"""The methods that stand side by side: what each of them asks of a video's costs.
+
+A method either labels the clips directly (the argmaxes), or names a *plan*: a flow graph, and for each of its
+elements the step of the procedure whose match costs it uses. The plans of all methods read the same costs.
+
+==================  =========================================================================================
+argmax              each clip the step of highest score
+argmax+background   the same with the score of "no step" among them, where the scores have it
+bag                 the steps in any order
+linear              the steps in one order: the listed one, or that of their mean position in the training split
+graph:SOURCE        the steps in any order that a flow graph allows (mined, expert, manual, predicted, …)
+true-order          the steps that the video shows, by their first occurrence: an upper bound
+true-order-repeats  every occurrence of a step in its true place
+==================  =========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
+from graph2vid.errors import InputError
+from graph2vid.evaluate.labels import labels_from_annotations
+from graph2vid.evaluate.metrics import runs
+from graph2vid.evidence import Costs
+from graph2vid.flow import FlowGraph
+
+Labels: TypeAlias = NDArray[np.int64]
+
+MINED = "graph:mined"
+NO_GRAPH = "no graph"
+NO_TRAINING = "no training videos"
+
+
+@dataclass(frozen=True)
+class Video:
+    """A test video as the methods see it.
+
+    Attributes
+    ----------
+    recording : Recording
+    task : Task
+    split : Split or None
+        Where the video is judged, and what may be learnt from.
+    evidence : Evidence
+    costs : Costs
+        Over ``task.procedure``; computed once, shared by all methods.
+    truth : int64 [N]
+        The dataset step of each clip, -1 = background.
+    """
+
+    recording: Recording
+    task: Task
+    split: Split | None
+    evidence: Evidence
+    costs: Costs
+    truth: Labels
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is aligned with a video.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        Over E elements.
+    rows : int64 [E]
+        The step of the procedure behind each element.
+    """
+
+    flow: FlowGraph
+    rows: Labels
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A method has nothing for a video, and why."""
+
+    reason: str
+
+
+Method: TypeAlias = Callable[[Video], "Plan | Labels | Absent"]
+
+
+@cache
+def _chain(length: int) -> FlowGraph:
+    """Chains of one length are one graph for all videos, so that they are compiled once and run side by side."""
+    return FlowGraph.chain([str(place) for place in range(length)])
+
+
+@cache
+def _bag(length: int) -> FlowGraph:
+    return FlowGraph.bag([str(place) for place in range(length)])
+
+
+def _all_rows(task: Task) -> Labels:
+    return np.arange(len(task.procedure), dtype=np.int64)
+
+
+def true_labels(dataset: Dataset, recording: Recording) -> Labels:
+    """Lay the annotations of a recording on its clips by the rule of its dataset: dataset steps, -1 background."""
+    return labels_from_annotations(
+        [(row.step, row.start, row.end) for row in recording.annotations],
+        recording.n_clips,
+        recording.clip_seconds,
+        recording.offset,
+        rule=dataset.label_rule,
+        overlapping=dataset.label_overlapping,
+    )
+
+
+def instructions_in_order(task: Task, steps: Iterable[int]) -> tuple[int, ...]:
+    """Return the steps of the procedure that stand for these dataset steps, in their order, each once."""
+    return tuple(dict.fromkeys(instruction for step in steps for instruction in task.correspondence[step]))
+
+
+@dataclass
+class Training:
+    """What is learnt from the training splits: per task and split, once."""
+
+    dataset: Dataset
+    linear: str = "listed"
+    min_support: int = 5
+    tolerance: float = 0.0
+    _sequences: dict[tuple[str, str], list[tuple[int, ...]]] = field(default_factory=dict)
+    _mined: dict[tuple[str, str], FlowGraph] = field(default_factory=dict)
+    _orders: dict[tuple[str, str], Labels] = field(default_factory=dict)
+
+    def sequences(self, task: Task, split: Split | None) -> list[tuple[int, ...]]:
+        """Return the order of first occurrences, in steps of the procedure, of each training video of the task."""
+        if split is None:
+            return []
+        key = (task.id, split.name)
+        if key not in self._sequences:
+            train = set(split.train) - set(split.test)
+            self._sequences[key] = [
+                order
+                for recording in self.dataset.recordings
+                if recording.task == task.id
+                and recording.id in train
+                and (order := instructions_in_order(task, recording.order))
+            ]
+        return self._sequences[key]
+
+    def mined(self, task: Task, split: Split | None) -> FlowGraph | None:
+        """Return the graph of the precedences that the training videos (almost) never break."""
+        sequences = self.sequences(task, split)
+        if split is None or not sequences:
+            return None
+        key = (task.id, split.name)
+        if key not in self._mined:
+            self._mined[key] = FlowGraph.mine(
+                sequences, task.procedure, min_support=self.min_support, tolerance=self.tolerance, title=task.title
+            )
+        return self._mined[key]
+
+    def linear_order(self, task: Task, split: Split | None) -> Labels:
+        """Return the steps in the listed order, or by their mean relative position in the training videos.
+
+        A step's position in a video is its place among the video's first occurrences, from 0 (first) to 1 (last).
+        Steps that no training video shows come last, as listed.
+        """
+        if self.linear == "listed":
+            return _all_rows(task)
+        sequences = self.sequences(task, split)
+        if split is None or not sequences:
+            return _all_rows(task)
+        key = (task.id, split.name)
+        if key not in self._orders:
+            positions: list[list[float]] = [[] for _ in task.procedure]
+            for sequence in sequences:
+                for place, step in enumerate(sequence):
+                    positions[step].append(place / max(len(sequence) - 1, 1))
+            means = [float(np.mean(seen)) if seen else 2.0 for seen in positions]
+            self._orders[key] = np.array(sorted(range(len(means)), key=lambda step: means[step]), dtype=np.int64)
+        return self._orders[key]
+
+
+# -- the methods ---------------------------------------------------------------------------------------------
+
+
+def argmax(video: Video) -> Labels:
+    """Label each clip with the step of highest score."""
+    return video.evidence.similarity.argmax(axis=0).astype(np.int64)
+
+
+def argmax_with_background(video: Video) -> Labels | Absent:
+    """Label each clip with the step of highest score, or background where that scores higher still."""
+    background = video.evidence.background
+    if background is None:
+        return Absent("no score of background")
+    similarity = video.evidence.similarity
+    return np.where(similarity.max(axis=0) >= background, argmax(video), -1).astype(np.int64)
+
+
+def bag(video: Video) -> Plan:
+    """Plan the steps in any order."""
+    return Plan(_bag(len(video.task.procedure)), _all_rows(video.task))
+
+
+def true_order(video: Video) -> Plan | Labels:
+    """Plan the steps that are there, in the order of their first occurrences."""
+    return _true_chain(video, instructions_in_order(video.task, (label for label, _, _ in runs(video.truth))))
+
+
+def true_order_with_repeats(video: Video) -> Plan | Labels:
+    """Plan every occurrence: a run of one dataset step is one element for each of its instructions."""
+    correspondence = video.task.correspondence
+    rows = [instruction for label, _, _ in runs(video.truth) for instruction in correspondence[label]]
+    return _true_chain(video, rows)
+
+
+def _true_chain(video: Video, rows: Sequence[int]) -> Plan | Labels:
+    """Plan a chain; with more elements than clips (several instructions to a short step), the first of each run."""
+    n_clips = len(video.truth)
+    if len(rows) > n_clips:
+        correspondence = video.task.correspondence
+        rows = [correspondence[label][0] for label, _, _ in runs(video.truth) if correspondence[label]]
+    if not rows:  # nothing of the procedure is there
+        return np.full(n_clips, -1, dtype=np.int64)
+    return Plan(_chain(len(rows)), np.array(rows, dtype=np.int64))
+
+
+def _linear(training: Training) -> Method:
+    def linear(video: Video) -> Plan:
+        order = training.linear_order(video.task, video.split)
+        return Plan(_chain(len(order)), order)
+
+    return linear
+
+
+def _mined(training: Training) -> Method:
+    def mined(video: Video) -> Plan | Absent:
+        flow = training.mined(video.task, video.split)
+        return Absent(NO_TRAINING) if flow is None else Plan(flow, _all_rows(video.task))
+
+    return mined
+
+
+def _given(source: str) -> Method:
+    def given(video: Video) -> Plan | Absent:
+        flow = video.task.flows.get(source)
+        return Absent(NO_GRAPH) if flow is None else Plan(flow, _all_rows(video.task))
+
+    return given
+
+
+def available_methods(dataset: Dataset, training: Training, *, with_background: bool) -> dict[str, Method]:
+    """Return every method that the dataset has something for, by name, in the order of the tables.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    training : Training
+    with_background : bool
+        Whether scores of background are there.
+    """
+    methods: dict[str, Method] = {"argmax": argmax}
+    if with_background:
+        methods["argmax+background"] = argmax_with_background
+    methods["bag"] = bag
+    methods["linear"] = _linear(training)
+    for source in dict.fromkeys(source for task in dataset.tasks.values() for source in task.flows):
+        methods[f"graph:{source}"] = _given(source)
+    if MINED not in methods and any(
+        training.sequences(task, split) for split in dataset.splits for task in dataset.tasks.values()
+    ):
+        methods[MINED] = _mined(training)
+    return methods | {"true-order": true_order, "true-order-repeats": true_order_with_repeats}
+
+
+def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:
+    """Return the methods named in ``wanted`` in the order of the tables; ``graph`` stands for all graphs.
+
+    Raises
+    ------
+    InputError
+        For a name that the dataset has nothing for; the message lists those it has.
+    """
+    if wanted is None:
+        return dict(known)
+    chosen = set()
+    for name in wanted:
+        found = {name} & set(known) or {method for method in known if method.startswith(f"{name}:")}
+        if not found:
+            raise InputError(f"there is no method {name!r} here; there are: {', '.join(known)}")
+        chosen |= found
+    return {name: method for name, method in known.items() if name in chosen}
