@@ -182,9 +182,10 @@ private:
                 const Job<T> job = job_for(b);
                 for (int64_t begin = 0; begin < layout_.groups(); begin += piece) {
                     const int64_t end = std::min(begin + piece, layout_.groups());
-                    while (b > 0 && done[b - 1].load(std::memory_order_acquire) < end) pause();
+                    if (b > 0) wait_for(done[b - 1], end);
                     advance_(job, begin, end);
                     done[b].store(end, std::memory_order_release);
+                    done[b].notify_one();
                 }
             }
         };
@@ -193,8 +194,15 @@ private:
         work(0);
     }
 
-    // Wait a moment for another thread: it is at work, unless the processor was taken from it.
-    static void pause() { std::this_thread::yield(); }
+    // Wait until another thread has come to `end`: it is mostly there already, or soon; else sleep.
+    static void wait_for(const std::atomic<int64_t> &progress, int64_t end) {
+        int64_t now = progress.load(std::memory_order_acquire);
+        for (int spin = 0; now < end && spin < 2000; ++spin) now = progress.load(std::memory_order_acquire);
+        while (now < end) {
+            progress.wait(now, std::memory_order_acquire);
+            now = progress.load(std::memory_order_acquire);
+        }
+    }
 
     int64_t to_do(int64_t b) const {  // clips of block b of the current window
         return std::clamp<int64_t>(n_clips_ - window_first() - b * sizes_.width, 0, sizes_.width);

@@ -83,12 +83,12 @@ def cpu_count() -> int:
 
 
 def choose_threads(threads: int | None, updates: int) -> int:
-    """Return the number of threads: as told, or all processors where the work is worth it."""
+    """Return the number of threads: all processors where the work is worth it, or as told, but not more than those."""
     if threads is None:
         return cpu_count() if updates >= _THREAD_UPDATES else 1
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise InputError(f"threads must be a whole number of at least 1, not {threads!r}")
-    return int(threads)
+    return min(int(threads), cpu_count())
 
 
 def memory_bound(memory_limit: int | None) -> int:
