@@ -24,10 +24,21 @@ def _named(path: Path, doing: str) -> Iterator[None]:
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``path`` under a temporary name and rename it; nothing partial is ever left."""
+    """Write ``data`` to ``path`` under a temporary name and rename it; nothing partial is ever left.
+
+    A link is followed, and a device or pipe is written to: neither is replaced by a file.
+    """
+    if not os.fspath(path):
+        raise Graph2VidError("cannot write a file with an empty name")
     path = Path(path)
     with _named(path, "write"):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        target = path.resolve()
+        if target.is_dir():
+            raise Graph2VidError(f"cannot write {path}: it is a folder")
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -36,7 +47,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             umask = os.umask(0)
             os.umask(umask)
             Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(path)
+            Path(temporary).replace(target)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

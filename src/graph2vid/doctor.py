@@ -74,6 +74,7 @@ _PACKAGES = (
     ("networkx", "core", "graphs from and to networkx", "the core is incomplete"),
     ("typer", "core", "the command line", "the core is incomplete"),
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
+    ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
     ("matplotlib", "plot", "plots", "no plots"),
     ("resvg-py", "plot", "flow graphs as PNG", "flow graphs are drawn as SVG only"),
     ("dtaidistance", "peers", "bench: compared with", "bench leaves it out"),

@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 #include "procedure.hpp"
@@ -14,6 +15,14 @@
 namespace g2v {
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Start up to `count` threads of work(1), work(2), …: as many as the system gives.
+template <class Work> void add_threads(std::vector<std::jthread> &team, int64_t count, Work &work) {
+    try {
+        for (int64_t i = 0; i < count; ++i) team.emplace_back([&work, me = i + 1] { work(me); });
+    } catch (const std::system_error &) {
+    }
+}
 
 // How the ideals of a procedure lie in vectors: lanes are ideals of one video, or videos.
 template <class T> struct Layout {
@@ -174,10 +183,12 @@ private:
         for (int64_t group = 0; group < layout_.groups(); ++group)
             std::copy_n(column() + group * L, L, block(0) + group * sizes_.row * L);
         // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups.
-        const int team = static_cast<int>(std::min<int64_t>(threads_, window_));
-        const int64_t piece = team == 1 ? layout_.groups() : std::max<int64_t>(layout_.groups() / 256, 1);
+        const int64_t wanted = std::min<int64_t>(threads_, window_);
+        const int64_t piece = wanted == 1 ? layout_.groups() : std::max<int64_t>(layout_.groups() / 256, 1);
         std::vector<std::atomic<int64_t>> done(static_cast<size_t>(window_));  // groups done, of each block
+        std::atomic<int64_t> team{0};  // how many threads there are, once that is known
         auto work = [&](int64_t me) {
+            team.wait(0);
             for (int64_t b = me; b < window_ && to_do(b) > 0; b += team) {
                 const Job<T> job = job_for(b);
                 for (int64_t begin = 0; begin < layout_.groups(); begin += piece) {
@@ -190,7 +201,9 @@ private:
             }
         };
         std::vector<std::jthread> others;
-        for (int i = 1; i < team; ++i) others.emplace_back(work, i);
+        add_threads(others, wanted - 1, work);
+        team = static_cast<int64_t>(others.size()) + 1;
+        team.notify_all();
         work(0);
     }
 

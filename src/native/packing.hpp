@@ -52,7 +52,9 @@ public:
     Packing run() {
         std::vector<int64_t> rest(static_cast<size_t>(g_.ideals()));
         std::iota(rest.begin(), rest.end(), 0);
-        for (int family = 0; family < MAX_FAMILIES && !rest.empty(); ++family)
+        // Each family costs a pass over the ideals, so large procedures get few.
+        const int64_t families = std::clamp<int64_t>(20'000'000 / g_.ideals(), 4, 512);
+        for (int64_t family = 0; family < families && !rest.empty(); ++family)
             if (!take_family(rest)) break;
         take_singles(rest);
         order_groups();
@@ -60,7 +62,6 @@ public:
     }
 
 private:
-    static constexpr int MAX_FAMILIES = 12;
     static constexpr size_t NEAR = 8;  // groups looked at for one that can be run beside the last
     using Group = std::vector<int64_t>;  // ideal of each lane, -1: unused
 
@@ -68,17 +69,35 @@ private:
     int lanes_;
     std::vector<Group> groups_;
 
-    // Subsets of the steps `chosen` that are closed under "must come before" within it, as bits.
-    std::vector<int> legal_subsets(const std::vector<int> &chosen) const {
-        std::vector<int> legal;
-        for (int subset = 0; subset < 1 << chosen.size(); ++subset) {
-            bool closed = true;
-            for (size_t a = 0; a < chosen.size(); ++a)
-                for (size_t b = 0; b < chosen.size(); ++b)
-                    if (subset >> b & 1 && !(subset >> a & 1) && g_.follows(chosen[a], chosen[b])) closed = false;
-            if (closed) legal.push_back(subset);
+    // Steps chosen to tell lanes apart, and the subsets of them that are closed under "must come before" (as bits): each
+    // is a lane.
+    struct Chosen {
+        std::vector<int> steps;
+        std::vector<int> legal{0};
+    };
+
+    // The legal subsets with one more step.
+    std::vector<int> legal_with(const Chosen &chosen, int step) const {
+        int before = 0, after = 0;
+        for (size_t i = 0; i < chosen.steps.size(); ++i) {
+            if (g_.follows(chosen.steps[i], step)) before |= 1 << i;
+            if (g_.follows(step, chosen.steps[i])) after |= 1 << i;
         }
+        std::vector<int> legal;
+        for (int subset : chosen.legal)
+            if (!(subset & after)) legal.push_back(subset);
+        for (int subset : chosen.legal)
+            if ((subset & before) == before) legal.push_back(subset | 1 << chosen.steps.size());
         return legal;
+    }
+    Chosen chosen_in_order(const std::vector<int> &steps) const {
+        Chosen chosen;
+        for (int step : steps) {
+            chosen.legal = legal_with(chosen, step);
+            chosen.steps.push_back(step);
+        }
+        std::sort(chosen.legal.begin(), chosen.legal.end());
+        return chosen;
     }
 
     struct Choice {
@@ -87,12 +106,12 @@ private:
     };
 
     // The steps whose doing or not doing tells apart the lanes. An ideal in which one of them is last joins the group of
-    // a smaller one; so the best next step is the one that is last in most ideals that have not joined. Every first step
-    // is tried, where that does not take long.
+    // a smaller one; so the best next step is the one that is last in most ideals that have not joined. For small
+    // procedures every first step is tried.
     std::vector<int> choose_steps(const std::vector<int64_t> &rest) const {
         if (lanes_ == 1) return {};
         Choice best = choose_after({}, rest);
-        if (g_.states() > 200'000) return best.steps;
+        if (g_.n_steps > 24 || g_.n_steps * g_.states() > 100'000) return best.steps;
         for (int first = 0; first < g_.n_steps; ++first) {
             const Choice other = choose_after({first}, rest);
             const bool fewer_steps = other.joined == best.joined && other.steps.size() < best.steps.size();
@@ -101,13 +120,14 @@ private:
         return best.steps;
     }
 
-    Choice choose_after(std::vector<int> chosen, const std::vector<int64_t> &rest) const {
+    Choice choose_after(const std::vector<int> &first, const std::vector<int64_t> &rest) const {
+        Chosen chosen = chosen_in_order(first);
         std::vector<int64_t> apart = rest;  // ideals that have not joined
         auto join = [&](int step) {
             std::erase_if(apart, [&](int64_t ideal) { return g_.state_of(ideal, step) >= 0; });
         };
-        for (int step : chosen) join(step);
-        while (static_cast<int>(chosen.size()) + 1 < lanes_) {
+        for (int step : first) join(step);
+        while (static_cast<int>(chosen.legal.size()) < lanes_) {
             std::vector<int64_t> gain(static_cast<size_t>(g_.n_steps), 0);
             for (int64_t ideal : apart)
                 for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) ++gain[g_.state_step[s]];
@@ -115,9 +135,7 @@ private:
             size_t best_size = 0;
             for (int step = 0; step < g_.n_steps; ++step) {
                 if (gain[step] == 0 || (best >= 0 && gain[step] < gain[best])) continue;
-                auto more = chosen;
-                more.push_back(step);
-                const size_t size = legal_subsets(more).size();
+                const size_t size = legal_with(chosen, step).size();
                 if (size > static_cast<size_t>(lanes_)) continue;
                 if (best < 0 || gain[step] > gain[best] || size < best_size) {
                     best = step;
@@ -125,10 +143,11 @@ private:
                 }
             }
             if (best < 0) break;
-            chosen.push_back(best);
+            chosen.legal = legal_with(chosen, best);
+            chosen.steps.push_back(best);
             join(best);
         }
-        return {chosen, static_cast<int64_t>(rest.size() - apart.size())};
+        return {chosen.steps, static_cast<int64_t>(rest.size() - apart.size())};
     }
 
     // Put ideals of `rest` that fill their group well into groups; the others stay.
@@ -143,7 +162,7 @@ private:
         for (int step : chosen) ranked.emplace_back(-related(step), step);
         std::stable_sort(ranked.begin(), ranked.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
         for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = ranked[i].second;
-        const std::vector<int> legal = legal_subsets(chosen);
+        const std::vector<int> legal = chosen_in_order(chosen).legal;
         if (legal.size() < 2) return false;
         std::vector<int> lane_of(size_t{1} << chosen.size(), -1);
         for (size_t lane = 0; lane < legal.size(); ++lane) lane_of[legal[lane]] = static_cast<int>(lane);

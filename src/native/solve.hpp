@@ -1,6 +1,8 @@
 // From cost matrices to cost and labels: one video with its ideals in the lanes, or many with a video per lane.
 #pragma once
 #include <atomic>
+#include <exception>
+#include <mutex>
 #include <span>
 
 #include "walk.hpp"
@@ -114,19 +116,29 @@ template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &vi
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
     const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
     std::atomic<int64_t> next{0};
-    auto work = [&] {
-        for (int64_t b; (b = next++) < batches;) {
-            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
-            std::vector<Video<T>> batch;
-            for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
-            solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1});
-            for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
+    std::exception_ptr failure;  // of the first thread that failed: out of memory
+    std::mutex failing;
+    auto work = [&](int64_t) {
+        try {
+            for (int64_t b; (b = next++) < batches;) {
+                const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
+                std::vector<Video<T>> batch;
+                for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
+                solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1});
+                for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
+            }
+        } catch (...) {
+            next = batches;
+            const std::lock_guard lock(failing);
+            if (!failure) failure = std::current_exception();
         }
     };
-    const int threads = static_cast<int>(std::min<int64_t>(o.threads, batches));
-    std::vector<std::jthread> team;
-    for (int i = 1; i < threads; ++i) team.emplace_back(work);
-    work();
+    {
+        std::vector<std::jthread> team;
+        add_threads(team, std::min<int64_t>(o.threads, batches) - 1, work);
+        work(0);
+    }
+    if (failure) std::rethrow_exception(failure);
 }
 
 // The floor that speed is measured against: one min and one add per update, one state after the other, one number at a

@@ -134,13 +134,17 @@ def choose_window(
     for window, needed in sizes.items():
         if needed <= bound:
             return window
-    raise too_large(tsort, clips, min(sizes.values()), bound, "" if cost_only else "cost_only=True, ")
+    raise too_large(tsort, clips, min(sizes.values()), bound, "" if cost_only else "use cost_only=True, ")
 
 
 def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: str) -> TooLargeError:
     """Return the error that refuses a problem for its memory, with sizes and what to do."""
     return TooLargeError(
         f"{tsort.n_steps} steps with {tsort.n_ideals:,} ideals and {tsort.n_states:,} states, and {clips:,} clips, "
-        f"need at least {needed / 2**20:,.0f} MiB; the bound is {bound / 2**20:,.0f} MiB: {advice}"
+        f"need at least {_bytes(needed)}; the bound is {_bytes(bound)}: {advice}"
         "raise memory_limit, use float32 or longer clips, or add order between steps"
     )
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB" if count >= 2**20 else f"{count / 2**10:,.1f} KiB"

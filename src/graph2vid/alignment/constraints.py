@@ -89,9 +89,12 @@ def constrain(problem: Problem, constraints: Iterable[Constraint]) -> Problem:
 
 
 def _clip_span(constraint: Constraint, clips: int) -> slice:
-    start, stop = constraint.start, min(constraint.stop, clips)
+    try:
+        start, stop = max(constraint.start, 0), min(constraint.stop, clips)
+    except TypeError as error:
+        raise InputError(f"constraint {constraint.kind}: a span is two numbers, not {constraint.start!r} …") from error
     if not (np.isfinite(start) and start == int(start) and np.isfinite(stop) and stop == int(stop)):
         raise InputError(f"constraint {constraint}: spans begin and end at whole clips here")
-    if not 0 <= start < stop:
+    if start >= stop:
         raise InputError(f"constraint {constraint}: the span holds no clip of the video, which has {clips}")
     return slice(int(start), int(stop))

@@ -12,13 +12,14 @@ from graph2vid.alignment.backends import (
     choose_backend,
     choose_threads,
     choose_window,
+    cpu_count,
     memory_bound,
     procedure,
     too_large,
 )
 from graph2vid.alignment.constraints import Constraint, constrain
 from graph2vid.alignment.infeasible import why_infeasible
-from graph2vid.alignment.problem import Problem, check_problem
+from graph2vid.alignment.problem import Problem, check_problem, may_overflow
 from graph2vid.alignment.result import Alignment, Labels, Posterior
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
@@ -90,7 +91,7 @@ def align(
     """
     graph = flow.flow if isinstance(flow, TSortGraph) else flow
     problem = constrain(check_problem(graph, match, drop, skip), constraints)
-    method = _choose_method(method)
+    method, contiguous = _choose_method(method), bool(contiguous)
     options = {"method": method, "contiguous": contiguous, "dtype": problem.match.dtype.name}
     cost: float
     labels: Labels | None
@@ -109,9 +110,9 @@ def align(
 
 def align_many(
     flow: FlowGraph | TSortGraph | Sequence[FlowGraph | TSortGraph],
-    matches: Sequence[Any],
-    drops: Sequence[Any],
-    skips: Sequence[Any] | None = None,
+    matches: Iterable[Any],
+    drops: Iterable[Any] | float,
+    skips: Iterable[Any] | float | None = None,
     contiguous: bool = True,
     *,
     constraints: Sequence[Iterable[Constraint]] | None = None,
@@ -128,7 +129,7 @@ def align_many(
     flow : FlowGraph, TSortGraph, or a sequence of them
         One procedure for all videos, or one for each.
     matches, drops, skips, constraints : sequences
-        For each video what :func:`align` takes. Lengths may differ.
+        For each video what :func:`align` takes. Lengths may differ. One number for ``drops`` or ``skips`` is for all.
     contiguous, cost_only, backend, threads, memory_limit
         As for :func:`align`.
     progress : callable, optional
@@ -139,16 +140,20 @@ def align_many(
     list of Alignment
         In the order of the videos.
     """
+    matches, contiguous = list(matches), bool(contiguous)
     total = len(matches)
-    flows = list(flow) if isinstance(flow, Sequence) else [flow] * total
-    skips = [None] * total if skips is None else skips
-    constraints = [()] * total if constraints is None else constraints
+    flows = [flow] * total if isinstance(flow, FlowGraph | TSortGraph) else list(flow)
+    drops = [drops] * total if isinstance(drops, int | float) else list(drops)
+    skips = [skips] * total if skips is None or isinstance(skips, int | float) else list(skips)
+    constraints = [()] * total if constraints is None else list(constraints)
     for name, given in (("flow", flows), ("drops", drops), ("skips", skips), ("constraints", constraints)):
         if len(given) != total:
             raise InputError(f"{name} has {len(given)} entries, but matches has {total}: one for each video is needed")
     chosen = choose_backend(backend)
     compiled: dict[FlowGraph | TSortGraph, TSortGraph] = {}
     for graph in flows:
+        if not isinstance(graph, FlowGraph | TSortGraph):
+            raise InputError(f"the procedure must be a FlowGraph or a TSortGraph, not {type(graph).__name__}")
         if graph not in compiled:
             compiled[graph] = graph if isinstance(graph, TSortGraph) else TSortGraph.compile(graph)
     problems: list[Problem] = []
@@ -165,7 +170,7 @@ def align_many(
     solved: list[tuple[float, Labels | None]] = [(np.inf, None)] * total
     done = 0
     for (tsort, dtype), members in batches.items():
-        for chunk in _chunks(tsort, dtype, members, problems, chosen, memory_limit):
+        for chunk in _chunks(tsort, dtype, members, problems, chosen, threads, memory_limit):
             of_chunk = [problems[i] for i in chunk]
             for i, answer in zip(
                 chunk,
@@ -244,10 +249,18 @@ def posterior(
         cost, probability = _reference.forward_backward(
             tsort, costs.match, costs.drop, costs.skip, contiguous=contiguous, gamma=gamma
         )
-    if not cost < np.inf:
-        raise InfeasibleError(f"no alignment is possible: {why_infeasible(graph, problem)}")
+    if not np.isfinite(cost) and np.isfinite(problem.match).any() and _scaled_overflows(problem, gamma):
+        raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
+    _check_cost(graph, problem, cost)
     options = {"gamma": float(gamma), "contiguous": contiguous, "backend": backend}
     return Posterior(graph, cost, probability, options)
+
+
+def _scaled_overflows(problem: Problem, gamma: float) -> bool:
+    scaled = (None if cost is None else cost / gamma for cost in (problem.match, problem.drop, problem.skip))
+    match, drop, skip = scaled
+    assert match is not None and drop is not None
+    return may_overflow(Problem(match, drop, skip)) or bool(np.isinf(match).sum() > np.isinf(problem.match).sum())
 
 
 def _choose_method(method: str | None) -> str:
@@ -261,9 +274,19 @@ def _choose_method(method: str | None) -> str:
 def _result(
     flow: FlowGraph, problem: Problem, cost: float, labels: Labels | None, options: dict[str, Any]
 ) -> Alignment:
-    if not cost < np.inf:
-        raise InfeasibleError(f"no alignment is possible: {why_infeasible(flow, problem)}")
+    _check_cost(flow, problem, cost)
+    if labels is not None:
+        labels.setflags(write=False)
     return Alignment(flow, cost, labels, options=options)
+
+
+def _check_cost(flow: FlowGraph, problem: Problem, cost: float) -> None:
+    """Raise where there is no finite answer: the costs are too large for their dtype, or no alignment is possible."""
+    if np.isfinite(cost):
+        return
+    if may_overflow(problem):
+        raise InputError(f"the costs are so large that their sums overflow {problem.match.dtype}: scale them down")
+    raise InfeasibleError(f"no alignment is possible: {why_infeasible(flow, problem)}")
 
 
 def _solve_native(
@@ -301,7 +324,7 @@ def _solve_reference(
         checkpoint = max(1, int(np.sqrt(clips)))
         needed = (checkpoint + clips // checkpoint + 2) * column
     if needed > bound:
-        raise too_large(tsort, clips, needed, bound, "" if cost_only else "cost_only=True, ")
+        raise too_large(tsort, clips, needed, bound, "" if cost_only else "use cost_only=True, ")
     return _reference.solve(
         tsort,
         problem.match,
@@ -313,10 +336,12 @@ def _solve_reference(
     )
 
 
-def _in_lanes(tsort: TSortGraph, clips: int, itemsize: int, memory_limit: int | None) -> bool:
-    """Whether several videos fit side by side into one table of moderate size."""
+def _in_lanes(tsort: TSortGraph, clips: int, itemsize: int, threads: int | None, memory_limit: int | None) -> bool:
+    """Whether several videos fit side by side into a table of moderate size, one for each thread."""
     needed: int = procedure(tsort).lane_memory(itemsize, clips)
-    return needed <= (_LANE_BYTES if memory_limit is None else min(_LANE_BYTES, memory_limit))
+    if memory_limit is not None and needed * (threads or cpu_count()) > memory_limit:
+        return False
+    return needed <= _LANE_BYTES
 
 
 def _chunks(
@@ -325,12 +350,13 @@ def _chunks(
     members: list[int],
     problems: list[Problem],
     backend: str,
+    threads: int | None,
     memory_limit: int | None,
 ) -> Iterable[list[int]]:
     """Cut the videos of one procedure into pieces between which progress is told; like lengths lie together."""
     members = sorted(members, key=lambda i: -problems[i].match.shape[1])
     size = 1
-    if backend == "native" and _in_lanes(tsort, problems[members[0]].match.shape[1], dtype.itemsize, memory_limit):
+    if backend == "native" and _in_lanes(tsort, problems[members[0]].match.shape[1], dtype.itemsize, threads, memory_limit):
         size = 512
     return (members[i : i + size] for i in range(0, len(members), size))
 

@@ -27,7 +27,7 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
         )
     nowhere = [k for k in required if not possible[k].any()]
     if nowhere:
-        return f"{_named(flow, nowhere)} must be shown, but no clip is allowed for it (match is +inf in all {clips})"
+        return f"{_named(flow, nowhere)} must be shown, but no clip is allowed there (match is +inf in all {clips})"
     dead = np.flatnonzero(np.isinf(drop) & ~possible.any(axis=0))
     if len(dead):
         return (
@@ -43,6 +43,10 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
                 f"{_named(flow, [step])} is allowed only up to clip {int(allowed[-1])}, but {_named(flow, before)} "
                 f"must come before it, which takes until clip {int(earliest[step])} at the earliest"
             )
+    crowded = _crowded(possible, required)
+    if crowded:
+        shared = int(possible[crowded].any(axis=0).sum())
+        return f"{_named(flow, crowded)} need a clip each, but are allowed in only {shared} of them altogether"
     tight = [k for k in required if not possible[k].all()]
     forced = int(np.isinf(drop).sum())
     about = f" Restricted to some clips: {_named(flow, tight)}." if tight else ""
@@ -60,6 +64,26 @@ def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np
         allowed = np.flatnonzero(possible[step, first:])
         earliest[step] = first + int(allowed[0]) if len(allowed) else first
     return earliest
+
+
+def _crowded(possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], required: list[int]) -> list[int]:
+    """Steps that have fewer clips between them than they are, if there are such: a matching that gets stuck shows them."""
+    taken: dict[int, int] = {}  # clip → step
+
+    def place(step: int, seen: set[int]) -> bool:
+        for clip in np.flatnonzero(possible[step]).tolist():
+            if clip not in seen:
+                seen.add(clip)
+                if clip not in taken or place(taken[clip], seen):
+                    taken[clip] = step
+                    return True
+        return False
+
+    for step in required:
+        seen: set[int] = set()
+        if not place(step, seen):
+            return sorted({step, *(taken[clip] for clip in seen)})
+    return []
 
 
 def _named(flow: FlowGraph, steps: list[int]) -> str:

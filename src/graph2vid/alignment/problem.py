@@ -49,6 +49,8 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
     InputError
         For a wrong shape (naming it and the axis), NaN or -∞ (naming step and clip).
     """
+    if not isinstance(flow, FlowGraph):
+        raise InputError(f"the procedure must be a FlowGraph or a TSortGraph, not {type(flow).__name__}")
     steps = len(flow)
     checked = _floats("match", match)
     if checked.ndim != 2:
@@ -95,7 +97,11 @@ def _floats(name: str, value: Any) -> Floats:
 
 
 def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
-    array = _floats(name, value).astype(dtype, copy=False)
+    given = _floats(name, value)
+    with np.errstate(over="ignore"):
+        array = given.astype(dtype, copy=False)
+    if array is not given and np.any(np.isinf(array) & np.isfinite(given)):
+        raise InputError(f"{name} holds numbers too large for {dtype}, which match is in: give match as float64")
     if array.ndim == 0 or (array.ndim == 1 and np.ndim(value) == 0):
         return np.full(length, array, dtype)
     if array.shape != (length,):
@@ -104,3 +110,11 @@ def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_sha
             f"{name} must have one number for each of its {length} {axis}"
         )
     return array
+
+
+def may_overflow(problem: Problem) -> bool:
+    """Tell whether sums of the finite costs could go beyond what their dtype holds."""
+    costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
+    largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
+    terms = problem.match.shape[0] + problem.match.shape[1]
+    return bool(largest > float(np.finfo(problem.match.dtype).max) / terms)

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from graph2vid.datasets import captaincook4d, crosstask, salads50, synthetic, youcook2  # they enter themselves
 from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.published_flows import read_published_flows
+from graph2vid.datasets.reading import DATASETS
 
-__all__ = ["Annotation", "Dataset", "Evidence", "Recording", "Split", "Task"]
+__all__ = [
+    "DATASETS",
+    "Annotation",
+    "Dataset",
+    "Evidence",
+    "Recording",
+    "Split",
+    "Task",
+    "captaincook4d",
+    "crosstask",
+    "read_published_flows",
+    "salads50",
+    "synthetic",
+    "youcook2",
+]

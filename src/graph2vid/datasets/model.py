@@ -175,6 +175,8 @@ class Dataset:
         What was passed over (``skip_bad``), one line each, naming the file.
     simulated : bool
         Whether the evidence is simulated rather than seen.
+    remarks : tuple of str
+        What was accepted but is worth knowing (overlapping annotations, …), likewise.
     label_rule : str
         How annotations are laid on clips: a rule of :func:`graph2vid.evaluate.labels.labels_from_annotations`.
     label_overlapping : str
@@ -190,6 +192,7 @@ class Dataset:
     evidence: Callable[[Recording], Evidence]
     problems: tuple[str, ...] = ()
     simulated: bool = False
+    remarks: tuple[str, ...] = ()
     label_rule: str = "cover"
     label_overlapping: str = "start"
     options: Mapping[str, Any] = field(default_factory=dict)

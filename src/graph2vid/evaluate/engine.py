@@ -40,6 +40,11 @@ DEFAULT_LIMIT = 2**18
 TRAINED_ORDER = frozenset({"salads50", "captaincook4d"})
 """Datasets that list their steps in no particular order: ``linear`` follows the training videos there."""
 
+OWN_SPLITS = frozenset({"salads50"})
+"""Datasets whose own splits are the custom; of the others every video is judged, in folds."""
+
+FOLDS = 5
+
 _LEAST_FOR_POOL = 16  # videos; for fewer, starting processes takes longer than it saves
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -67,6 +72,9 @@ class Options:
         the datasets in :data:`TRAINED_ORDER`, else as listed.
     min_support, tolerance
         Of mined graphs (:meth:`FlowGraph.mine`).
+    folds : int or None
+        0: the dataset's own splits. N > 1: the videos of each task are dealt into N folds, and each is judged with
+        what the others say. None: the own splits for the datasets in :data:`OWN_SPLITS`, else 5 folds.
     limit : int
         The largest number of ideals; a procedure beyond it is "not exact" and left out.
     drop_unmapped : bool
@@ -81,14 +89,23 @@ class Options:
     linear: str = "auto"
     min_support: int = 5
     tolerance: float = 0.0
+    folds: int | None = None
     limit: int = DEFAULT_LIMIT
     drop_unmapped: bool = False
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise InputError(f"unknown preset {self.preset!r}; known: {', '.join(sorted(PRESETS))}")
+        if self.folds is not None and (self.folds < 0 or self.folds == 1):
+            raise InputError(f"the number of folds is 0 (the dataset's own splits) or at least 2, not {self.folds}")
         if self.linear not in ("auto", "listed", "mean-position"):
             raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
+
+    def folds_of(self, dataset: Dataset) -> int:
+        """Return how many folds hold for a dataset; 0: its own splits."""
+        if self.folds is not None:
+            return self.folds
+        return 0 if dataset.name in OWN_SPLITS else FOLDS
 
     def linear_of(self, dataset: Dataset) -> str:
         """Return which linear order holds for a dataset."""
@@ -162,6 +179,20 @@ class Results:
         covered = [run.measures for run in self.runs.values() if run.measures]
         return [at for at in range(len(self.videos)) if all(at in measures for measures in covered)]
 
+    def only(self, member: Callable[[Video], bool]) -> Results:
+        """Return the same results on some of the videos; the time is theirs by number."""
+        kept = [at for at, video in enumerate(self.videos) if member(video)]
+        place = {at: now for now, at in enumerate(kept)}
+        runs = {}
+        for name, run in self.runs.items():
+            some = Run(name)
+            for what in ("labels", "measures", "absent", "plans"):
+                of_video = getattr(run, what)
+                setattr(some, what, {place[at]: of_video[at] for at in of_video if at in place})
+            some.seconds = run.seconds * len(some.measures) / max(len(run.measures), 1)
+            runs[name] = some
+        return replace(self, videos=tuple(self.videos[at] for at in kept), runs=runs)
+
 
 def evaluate_dataset(
     dataset: Dataset,
@@ -174,8 +205,9 @@ def evaluate_dataset(
 ) -> Results:
     """Evaluate methods side by side on the test videos of a dataset.
 
-    Every video in a test split is judged once, with what the training part of that split says (a video in several
-    test splits: of the first of them). Without splits every video is judged, and nothing is learnt.
+    The dataset is split as it says itself, or in folds (:attr:`Options.folds`). Every video in a test split is judged
+    once, with what the training part of that split says (a video in several test splits: of the first of them).
+    Without splits every video is judged, and nothing is learnt.
 
     Parameters
     ----------
@@ -198,6 +230,8 @@ def evaluate_dataset(
     workers = _check_workers(workers)
     if options.drop_unmapped:
         dataset = without_unmapped(dataset)
+    if options.folds_of(dataset):
+        dataset = replace(dataset, splits=in_folds(dataset, options.folds_of(dataset)))
     training = Training(dataset, options.linear_of(dataset), options.min_support, options.tolerance)
     if methods is not None:  # refuse wrong names before the work; of argmax+background it cannot be told yet
         choose_methods(available_methods(dataset, training, with_background=True), methods)
@@ -257,6 +291,24 @@ def evaluate_dataset(
         training,
         perf_counter() - started,
         workers,
+    )
+
+
+def in_folds(dataset: Dataset, folds: int) -> tuple[Split, ...]:
+    """Deal the videos of each task into folds in turn, by their ids, and test on each what the others train."""
+    dealt: list[list[str]] = [[] for _ in range(folds)]
+    for name in dataset.tasks:
+        of_task = sorted(recording.id for recording in dataset.recordings if recording.task == name)
+        for place, video in enumerate(of_task):
+            dealt[place % folds].append(video)
+    return tuple(
+        Split(
+            f"fold {number}",
+            tuple(video for other in dealt if other is not test for video in other),
+            tuple(test),
+        )
+        for number, test in enumerate(dealt, start=1)
+        if test
     )
 
 
@@ -349,8 +401,7 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
         )
         return evidence, costs, true_labels(dataset, recording)
     except Graph2VidError as error:
-        named = recording.id in str(error)
-        return error if named else InputError(f"video {recording.id}: {error}")
+        return InputError(f"video {recording.id}: {error}")
 
 
 def _align(

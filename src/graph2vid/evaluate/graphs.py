@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from statistics import fmean, median
 from time import perf_counter
 from typing import Any
@@ -239,7 +239,7 @@ def compare_graphs(results: Results, name: str) -> Comparison:
                 flows.setdefault(source, plan.flow.transitive_reduction())
     split = next((video.split for video in results.videos if video.task.id == task.id), None)
     order = results.training.linear_order(task, split).tolist()
-    pairs = list(zip(order, order[1:], strict=False))
+    pairs = list(pairwise(order))
     flows["linear"] = FlowGraph.from_edges(list(task.procedure), pairs, title=task.title)
     if len(flows) < 2:
         raise InputError(f"task {task.id} has no flow graph to compare")

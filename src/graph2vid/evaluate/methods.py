@@ -150,10 +150,13 @@ class Training:
         return self._sequences[key]
 
     def mined(self, task: Task, split: Split | None) -> FlowGraph | None:
-        """Return the graph of the precedences that the training videos (almost) never break."""
-        sequences = self.sequences(task, split)
-        if split is None or not sequences:
+        """Return the graph of the precedences that the training videos (almost) never break; None without a split.
+
+        Where the split has no video of the task, nothing is known, and the graph has no edges.
+        """
+        if split is None:
             return None
+        sequences = self.sequences(task, split)
         key = (task.id, split.name)
         if key not in self._mined:
             self._mined[key] = FlowGraph.mine(
@@ -188,7 +191,7 @@ class Training:
 
 def argmax(video: Video) -> Labels:
     """Label each clip with the step of highest score."""
-    return video.evidence.similarity.argmax(axis=0).astype(np.int64)
+    return np.asarray(video.evidence.similarity.argmax(axis=0), dtype=np.int64)
 
 
 def argmax_with_background(video: Video) -> Labels | Absent:
@@ -279,13 +282,17 @@ def available_methods(dataset: Dataset, training: Training, *, with_background: 
 def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:
     """Return the methods named in ``wanted`` in the order of the tables; ``graph`` stands for all graphs.
 
+    With None, all of them, but mined graphs only where there are no others: the few executions of a task say less
+    than a graph that somebody made.
+
     Raises
     ------
     InputError
         For a name that the dataset has nothing for; the message lists those it has.
     """
     if wanted is None:
-        return dict(known)
+        others = [name for name in known if name.startswith("graph:") and name != MINED]
+        return {name: method for name, method in known.items() if name != MINED or not others}
     chosen = set()
     for name in wanted:
         found = {name} & set(known) or {method for method in known if method.startswith(f"{name}:")}

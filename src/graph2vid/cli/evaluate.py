@@ -1,0 +1,281 @@
+"""``graph2vid evaluate``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from graph2vid.evaluate.engine import Progress
+    from graph2vid.evaluate.tables import Report
+
+_NOT_IN_COMMAND = ("json", "markdown", "plots", "workers", "debug")
+"""Options that say where results go, not what they are."""
+
+
+def evaluate(
+    context: typer.Context,
+    dataset: Annotated[
+        str,
+        typer.Argument(metavar="DATASET", help="salads50, crosstask, youcook2, captaincook4d or synthetic."),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="The folder of the dataset (synthetic needs none)."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="NAME,…",
+            help="argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, "
+            "true-order-repeats; all that the dataset has something for by default.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="NAME", help="Match and drop policies: paper or released.")
+    ] = "paper",
+    temperature: Annotated[
+        float | None,
+        typer.Option("--temperature", help="Divides similarities; by default 1 for scores, 0.1 for cosines."),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option("--drop", metavar="POLICY[:N]", help="A drop policy in place of the preset's.")
+    ] = None,
+    skip_steps: Annotated[
+        str | None,
+        typer.Option(
+            "--skip-steps",
+            metavar="POLICY[:N]",
+            help="Let steps be left out at this price (percentile, constant:3, …); by default every step must appear.",
+        ),
+    ] = None,
+    contiguous: Annotated[
+        bool, typer.Option("--contiguous/--not-contiguous", help="Whether a step is one unbroken run of clips.")
+    ] = True,
+    drop_unmapped: Annotated[
+        bool,
+        typer.Option("--drop-unmapped", help="Remove steps of a procedure that no step of the dataset stands for."),
+    ] = False,
+    linear: Annotated[
+        str,
+        typer.Option(
+            "--linear",
+            metavar="ORDER",
+            help="The order of the linear procedure: listed, mean-position (in the training split), or auto.",
+        ),
+    ] = "auto",
+    min_support: Annotated[
+        int, typer.Option("--min-support", min=1, help="Mined graphs: videos that must show both steps of an edge.")
+    ] = 5,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", min=0.0, max=0.5, help="Mined graphs: the share of them that may break it."),
+    ] = 0.0,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds",
+            min=0,
+            help="Deal each task's videos into so many folds for what is learnt; 0: its own splits. By default "
+            "the own splits of salads50, else 5.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", min=1, help="Legal sets of done steps up to which a procedure is grounded exactly."),
+    ] = 2**18,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            "--noise",
+            metavar="N,…",
+            help="Levels of noise of simulated evidence; the tables are about the middle one, the curve about all.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the dataset's reader (repeatable)."),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Pass over videos and files that cannot be used; list them at the end.")
+    ] = False,
+    compare_graphs: Annotated[
+        str | None,
+        typer.Option("--compare-graphs", metavar="TASK", help="Compare the graphs of this task, edge by edge."),
+    ] = None,
+    video: Annotated[
+        list[str] | None,
+        typer.Option("--video", metavar="ID", help="Draw this video (repeatable); by default a typical one."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes and threads; all processors by default.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown", metavar="FILE", help="Write the tables into this page; other datasets' sections stay."
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", metavar="DIR", help="Draw pictures into this folder (PNG).")
+    ] = None,
+) -> None:
+    """Judge the ways of grounding side by side on a dataset, with every measure, interval and time.
+
+    Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given),
+    and the true order as an upper bound. All of them read the same costs.
+    """
+    from graph2vid.evaluate.engine import Options
+    from graph2vid.evaluate.study import read_dataset, study
+
+    options = Options(
+        preset=preset,
+        temperature=temperature,
+        drop=drop,
+        skip=skip_steps,
+        contiguous=contiguous,
+        linear=linear,
+        min_support=min_support,
+        tolerance=tolerance,
+        folds=folds,
+        limit=limit,
+        drop_unmapped=drop_unmapped,
+    )
+    reader = dict(_reader_option(text) for text in option or ())
+    with _progress() as progress:
+        report = study(
+            lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
+            None if methods is None else [name.strip() for name in methods.split(",")],
+            options,
+            command=_command(context),
+            noises=None if noise is None else _numbers(noise),
+            task=compare_graphs,
+            videos=video or (),
+            plots=plots,
+            workers=workers,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    _write(report, json, markdown, plots)
+    _show(report)
+
+
+def _write(report: Report, json: Path | None, markdown: Path | None, plots: Path | None) -> None:
+    from os.path import relpath
+
+    from graph2vid._files import read_text, write_json, write_text
+
+    if json is not None:
+        write_json(json, report.to_json())
+    if markdown is not None:
+        page = read_text(markdown) if markdown.exists() else ""
+        folder = "" if plots is None else Path(relpath(plots, markdown.parent)).as_posix()
+        write_text(markdown, report.into_page(page, folder))
+
+
+def _reader_option(text: str) -> tuple[str, Any]:
+    from graph2vid.errors import InputError
+
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise InputError(f"an option of the reader is NAME=VALUE, not {text!r}")
+    values = [_value(part.strip()) for part in value.split(",")]
+    return name.strip().replace("-", "_"), values[0] if len(values) == 1 else tuple(values)
+
+
+def _value(text: str) -> Any:
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _numbers(text: str) -> list[float]:
+    from graph2vid.errors import InputError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--noise must be numbers with commas between them (0.5,1,2), not {text!r}") from None
+
+
+def _command(context: typer.Context) -> str:
+    """Return the command that repeats the evaluation: every option that was set, but not where results go."""
+    words = ["graph2vid", "evaluate"]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in _NOT_IN_COMMAND or value == parameter.default or value in (None, (), []):
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif isinstance(value, bool):
+            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            for item in value if isinstance(value, list | tuple) else [value]:
+                words += [parameter.opts[0], str(item)]
+    return shlex.join(words)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """Yield what shows progress on a terminal, and nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    stderr = Console(stderr=True)
+    if not stderr.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        shown: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in shown:
+                for earlier in shown.values():
+                    bar.remove_task(earlier)
+                shown.clear()
+                shown[what] = bar.add_task(what, total=total)
+            bar.update(shown[what], completed=done)
+
+        yield tell
+
+
+def _show(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"{report.headline()}.", markup=False)
+    for table in report.tables():
+        shown = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 1))
+        for place, column in enumerate(table.columns):
+            shown.add_column(column, justify="left" if place < table.words else "right", overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(cell.replace("[", r"\[") for cell in row))
+        console.print()
+        console.print(f"{table.title}. {table.note}".rstrip(), markup=False, style="dim")
+        console.print(shown)
+    results = report.results
+    if results.problems:
+        console.print(f"\npassed over ({len(results.problems)}):", style="yellow")
+        for problem in results.problems:
+            console.print(f"  {problem}", markup=False, soft_wrap=True)
+    console.print(f"\n{report.seconds:.0f} s in all, {results.workers} workers", markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(evaluate)

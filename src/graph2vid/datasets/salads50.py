@@ -1,0 +1,270 @@
+"""The layout that papers on action segmentation share: 50 Salads and others.
+
+``mapping.txt`` (class number and name), ``groundTruth/VIDEO.txt`` (a name per clip), ``splits/train.splitK.bundle``
+and ``splits/test.splitK.bundle`` (video names), and ``scores/VIDEO.npy`` (clips by classes) or
+``features/VIDEO.npy`` (clips by dimensions) with ``step_features.npy`` (classes or steps by dimensions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.reading import DATASETS, Trouble, choice, folder, natural, read_lines, stems
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence.arrays import cosine_similarity, read_array
+
+LAYOUTS = ("detect", "time-major", "feature-major")
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of the scores, which of them are steps, and which background."""
+
+    names: tuple[str, ...]
+    steps: tuple[int, ...]
+    background: tuple[int, ...]
+
+    @property
+    def label_of(self) -> dict[str, int]:
+        """The step index of each name, -1 for background."""
+        labels = {self.names[number]: -1 for number in self.background}
+        return labels | {self.names[number]: step for step, number in enumerate(self.steps)}
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """Evidence from the scores or features of each video; made with the clips in the first axis."""
+
+    files: Mapping[str, Path]
+    classes: _Classes
+    layout: str
+    class_features: NDArray[Any] | None
+
+    @property
+    def width(self) -> int:
+        """Size of the axis that is not time."""
+        return len(self.classes.names) if self.class_features is None else self.class_features.shape[1]
+
+    def read(self, video: str, n_labels: int) -> NDArray[Any]:
+        """Return the array of a video, [clips, classes or dimensions]."""
+        path, width = self.files[video], self.width
+        array = read_array(path)
+        what = "classes" if self.class_features is None else "dimensions"
+        if array.ndim != 2:
+            raise FormatError(f"{path} must have two axes [clips, {what}], not shape {array.shape}")
+        ways = [
+            way
+            for way, (length, size) in {"time-major": array.shape, "feature-major": array.shape[::-1]}.items()
+            # An axis that is as long as the ground truth is time, even where it has the width by chance.
+            if size == width
+            and (self.layout == way or (self.layout == "detect" and (length == n_labels or size != n_labels)))
+        ]
+        if not ways:
+            source = "mapping.txt has" if self.class_features is None else "step_features.npy has"
+            stated = "" if self.layout == "detect" else f", read {self.layout},"
+            raise FormatError(f"{path} has shape {array.shape}{stated} but {source} {width} {what}")
+        if len(ways) == 2:
+            raise FormatError(
+                f"{path} has shape {array.shape}: state whether it is time-major or feature-major (layout)"
+            )
+        clips = array if ways[0] == "time-major" else array.T
+        if not np.isfinite(clips).all():
+            raise FormatError(f"{path} holds numbers that are not finite")
+        if len(clips) == 0:
+            raise FormatError(f"{path} has no clips")
+        return clips
+
+    def __call__(self, recording: Recording) -> Evidence:
+        clips = self.read(recording.id, recording.n_clips)[: recording.n_clips].astype(np.float64)
+        features = self.class_features
+        scores = clips.T if features is None else cosine_similarity(features, clips)
+        if features is not None and len(features) == len(self.classes.steps):
+            return Evidence(scores, None, "cosine")
+        background = scores[list(self.classes.background)].max(axis=0) if self.classes.background else None
+        steps = np.ascontiguousarray(scores[list(self.classes.steps)])
+        return Evidence(steps, background, "scores" if features is None else "cosine")
+
+
+@DATASETS.register("salads50")
+def load(
+    data: str | Path,
+    *,
+    skip_bad: bool = False,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+    layout: str = "detect",
+    background: str | Sequence[str] | None = None,
+    title: str = "salad",
+) -> Dataset:
+    """Read a folder in the action-segmentation layout.
+
+    Parameters
+    ----------
+    data : path
+        The folder with ``mapping.txt``, or one that has it in ``salads50/``.
+    skip_bad : bool
+        Pass over what cannot be used and list it in ``problems``; by default it is an error.
+    clip_seconds, offset : float
+        The length of one line of ground truth, and the time of the first, in seconds.
+    layout : {"detect", "time-major", "feature-major"}
+        Whether the first or the second axis of the arrays is time. By default this is seen from the number of
+        classes (or dimensions) and the length of the ground truth; a square array must be stated.
+    background : str or sequence of str, optional
+        The classes that are no steps; by default "background" (any case), if there is one.
+    title : str
+        What the procedure is called.
+
+    Returns
+    -------
+    Dataset
+        One task whose steps are the classes that are not background. Where ground truth and scores differ in
+        length by at most 2 clips or 1%, both are cropped to the shorter, and a remark says so.
+    """
+    data = Path(data)
+    choice(layout, "layout", LAYOUTS)
+    if not (data / "mapping.txt").exists() and (data / "salads50" / "mapping.txt").exists():
+        data = data / "salads50"
+    folder(data, "mapping.txt, groundTruth/, splits/ and scores/")
+    trouble = Trouble(skip_bad)
+    classes = _read_mapping(data / "mapping.txt", background)
+    truth = stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
+    arrays = _arrays(data, classes, layout)
+    recordings = []
+    for video, path in truth.items():
+        with trouble.passing():
+            recordings.append(_recording(video, path, arrays, trouble, clip_seconds, offset))
+    trouble.refuse_nothing_left(recordings, data)
+    splits: list[Split] = []
+    with trouble.passing():
+        used = {recording.id for recording in recordings}
+        directory = folder(data / "splits", "train.splitK.bundle and test.splitK.bundle")
+        splits = _read_splits(directory, used, set(truth), trouble)
+    names = tuple(classes.names[number] for number in classes.steps)
+    texts = tuple(name.replace("_", " ") for name in names)
+    task = Task("salads50", title, texts, texts, tuple((step,) for step in range(len(texts))))
+    return Dataset(
+        name="salads50",
+        tasks={task.id: task},
+        recordings=tuple(recordings),
+        splits=tuple(splits),
+        evidence=arrays,
+        problems=tuple(trouble.problems),
+        remarks=tuple(trouble.remarks),
+        options={"clip_seconds": clip_seconds, "offset": offset, "layout": layout},
+    )
+
+
+def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classes:
+    names: dict[int, str] = {}
+    for number, line in read_lines(path):
+        index, _, name = line.partition(" ")
+        if not index.isdecimal() or not name.strip():
+            raise FormatError(f"{path}, line {number}: should be a class number and a name, not {line!r}")
+        if int(index) in names or name.strip() in names.values():
+            raise FormatError(f"{path}, line {number}: class {line!r} is there already")
+        names[int(index)] = name.strip()
+    if sorted(names) != list(range(len(names))):
+        raise FormatError(f"{path}: the classes must be numbered 0, 1, … without a gap, not {sorted(names)}")
+    ordered = tuple(names[index] for index in range(len(names)))
+    wanted = (background,) if isinstance(background, str) else background
+    if wanted is None:
+        wanted = [name for name in ordered if name.lower() == "background"]
+    for name in wanted:
+        if name not in ordered:
+            raise InputError(f"{path} has no class {name!r}, which is said to be background")
+    dropped = tuple(index for index, name in enumerate(ordered) if name in wanted)
+    steps = tuple(index for index in range(len(ordered)) if index not in dropped)
+    if not steps:
+        raise FormatError(f"{path}: there is no class that is a step")
+    return _Classes(ordered, steps, dropped)
+
+
+def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
+    if (data / "scores").is_dir() or not (data / "features").is_dir():
+        scores = folder(
+            data / "scores", "VIDEO.npy, clips by classes (or features/ with VIDEO.npy, clips by dimensions)"
+        )
+        return _Arrays(stems(scores, ".npy"), classes, layout, None)
+    path = data / "step_features.npy"
+    if not path.exists():
+        raise FormatError(f"{data / 'features'} needs {path}: embeddings of the classes or steps [classes, dimensions]")
+    class_features = read_array(path)
+    if class_features.ndim != 2 or len(class_features) not in (len(classes.names), len(classes.steps)):
+        raise FormatError(
+            f"{path} has shape {class_features.shape}; it should have a row for each of the "
+            f"{len(classes.names)} classes or {len(classes.steps)} steps"
+        )
+    return _Arrays(stems(data / "features", ".npy"), classes, layout, class_features)
+
+
+def _same_length(one: int, other: int) -> bool:
+    return abs(one - other) <= max(2, 0.01 * max(one, other))
+
+
+def _recording(
+    video: str, path: Path, arrays: _Arrays, trouble: Trouble, clip_seconds: float, offset: float
+) -> Recording:
+    label_of = arrays.classes.label_of
+    labels = []
+    for number, name in read_lines(path):
+        if name not in label_of:
+            raise FormatError(f"{path}, line {number}: label {name!r} is not in mapping.txt")
+        labels.append(label_of[name])
+    if not labels:
+        raise FormatError(f"{path} has no labels")
+    if video not in arrays.files:
+        kind = "scores" if arrays.class_features is None else "features"
+        raise FormatError(f"video {video} has ground truth but no {kind}: there is no {kind}/{video}.npy")
+    n_clips = len(arrays.read(video, len(labels)))
+    if n_clips != len(labels):
+        lengths = f"{arrays.files[video]} has {n_clips} clips and {path} {len(labels)} labels"
+        if not _same_length(n_clips, len(labels)):
+            raise FormatError(f"{lengths}: they do not belong together")
+        n_clips = min(n_clips, len(labels))
+        trouble.remarks.append(f"{lengths}; both are cropped to {n_clips}")
+    annotations, start = [], 0
+    for label, run in groupby(labels[:n_clips]):
+        stop = start + len(list(run))
+        if label >= 0:
+            annotations.append(Annotation(label, offset + start * clip_seconds, offset + stop * clip_seconds))
+        start = stop
+    return Recording(video, "salads50", clip_seconds, offset, n_clips, tuple(annotations))
+
+
+def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Trouble) -> list[Split]:
+    """Read the splits; videos that are not here are remarked, and those passed over have been named already."""
+    bundles = stems(directory, ".bundle")
+    names = {stem.partition(".")[2] for stem in bundles if stem.startswith(("train.", "test."))}
+    if not names:
+        raise FormatError(f"{directory} has no train.splitK.bundle and test.splitK.bundle")
+    splits = []
+    for name in sorted(names, key=natural):
+        with trouble.passing():
+            sides = []
+            for side in ("train", "test"):
+                path = bundles.get(f"{side}.{name}")
+                if path is None:
+                    raise FormatError(f"{directory} has no {side}.{name}.bundle")
+                listed = dict.fromkeys(line.removesuffix(".txt") for _, line in read_lines(path))
+                absent = [video for video in listed if video not in here]
+                if len(absent) == len(listed):
+                    raise FormatError(f"{path} lists no video that is here")
+                if absent:
+                    trouble.remarks.append(f"{path} lists videos that are not here: {len(absent)}, {absent[0]} first")
+                sides.append(tuple(video for video in listed if video in used))
+            both = [video for video in sides[0] if video in sides[1]]
+            if both:
+                raise FormatError(f"{directory}: video {both[0]} is in the training and the test list of {name}")
+            if all(sides):
+                splits.append(Split(name, *sides))
+            else:
+                trouble.remarks.append(f"{directory}: nothing is left on one side of {name}; it is not used")
+    return splits

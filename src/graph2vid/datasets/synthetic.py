@@ -1,0 +1,184 @@
+"""Synthetic recordings: random procedures, done in random legal orders; nothing is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graph2vid.datasets.captioned import clips_to_cover
+from graph2vid.datasets.model import Annotation, Dataset, Recording, Split, Task
+from graph2vid.datasets.reading import DATASETS
+from graph2vid.datasets.simulate import Simulation
+from graph2vid.errors import InputError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph, random_sorts
+
+VERBS = ("add", "cut", "fold", "heat", "mix", "peel", "pour", "press", "rinse", "sand", "shake", "stir", "trim", "wrap")
+THINGS = (
+    "apple",
+    "batter",
+    "beans",
+    "board",
+    "cloth",
+    "cream",
+    "dough",
+    "frame",
+    "herbs",
+    "milk",
+    "oil",
+    "onion",
+    "panel",
+)
+
+
+@dataclass(frozen=True)
+class _Script:
+    """How a procedure is carried out: chances and mean lengths in seconds."""
+
+    skip: float
+    repeat: float
+    step_seconds: float
+    background: float
+
+
+@DATASETS.register("synthetic")
+def load(
+    data: str | Path | None = None,
+    *,
+    skip_bad: bool = False,
+    tasks: int = 8,
+    recordings: int = 80,
+    steps: tuple[int, int] = (6, 10),
+    threads: tuple[int, int] = (2, 4),
+    skip: float = 0.0,
+    repeat: float = 0.0,
+    background: float = 0.3,
+    step_seconds: float = 8.0,
+    clip_seconds: float = 1.0,
+    noise: float = 3.0,
+    persistence: float = 0.8,
+    dimensions: int = 64,
+    seed: int = 0,
+) -> Dataset:
+    """Make recordings of random procedures; the same options give the same data.
+
+    Parameters
+    ----------
+    data, skip_bad
+        Not used: nothing is read.
+    tasks, recordings : int
+        How many procedures, and how many recordings of all of them together.
+    steps, threads : (int, int)
+        The least and the largest number of steps of a procedure, and of threads that run beside each other.
+    skip, repeat : float
+        The chance of each step to be left out, and to be shown once more later.
+    background : float
+        The share of the video that shows no step, from 0 to below 1, in the mean.
+    step_seconds : float
+        The mean length of a step.
+    clip_seconds : float
+        The length of a clip.
+    noise, persistence, dimensions
+        Of the clip embeddings, see :class:`graph2vid.datasets.simulate.Simulation`.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+        With one split into halves. A recording's order is drawn uniformly from the topological sorts of its
+        procedure, which is ``flows["expert"]``; the text of the procedure is one of these sorts.
+    """
+    for name, low, high in (("steps", *_pair(steps, "steps")), ("threads", *_pair(threads, "threads"))):
+        if not 1 <= low <= high:
+            raise InputError(f"{name} must be two whole numbers, the least first and at least 1, not ({low}, {high})")
+    if tasks < 1 or recordings < tasks:
+        raise InputError(f"{recordings} recordings of {tasks} tasks: there must be at least one of each task")
+    for name, share in (("skip", skip), ("repeat", repeat), ("background", background)):
+        if not 0 <= share < 1:
+            raise InputError(f"{name} must be from 0 to below 1, not {share!r}")
+    if not (0 < step_seconds < math.inf and 0 < clip_seconds < math.inf):
+        raise InputError(f"step_seconds and clip_seconds must be positive: {step_seconds!r}, {clip_seconds!r}")
+    script = _Script(skip, repeat, step_seconds, background)
+    made: dict[str, Task] = {}
+    videos: list[Recording] = []
+    for number in range(tasks):
+        random = np.random.default_rng([seed, number])
+        n_steps = int(random.integers(steps[0], steps[1] + 1))
+        n_threads = int(random.integers(threads[0], threads[1] + 1))
+        flow = _random_procedure(n_steps, n_threads, f"procedure {number + 1}", random)
+        name = f"task{number + 1}"
+        count = recordings // tasks + (number < recordings % tasks)
+        made[name] = Task(
+            name, flow.title, flow.texts, flow.texts, tuple((i,) for i in range(n_steps)), {"expert": flow}
+        )
+        for video, order in enumerate(random_sorts(TSortGraph.compile(flow), count, random)):
+            videos.append(_record(f"{name}_{video + 1}", name, order, script, clip_seconds, random))
+    half = tuple(video.id for video in videos[::2]), tuple(video.id for video in videos[1::2])
+    return Dataset(
+        name="synthetic",
+        tasks=made,
+        recordings=tuple(videos),
+        splits=(Split("halves", *half),) if half[1] else (),
+        evidence=Simulation(made, noise, seed, dimensions, persistence),
+        simulated=True,
+        options={
+            "seed": seed,
+            "noise": noise,
+            "persistence": persistence,
+            "dimensions": dimensions,
+            "clip_seconds": clip_seconds,
+            "skip": skip,
+            "repeat": repeat,
+            "background": background,
+        },
+    )
+
+
+def _pair(value: Sequence[int], name: str) -> tuple[int, int]:
+    try:
+        low, high = value
+        return int(low), int(high)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be two whole numbers, the least and the largest, not {value!r}") from None
+
+
+def _random_procedure(n_steps: int, n_threads: int, title: str, random: np.random.Generator) -> FlowGraph:
+    """Draw threads that run beside each other, wait for each other here and there, and meet in a last step."""
+    pairs = random.choice(len(VERBS) * len(THINGS), size=n_steps, replace=n_steps > len(VERBS) * len(THINGS))
+    texts = [f"{VERBS[pair // len(THINGS)]} the {THINGS[pair % len(THINGS)]}" for pair in pairs.tolist()]
+    thread = random.integers(0, n_threads, size=n_steps).tolist()
+    edges = set()
+    for step in range(1, n_steps):
+        earlier = [other for other in range(step) if thread[other] == thread[step]]
+        if earlier:
+            edges.add((earlier[-1], step))
+        if random.random() < 0.15:
+            edges.add((int(random.integers(0, step)), step))
+    if random.random() < 0.5:
+        edges |= {(step, n_steps - 1) for step in range(n_steps - 1)}
+    return FlowGraph.from_edges(texts, sorted(edges), title).transitive_reduction()
+
+
+def _record(
+    name: str, task: str, order: tuple[int, ...], script: _Script, clip_seconds: float, random: np.random.Generator
+) -> Recording:
+    """Carry out the steps in this order."""
+    kept = [step for step in order if random.random() >= script.skip] or [order[0]]
+    shown = list(kept)
+    for step in kept:
+        if random.random() < script.repeat:
+            first = shown.index(step)
+            shown.insert(int(random.integers(first + 1, len(shown) + 1)), step)
+    gap = script.step_seconds * script.background / (1.0 - script.background)
+    annotations, now = [], random.exponential(gap)
+    for step in shown:
+        # Between a quarter of the mean and far beyond it; never less than a clip, so that it can be seen.
+        length = max(clip_seconds, script.step_seconds * (0.25 + random.gamma(2.0, 0.375)))
+        annotations.append(Annotation(step, now, now + length))
+        now += length + random.exponential(gap)
+    notes = {"skipped": tuple(sorted(set(order) - set(kept))), "repeated": len(shown) - len(kept)}
+    return Recording(name, task, clip_seconds, 0.0, clips_to_cover(now, clip_seconds), tuple(annotations), notes)

@@ -1,0 +1,120 @@
+"""YouCook2: cooking videos, each with its own step sentences, and captions as evidence.
+
+``annotations.json`` maps a video to its duration and its annotations (segment in seconds, sentence), in the flat form
+or as released (under ``"database"``, with ``"subset"``); ``captions/VIDEO.vtt`` or ``.srt``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graph2vid._files import read_json
+from graph2vid.datasets.captioned import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.model import Dataset, Recording, Split, Task
+from graph2vid.datasets.reading import DATASETS, Trouble, annotation, as_number, data_folder, entry, remark_overlaps
+from graph2vid.errors import FormatError
+from graph2vid.evidence.captions import read_captions
+from graph2vid.evidence.embed import text_embedder
+
+
+@DATASETS.register("youcook2")
+def load(
+    data: str | Path,
+    *,
+    skip_bad: bool = False,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+    embedder: str = "wordllama",
+    label_rule: str = "cover",
+    label_overlapping: str = "start",
+) -> Dataset:
+    """Read YouCook2.
+
+    Parameters
+    ----------
+    data : path
+        The folder with ``annotations.json``, or one that has it in ``youcook2_narrated/``.
+    skip_bad : bool
+        Pass over what cannot be used and list it in ``problems``; by default it is an error.
+    clip_seconds, offset : float
+        Length and beginning of the clips in seconds.
+    embedder : str
+        The text embedder.
+    label_rule, label_overlapping : str
+        How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
+
+    Returns
+    -------
+    Dataset
+        Each video is a task of its own, whose procedure is its sentences in the order in which they are
+        annotated (mostly that of the video); the flow graph of such a text is the chain.
+    """
+    place = data_folder(data, "youcook2_narrated", "annotations.json", "the step sentences of each video")
+    path, captions = place / "annotations.json", place / "captions"
+    document = read_json(path)
+    videos = document.get("database", document) if isinstance(document, dict) else None
+    if not isinstance(videos, dict):
+        raise FormatError(f"{path} should map each video to its annotations")
+    text_embedder(embedder)  # a missing package is named now, not in the middle of the work
+    trouble = Trouble(skip_bad)
+    files = caption_files(captions)
+    tasks: dict[str, Task] = {}
+    recordings = []
+    for video, record in videos.items():
+        with trouble.passing():
+            task, recording = _read_video(video, record, path, clip_seconds, offset)
+            said = read_captions(caption_file(files, video, captions))
+            if "duration" not in record:
+                length = max([*(cue.end for cue in said), *(row.end for row in recording.annotations)])
+                n_clips = clips_to_cover(length - offset, clip_seconds)
+                recording = Recording(
+                    video, video, clip_seconds, offset, n_clips, recording.annotations, recording.notes
+                )
+            tasks[video] = task
+            recordings.append(recording)
+    trouble.refuse_nothing_left(recordings, path)
+    trouble.remarks += remark_overlaps(recordings, lambda recording: f"{path}, video {recording.id}", label_overlapping)
+    return Dataset(
+        name="youcook2",
+        tasks=tasks,
+        recordings=tuple(recordings),
+        splits=_splits(recordings),
+        evidence=Narration(files, tasks, embedder),
+        problems=tuple(trouble.problems),
+        remarks=tuple(trouble.remarks),
+        label_rule=label_rule,
+        label_overlapping=label_overlapping,
+        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder},
+    )
+
+
+def _read_video(video: str, record: Any, path: Path, clip_seconds: float, offset: float) -> tuple[Task, Recording]:
+    where = f"{path}, video {video}"
+    rows = entry(record, "annotations", list, where)
+    if not rows:
+        raise FormatError(f"{where} has no procedure: there are no annotations")
+    duration = as_number(record["duration"], where, "the duration") if "duration" in record else None
+    sentences, annotations = [], []
+    for step, row in enumerate(rows):
+        here = f"{where}, annotation {step}"
+        sentences.append(entry(row, "sentence", str, here))
+        segment = entry(row, "segment", list, here)
+        if len(segment) != 2:
+            raise FormatError(f"{here}: a segment is a start and an end, not {segment!r}")
+        start, end = (as_number(value, here, "a segment's end") for value in segment)
+        annotations.append(annotation(step, start, end, here, duration, max(1.0, clip_seconds)))
+    texts = tuple(sentences)
+    title = str(record.get("dish") or record.get("recipe_type") or video)
+    task = Task(video, title, texts, texts, tuple((step,) for step in range(len(texts))))
+    length = duration if duration is not None else max(row.end for row in annotations)
+    notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
+    n_clips = clips_to_cover(length - offset, clip_seconds)
+    return task, Recording(video, video, clip_seconds, offset, n_clips, tuple(annotations), notes)
+
+
+def _splits(recordings: list[Recording]) -> tuple[Split, ...]:
+    """Return the split into training and other videos, where the annotations say which is which."""
+    train = tuple(recording.id for recording in recordings if recording.notes["subset"] == "training")
+    test = tuple(recording.id for recording in recordings if recording.notes["subset"] not in ("training", None))
+    return (Split("subset", train, test),) if train and test else ()

@@ -1,0 +1,359 @@
+"""Pictures of an evaluation (matplotlib, extra ``plot``): bars over time, accuracy against noise and flexibility,
+and the graphs of several sources side by side."""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graph2vid._files import write_bytes
+from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.evaluate.engine import Results, Run
+from graph2vid.evaluate.graphs import Comparison, graph_runs
+from graph2vid.evaluate.intervals import bootstrap_interval
+from graph2vid.evaluate.labels import shared_classes, to_classes
+from graph2vid.evaluate.methods import Labels
+from graph2vid.evaluate.metrics import runs as runs_of
+from graph2vid.evaluate.tables import SIMULATED, Level
+from graph2vid.flow.layout import lay_out
+from graph2vid.grounding.timeline import PALETTE
+from graph2vid.tsort import count_sorts
+
+_INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"
+_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
+_MARKERS = "osD^vP*X"
+
+
+def plot_video(path: str | os.PathLike[str], results: Results, name: str, methods: Sequence[str] | None = None) -> None:
+    """Draw the ground truth and what methods found in a video as coloured bars over time, with the step texts.
+
+    Parameters
+    ----------
+    path : path
+        .png, .svg or .pdf.
+    results : Results
+    name : str
+        The id of a test video.
+    methods : sequence of str, optional
+        By default the graphs, linear and true-order.
+    """
+    at = find_video(results, name)
+    video = results.videos[at]
+    task, recording = video.task, video.recording
+    true_classes, predicted_classes = shared_classes(task.correspondence, len(task.procedure))
+    rows: list[tuple[str, Labels]] = [("ground truth", to_classes(video.truth, true_classes))]
+    for method in methods or [name for name in results.runs if name.startswith("graph:") or name in _SHOWN]:
+        labels = results.runs[method].labels.get(at)
+        if labels is not None:
+            acc = 100 * results.runs[method].measures[at]["acc"]
+            rows.append((f"{method}\nacc {acc:.0f}%", to_classes(labels, predicted_classes)))
+    texts = _class_texts(task.steps, true_classes, task.procedure, predicted_classes)
+    there = sorted({int(label) for _, labels in rows for label in labels if label >= 0})
+    look = {label: (PALETTE[i % len(PALETTE)], _HATCHES[i // len(PALETTE) % 5]) for i, label in enumerate(there)}
+    edges = recording.offset + np.arange(recording.n_clips + 1) * recording.clip_seconds
+    legend_rows = -(-len(there) // 3)
+    with _figure(path, (9.6, 1.3 + 0.52 * len(rows) + 0.21 * legend_rows)) as (figure, patches):
+        axes = figure.add_subplot()
+        for place, (_, labels) in enumerate(rows):
+            axes.barh(place, edges[-1] - edges[0], left=edges[0], height=0.72, color=_EMPTY, linewidth=0)
+            for label, start, stop in runs_of(labels):
+                colour, hatch = look[label]
+                axes.barh(
+                    place,
+                    edges[stop] - edges[start],
+                    left=edges[start],
+                    height=0.72,
+                    color=colour,
+                    hatch=hatch,
+                    edgecolor="white",
+                    linewidth=0.4,
+                )
+        axes.set_yticks(range(len(rows)), [title for title, _ in rows])
+        axes.invert_yaxis()
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_xlabel("seconds")
+        _plain(axes)
+        note = f" ({SIMULATED})" if results.dataset.simulated else ""
+        axes.set_title(f"{task.title or task.id}: {recording.id}{note}", loc="left", fontweight="bold")
+        handles = [
+            patches.Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=textwrap.shorten(texts[label], 42))
+            for label, (colour, hatch) in look.items()
+        ]
+        figure.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+
+
+_SHOWN = ("linear", "true-order")
+
+
+def plot_noise(path: str | os.PathLike[str], sweep: Sequence[Level], measure: str = "acc") -> None:
+    """Draw a measure (percent, with 95% intervals) of every method against the noise of simulated evidence."""
+    with _figure(path, (7.2, 4.4)) as (figure, _):
+        axes = figure.add_subplot()
+        noises = [level.noise for level in sweep]
+        names = list(sweep[0].results.runs)
+        ends = []
+        for place, name in enumerate(names):
+            found = [
+                bootstrap_interval([row[measure] for row in level.results.runs[name].measures.values()], samples=2000)
+                for level in sweep
+            ]
+            colour = PALETTE[place % len(PALETTE)]
+            means = [100 * interval.mean for interval in found]
+            axes.fill_between(
+                noises,
+                [100 * interval.low for interval in found],
+                [100 * interval.high for interval in found],
+                color=colour,
+                alpha=0.15,
+                linewidth=0,
+            )
+            axes.plot(
+                noises,
+                means,
+                color=colour,
+                marker=_MARKERS[place % len(_MARKERS)],
+                linewidth=2,
+                markersize=5,
+                label=name,
+            )
+            ends.append((means[-1], name, colour))
+        axes.set_xlabel("noise of the simulated clip embeddings")
+        axes.set_ylabel(f"{measure}, percent")
+        axes.set_title(
+            f"{sweep[0].results.dataset.name}: {measure} against noise ({SIMULATED})", loc="left", fontweight="bold"
+        )
+        if min(noises) > 0:
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(noises, [f"{noise:g}" for noise in noises])
+            axes.minorticks_off()
+        axes.grid(color=_FAINT, linewidth=0.6)
+        _plain(axes)
+        axes.legend(frameon=False, fontsize=8)
+
+
+def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str, measure: str = "acc") -> None:
+    """Draw a measure per task against the number of topological sorts of its graph (log scale).
+
+    Parameters
+    ----------
+    path : path
+    results : Results
+    source : str
+        Which graphs count.
+    measure : str
+    """
+    run = graph_runs(results)[source]
+    members: dict[tuple[str, Any], list[int]] = {}
+    for at, plan in run.plans.items():
+        members.setdefault((results.videos[at].task.id, plan.flow), []).append(at)
+    logs = {}
+    for key in members:
+        count = count_sorts(key[1], results.options.limit)
+        logs[key] = (_log10(count.lower) + _log10(count.upper)) / 2
+    with _figure(path, (7.2, 4.4)) as (figure, _):
+        axes = figure.add_subplot()
+        for place, name in enumerate([f"graph:{source}", "linear", "bag", "true-order"]):
+            if name not in results.runs:
+                continue
+            measures = results.runs[name].measures
+            points = []
+            for key, videos in members.items():
+                values = [measures[at][measure] for at in videos if at in measures]
+                if values and not np.isnan(values).all():
+                    points.append((logs[key], 100 * float(np.nanmean(values))))
+            if not points:
+                continue
+            colour = PALETTE[place]
+            points.sort()
+            x, y = np.array(points).T
+            axes.plot(x, y, _MARKERS[place], color=colour, markersize=5, alpha=0.85, linewidth=0, label=name)
+            if len(np.unique(x)) > 2:
+                slope, level = np.polyfit(x, y, 1)
+                ends = np.array([x[0], x[-1]])
+                axes.plot(ends, slope * ends + level, color=colour, linewidth=1.5, alpha=0.7)
+        axes.set_xlabel("topological sorts of the task's graph, log10")
+        axes.set_ylabel(f"{measure}, percent (mean over the task's videos)")
+        note = f" ({SIMULATED})" if results.dataset.simulated else ""
+        axes.set_title(f"{results.dataset.name}: {measure} against flexibility{note}", loc="left", fontweight="bold")
+        axes.grid(color=_FAINT, linewidth=0.6)
+        _plain(axes)
+        axes.legend(frameon=False, fontsize=8)
+
+
+def plot_comparison(path: str | os.PathLike[str], comparison: Comparison) -> None:
+    """Draw the graphs of several sources side by side; edges on which they differ are coloured."""
+    size = (40.0, 26.0)
+    flows = comparison.flows
+    layouts = {source: lay_out(flow, [size] * len(flow)) for source, flow in flows.items()}
+    different = {(edge.before, edge.after): edge for edge in comparison.differences}
+    height = max(layout.height for layout in layouts.values())
+    width = sum(layout.width + 60 for layout in layouts.values())
+    legend_rows = -(-len(comparison.task.procedure) // 2)
+    scale = 1 / 60
+    with _figure(path, (max(8.0, min(14.0, width * scale)), min(6.0, height * scale) + 1.0 + 0.19 * legend_rows)) as (
+        figure,
+        patches,
+    ):
+        widths = [layout.width + 60 for layout in layouts.values()]
+        places = figure.subplots(1, len(flows), squeeze=False, width_ratios=widths)[0]
+        for axes, (source, flow) in zip(places, flows.items(), strict=True):
+            layout = layouts[source]
+            for edge in flow.edges:
+                start, end = layout.boxes[edge[0]], layout.boxes[edge[1]]
+                points = [
+                    (start.x + size[0] / 2, start.y + size[1]),
+                    *((x, y) for x, top, bottom in layout.lanes.get(edge, ()) for y in (top, bottom)),
+                    (end.x + size[0] / 2, end.y),
+                ]
+                colour = "#D55E00" if edge in different else "#8a8a96"
+                x, y = zip(*points, strict=True)
+                axes.plot(x[:-1], y[:-1], color=colour, linewidth=1.2)
+                axes.annotate(
+                    "",
+                    points[-1],
+                    points[-2],
+                    arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0},
+                )
+            for step, box in enumerate(layout.boxes):
+                axes.add_patch(
+                    patches.FancyBboxPatch(
+                        (box.x, box.y), *size, boxstyle="round,pad=0,rounding_size=6", facecolor="white", edgecolor=_INK
+                    )
+                )
+                axes.text(box.x + size[0] / 2, box.y + size[1] / 2, str(step + 1), ha="center", va="center", fontsize=9)
+            axes.set_xlim(-10, layout.width + 10)
+            axes.set_ylim(layout.height + 10, -10)
+            axes.set_axis_off()
+            axes.set_title(f"{source}: {len(flow.edges)} edges", fontsize=10, fontweight="bold")
+        figure.suptitle(
+            f"{comparison.task.title or comparison.task.id} (orange: not all sources imply it)", fontsize=11
+        )
+        handles = [
+            patches.Patch(alpha=0, label=f"{number} {textwrap.shorten(text, 60)}")
+            for number, text in enumerate(comparison.task.procedure, start=1)
+        ]
+        figure.legend(
+            handles=handles,
+            loc="outside lower left",
+            ncols=2,
+            frameon=False,
+            fontsize=8,
+            handlelength=0,
+            handletextpad=0,
+        )
+
+
+def typical_video(results: Results) -> str:
+    """Return the id of the video whose difference graph - linear (else its accuracy) is the median one."""
+
+    def worth(at: int) -> float:
+        graph = next((run for name, run in results.runs.items() if name.startswith("graph:")), None)
+        value = _acc(graph, at) - _acc(results.runs.get("linear"), at)
+        return value if not np.isnan(value) else 0.0
+
+    ranked = sorted(range(len(results.videos)), key=lambda at: (worth(at), results.videos[at].recording.id))
+    return results.videos[ranked[len(ranked) // 2]].recording.id
+
+
+def find_video(results: Results, name: str) -> int:
+    """Return the place of a test video."""
+    for at, video in enumerate(results.videos):
+        if video.recording.id == name:
+            return at
+    raise InputError(f"{results.dataset.name}: {name!r} is not among the {len(results.videos)} videos evaluated")
+
+
+def draw_all(
+    folder: str | os.PathLike[str],
+    results: Results,
+    *,
+    sweep: Sequence[Level] = (),
+    comparison: Comparison | None = None,
+    videos: Iterable[str] = (),
+) -> tuple[tuple[str, str], ...]:
+    """Draw every picture that the evaluation has something for, as PNG, into a folder (made if need be).
+
+    Returns
+    -------
+    tuple of (str, str)
+        Titles and file names.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = results.dataset.name
+    made = []
+    for video in list(videos) or [typical_video(results)]:
+        file = f"{name}-video-{''.join(sign if sign.isalnum() or sign in '._-' else '_' for sign in video)}.png"
+        plot_video(folder / file, results, video)
+        made.append((f"Video {video}: ground truth and methods", file))
+    if len(sweep) > 1:
+        plot_noise(folder / f"{name}-noise.png", sweep)
+        made.append(("Accuracy against noise", f"{name}-noise.png"))
+    for source in graph_runs(results):
+        file = f"{name}-flexibility-{source}.png"
+        plot_flexibility(folder / file, results, source)
+        made.append((f"Accuracy against flexibility ({source} graphs)", file))
+    if comparison is not None:
+        file = f"{name}-graphs-{comparison.task.id}.png"
+        plot_comparison(folder / file, comparison)
+        made.append((f"Graphs of {comparison.task.title or comparison.task.id}", file))
+    return tuple(made)
+
+
+def _acc(run: Run | None, at: int) -> float:
+    return run.measures[at]["acc"] if run is not None and at in run.measures else 0.0
+
+
+def _log10(number: int) -> float:
+    digits = len(str(number))
+    return float(np.log10(number)) if digits < 300 else float(digits)
+
+
+def _class_texts(
+    steps: Sequence[str], true_classes: Labels, procedure: Sequence[str], predicted_classes: Labels
+) -> dict[int, str]:
+    """Return what each class is called: by the dataset's steps, else by the instructions."""
+    names: dict[int, list[str]] = {}
+    for text, of_class in zip(steps, true_classes.tolist(), strict=True):
+        names.setdefault(of_class, []).append(text)
+    for text, of_class in zip(procedure, predicted_classes.tolist(), strict=True):
+        if of_class not in set(true_classes.tolist()):
+            names.setdefault(of_class, []).append(text)
+    return {of_class: " / ".join(texts) for of_class, texts in names.items()}
+
+
+def _plain(axes: Any) -> None:
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_FAINT)
+    axes.tick_params(colors=_INK, length=0)
+
+
+@contextmanager
+def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and matplotlib.patches, and write the figure to ``path``."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in ("png", "svg", "pdf"):
+        raise InputError(f"cannot draw {path}: the name must end in .png, .svg or .pdf")
+    try:
+        import matplotlib
+        from matplotlib import patches
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError("plots need matplotlib: pip install 'graph2vid[plot]'") from error
+    look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 9, "hatch.linewidth": 0.6}
+    with matplotlib.rc_context(look):
+        figure = Figure(figsize=size, facecolor="white")
+        figure.set_layout_engine("constrained")
+        yield figure, patches
+        picture = io.BytesIO()
+        date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+        figure.savefig(picture, format=form, dpi=130, metadata=date)
+    write_bytes(path, picture.getvalue())

@@ -1,0 +1,156 @@
+"""One evaluation from end to end: read, run, sweep the noise, compare graphs, draw."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from graph2vid.datasets import DATASETS, Dataset
+from graph2vid.errors import InputError
+from graph2vid.evaluate.engine import Options, Progress, Results, evaluate_dataset
+from graph2vid.evaluate.graphs import compare_graphs, find_task
+from graph2vid.evaluate.methods import Video
+from graph2vid.evaluate.tables import Level, Report
+
+NOISES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Levels of noise of simulated evidence: from plain to see to hardly there."""
+
+PLAIN = "without skipped steps or order errors"
+
+
+def read_dataset(name: str, data: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
+    """Read a dataset by its name.
+
+    Parameters
+    ----------
+    name : str
+        A name in :data:`graph2vid.datasets.DATASETS`.
+    data : path, optional
+        Its folder; needed unless the dataset is made rather than read.
+    options
+        Of its reader; one that it does not have is an error that lists those it has.
+    """
+    load = DATASETS.get(name)
+    known = signature(load).parameters
+    needs_data = known["data"].default is Parameter.empty
+    for option in options:
+        if option not in known:
+            has = ", ".join(key for key in known if key not in ("data", "skip_bad"))
+            raise InputError(f"{name} has no option {option!r}; it has: {has}")
+    if data is None:
+        if needs_data:
+            raise InputError(f"{name} is read from a folder: say which with --data DIR")
+        return load(**options)
+    return load(Path(data), **options)
+
+
+def study(
+    load: Callable[..., Dataset],
+    methods: Sequence[str] | None = None,
+    options: Options | None = None,
+    *,
+    command: str = "",
+    noises: Sequence[float] | None = None,
+    task: str | None = None,
+    videos: Sequence[str] = (),
+    plots: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate a dataset and return the report.
+
+    Parameters
+    ----------
+    load : callable
+        Reads the dataset; with ``noise=…`` where the evidence is simulated.
+    methods, options, workers, skip_bad, progress
+        As for :func:`graph2vid.evaluate.engine.evaluate_dataset`.
+    command : str
+        What repeats this, for the report.
+    noises : sequence of float, optional
+        Levels of noise; the report is about the middle one, the sweep about all. By default :data:`NOISES` where
+        the evidence is simulated.
+    task : str, optional
+        The task whose graphs are compared.
+    videos : sequence of str
+        The videos that are drawn.
+    plots : path, optional
+        The folder for pictures.
+
+    Returns
+    -------
+    Report
+    """
+    began = perf_counter()
+    dataset = None if noises else load()
+    levels = sorted(set(noises or (NOISES if dataset is not None and dataset.simulated else ())))
+    if levels:
+        dataset = load(noise=levels[len(levels) // 2])
+    assert dataset is not None
+    if task is not None:
+        find_task(dataset, task)  # refuse a wrong name before the work
+        if methods is None and any(of_task.flows for of_task in dataset.tasks.values()):
+            # Beside ready graphs mined ones are not run by default, but here the sources are the point.
+            methods = ["argmax", "bag", "linear", "graph", "true-order", "true-order-repeats"]
+    known = {recording.id for recording in dataset.recordings}
+    for name in videos:
+        if name not in known:
+            raise InputError(f"{dataset.name} has no video {name!r}")
+
+    def run(read: Dataset, what: str = "") -> Results:
+        tell: Progress | None = None
+        if progress is not None:
+            show = progress
+
+            def tell(stage: str, done: int, total: int) -> None:
+                show(f"{what}{stage}", done, total)
+
+        return evaluate_dataset(read, methods, options, workers=workers, skip_bad=skip_bad, progress=tell)
+
+    everything = run(dataset)
+    kinds = _kinds(dataset)
+    groups = tuple((name, part) for name, member in kinds.items() if (part := everything.only(member)).videos)
+    # Where recordings that break the procedure are marked, the report is about the others, and these stand apart.
+    main = PLAIN if any(name == PLAIN for name, _ in groups) else ""
+    results = everything.only(kinds[PLAIN]) if main else everything
+    sweep = []
+    for noise in levels if len(levels) > 1 else []:
+        found = results
+        if noise != levels[len(levels) // 2]:
+            found = run(load(noise=noise), f"noise {noise:g}: ")
+            found = found.only(kinds[PLAIN]) if main else found
+        sweep.append(Level(noise, found))
+    comparison = None if task is None else compare_graphs(results, task)
+    pictures: tuple[tuple[str, str], ...] = ()
+    if plots is not None:
+        from graph2vid.evaluate.plots import draw_all
+
+        pictures = draw_all(plots, results, sweep=sweep, comparison=comparison, videos=videos)
+    report = Report(results, command, tuple(sweep), comparison, groups, main, pictures=pictures)
+    report.graphs()
+    report.against_brute_force()
+    return report.timed(perf_counter() - began)
+
+
+def _kinds(dataset: Dataset) -> dict[str, Callable[[Video], bool]]:
+    """Return the kinds of recordings that the notes of a dataset tell apart, those that follow the procedure first."""
+    if not any("order_error" in recording.notes for recording in dataset.recordings):
+        return {}
+
+    def skips(video: Video) -> bool:
+        return bool(video.recording.notes.get("skipped"))
+
+    def misorders(video: Video) -> bool:
+        return bool(video.recording.notes.get("order_error"))
+
+    return {
+        PLAIN: lambda video: not skips(video) and not misorders(video),
+        "with skipped steps": skips,
+        "with order errors": misorders,
+        "all": lambda _: True,
+    }
