@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "sample": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate"},
     "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
     "bench": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
-    "doctor": {"_native"},
+    "doctor": {"alignment", "_native"},
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -11,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graph2vid import __version__
+from graph2vid.alignment.backends import cpu_count
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,6 @@ def _package(name: str, room: str, use: str, loss: str) -> Part:
         return Part(name, room, False, "", use, f"{loss}; pip install {what}")
 
 
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def examine() -> Diagnosis:
     """Look at this installation.
 
@@ -122,6 +115,6 @@ def examine() -> Diagnosis:
         graph2vid=__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
-        processors=_processors(),
+        processors=cpu_count(),
         parts=(_kernels(), *(_package(*package) for package in _PACKAGES)),
     )

@@ -163,7 +163,12 @@ INF = np.inf
             None,
             r"'3' \(mix\) is allowed only up to clip 3, but steps '1' \(cut tomato\), '2' .* until clip 5",
         ),
-        (np.array([[0, INF, INF], [0, INF, INF], [0, 0, 0]]), DROP[:3], None, "contradict"),
+        (
+            np.array([[0, INF, INF], [0, INF, INF], [0, 0, 0]]),
+            DROP[:3],
+            None,
+            "need a clip each, but are allowed in only 1",
+        ),
     ],
 )
 def test_why_there_is_no_alignment(match: object, drop: object, skip: object, message: str, backend: str) -> None:
@@ -213,10 +218,10 @@ def test_memory_is_bounded_and_refused_in_words() -> None:
         assert low.cost == full.cost
         assert low.labels.tolist() == full.labels.tolist()
         with pytest.raises(
-            TooLargeError, match=r"512 ideals and 2,304 states, and 400 clips, need .* MiB; .*cost_only"
+            TooLargeError, match=r"512 ideals and 2,304 states, and 400 clips, need .*iB; .*use cost_only"
         ):
             g2v.align(flow, match, drop, memory_limit=1000, backend=backend)
-    with pytest.raises(TooLargeError, match="MiB"):
+    with pytest.raises(TooLargeError, match="the bound is 1.0 KiB"):
         g2v.posterior(flow, match, drop, memory_limit=1000)
     with pytest.raises(TooLargeError, match="topological sorts"):
         g2v.align(flow, match, drop, method="brute", brute_limit=1000)
@@ -260,3 +265,32 @@ def test_results_can_be_pickled() -> None:
     a = pickle.loads(pickle.dumps(g2v.align(SALAD, MATCH, DROP)))
     assert a.labels.tolist() == [1, -1, 0, 0, 2]
     assert repr(a) == "Alignment(cost=7, 3 of 3 steps shown)"
+
+
+def test_costs_that_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match="overflow float64"):
+        g2v.align(SALAD, np.full((3, 5), -1e308), 0.0)
+    with pytest.raises(InputError, match="overflow float32"):
+        g2v.align(SALAD, np.full((3, 5), 3e38, np.float32), np.inf)
+    with pytest.raises(InputError, match="drop holds numbers too large for float32"):
+        g2v.align(SALAD, MATCH.astype(np.float32), 1e300)
+    with pytest.raises(InputError, match="overflow"):
+        g2v.posterior(SALAD, np.full((3, 5), 1e305), DROP, gamma=1e-9)
+
+
+@pytest.mark.parametrize("flow", ["a flow", None, 3])
+def test_what_is_no_procedure(flow: object) -> None:
+    with pytest.raises(InputError, match="must be a FlowGraph or a TSortGraph, not"):
+        g2v.align(flow, MATCH, DROP)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be a FlowGraph or a TSortGraph, not"):
+        g2v.posterior(flow, MATCH, DROP)  # type: ignore[arg-type]
+
+
+def test_align_many_takes_one_number_for_all() -> None:
+    many = g2v.align_many(SALAD, (MATCH for _ in range(3)), 3.0, 4.0)
+    assert [a.cost for a in many] == [7, 7, 7]
+
+
+def test_labels_cannot_be_written(backend: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        g2v.align(SALAD, MATCH, DROP, backend=backend).labels[0] = 2

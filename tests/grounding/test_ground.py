@@ -151,8 +151,8 @@ def test_bad_input_is_named() -> None:
         ground("flow.json", scores=SCORES)  # type: ignore[arg-type]
     for options, message in (
         ({"clip_seconds": 0.0}, "clip_seconds must be positive, not 0.0"),
-        ({"clip_seconds": math.nan}, "clip_seconds must be a finite number"),
-        ({"offset": math.inf}, "offset must be a finite number"),
+        ({"clip_seconds": math.nan}, "clip_seconds must be a number of seconds below"),
+        ({"offset": math.inf}, "offset must be a number of seconds below"),
         ({"gamma": 0.0}, "gamma"),
         ({"method": "magic"}, "magic"),
     ):

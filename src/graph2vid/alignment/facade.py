@@ -356,7 +356,9 @@ def _chunks(
     """Cut the videos of one procedure into pieces between which progress is told; like lengths lie together."""
     members = sorted(members, key=lambda i: -problems[i].match.shape[1])
     size = 1
-    if backend == "native" and _in_lanes(tsort, problems[members[0]].match.shape[1], dtype.itemsize, threads, memory_limit):
+    if backend == "native" and _in_lanes(
+        tsort, problems[members[0]].match.shape[1], dtype.itemsize, threads, memory_limit
+    ):
         size = 512
     return (members[i : i + size] for i in range(0, len(members), size))
 

@@ -67,7 +67,7 @@ def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np
 
 
 def _crowded(possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], required: list[int]) -> list[int]:
-    """Steps that have fewer clips between them than they are, if there are such: a matching that gets stuck shows them."""
+    """Return steps that have fewer clips between them than they are, if any: where a matching gets stuck."""
     taken: dict[int, int] = {}  # clip → step
 
     def place(step: int, seen: set[int]) -> bool:

@@ -60,6 +60,9 @@ def ground(
     temperature: Annotated[
         float | None, typer.Option(help="Divides the similarities; by default 1, and 0.1 for embeddings.")
     ] = None,
+    confidence: Annotated[
+        bool, typer.Option(help="Say how sure each segment is; takes longer than finding it.")
+    ] = True,
     contiguous: Annotated[
         bool, typer.Option(help="Each step in one unbroken run, or with background inside it.")
     ] = True,
@@ -105,6 +108,7 @@ def ground(
         skip=_choice(skip),
         temperature=temperature,
         contiguous=contiguous,
+        confidence=confidence,
         constraints=[
             *(_of_step("within", text, procedure) for text in pin or ()),
             *(_of_step("forbid", text, procedure) for text in forbid or ()),

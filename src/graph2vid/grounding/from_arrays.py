@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from graph2vid import alignment
@@ -19,6 +20,8 @@ from graph2vid.flow import FlowGraph
 from graph2vid.grounding.result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
 from graph2vid.tsort import TSortGraph
+
+_MOST_SECONDS = 1e9  # thirty years; beyond it times lose their fractions
 
 
 def ground(
@@ -80,8 +83,8 @@ def ground(
     if not isinstance(flow, FlowGraph | TSortGraph):
         raise InputError(f"a FlowGraph or TSortGraph is needed, not {type(flow).__name__}; see FlowGraph.load")
     for name, value in (("clip_seconds", clip_seconds), ("offset", offset)):
-        if not math.isfinite(value):
-            raise InputError(f"{name} must be a finite number of seconds, not {value!r}")
+        if not isinstance(value, int | float | np.number) or not abs(value) < _MOST_SECONDS:
+            raise InputError(f"{name} must be a number of seconds below {_MOST_SECONDS:g}, not {value!r}")
     if clip_seconds <= 0:
         raise InputError(f"clip_seconds must be positive, not {clip_seconds!r}")
     procedure = flow if isinstance(flow, FlowGraph) else flow.flow
