@@ -237,6 +237,8 @@ def posterior(
         problem.drop.astype(np.float64),
         None if problem.skip is None else problem.skip.astype(np.float64),
     )
+    if may_overflow(costs, gamma):
+        raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
     if backend == "native":
         total, probability = procedure(tsort).posterior(
             costs.match / -gamma,
@@ -249,18 +251,9 @@ def posterior(
         cost, probability = _reference.forward_backward(
             tsort, costs.match, costs.drop, costs.skip, contiguous=contiguous, gamma=gamma
         )
-    if not np.isfinite(cost) and np.isfinite(problem.match).any() and _scaled_overflows(problem, gamma):
-        raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
     _check_cost(graph, problem, cost)
     options = {"gamma": float(gamma), "contiguous": contiguous, "backend": backend}
     return Posterior(graph, cost, probability, options)
-
-
-def _scaled_overflows(problem: Problem, gamma: float) -> bool:
-    scaled = (None if cost is None else cost / gamma for cost in (problem.match, problem.drop, problem.skip))
-    match, drop, skip = scaled
-    assert match is not None and drop is not None
-    return may_overflow(Problem(match, drop, skip)) or bool(np.isinf(match).sum() > np.isinf(problem.match).sum())
 
 
 def _choose_method(method: str | None) -> str:

@@ -112,9 +112,9 @@ def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_sha
     return array
 
 
-def may_overflow(problem: Problem) -> bool:
-    """Tell whether sums of the finite costs could go beyond what their dtype holds."""
+def may_overflow(problem: Problem, gamma: float = 1.0) -> bool:
+    """Tell whether sums of the finite costs, divided by ``gamma``, could go beyond what their dtype holds."""
     costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
     largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
     terms = problem.match.shape[0] + problem.match.shape[1]
-    return bool(largest > float(np.finfo(problem.match.dtype).max) / terms)
+    return bool(largest > float(np.finfo(problem.match.dtype).max) / terms * min(gamma, 1.0))
