@@ -273,6 +273,8 @@ def _show(report: Report) -> None:
         console.print(f"\npassed over ({len(results.problems)}):", style="yellow")
         for problem in results.problems:
             console.print(f"  {problem}", markup=False, soft_wrap=True)
+    for remark in results.dataset.remarks:
+        console.print(f"note: {remark}", markup=False, soft_wrap=True, style="dim")
     console.print(f"\n{report.seconds:.0f} s in all, {results.workers} workers", markup=False)
 
 

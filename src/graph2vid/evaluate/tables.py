@@ -288,6 +288,7 @@ class Report:
             ],
             "comparison": None if self.comparison is None else self.comparison.to_json() | self._compared(),
             "problems": list(results.problems),
+            "remarks": list(results.dataset.remarks),
             "per_video": [
                 {
                     "video": video.recording.id,
