@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graph2vid.cli.tables import show_table
+
 if TYPE_CHECKING:
     from graph2vid.bench import Report
-    from graph2vid.bench.report import Table
 
 bench = typer.Typer(no_args_is_help=True, help="Measure speed on this machine, as ratios within one run.")
 
@@ -76,7 +77,6 @@ def _run(measure: Callable[..., Report], only: str | None, json: Path | None, ma
 
 def _show(report: Report) -> None:
     from rich.console import Console
-    from rich.table import Table as Shown
 
     from graph2vid.bench.machine import in_words
 
@@ -85,33 +85,9 @@ def _show(report: Report) -> None:
     for table in report.tables:
         console.print()
         console.print(f"{table.title}. {table.note}", markup=False)
-        for part in _parts(table, console.width):
-            shown = Shown(box=None, pad_edge=False, show_edge=False)
-            for at in part:
-                column = table.columns[at]
-                shown.add_column(
-                    column.heading,
-                    justify="left" if column.left else "right",
-                    overflow="fold",
-                    no_wrap=at == 0 or not column.left,
-                )
-            for row in table.rows:
-                shown.add_row(*(row[at].replace("[", r"\[") for at in part))
-            console.print(shown)
+        words = sum(column.left for column in table.columns)
+        show_table(console, [column.heading for column in table.columns], table.rows, words)
     console.print(f"\n{report.seconds:.0f} s in all", markup=False)
-
-
-def _parts(table: Table, width: int) -> list[list[int]]:
-    """Cut a table that is too wide into several, each with the first column; columns of words can be folded to 16."""
-    cells = [(column.heading, *(row[at] for row in table.rows)) for at, column in enumerate(table.columns)]
-    sizes = [max(map(len, of_column)) for of_column in cells]
-    sizes = [min(size, 16) if at and table.columns[at].left else size for at, size in enumerate(sizes)]
-    parts: list[list[int]] = [[0]]
-    for at in range(1, len(sizes)):
-        if sum(sizes[i] + 2 for i in [*parts[-1], at]) > width and len(parts[-1]) > 1:
-            parts.append([0])
-        parts[-1].append(at)
-    return parts
 
 
 def register(app: typer.Typer) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph2vid.cli.tables import show_table
+
 if TYPE_CHECKING:
     from graph2vid.evaluate.engine import Progress
     from graph2vid.evaluate.tables import Report
@@ -255,19 +257,13 @@ def _progress() -> Iterator[Progress | None]:
 
 def _show(report: Report) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     console.print(f"{report.headline()}.", markup=False)
     for table in report.tables():
-        shown = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 1))
-        for place, column in enumerate(table.columns):
-            shown.add_column(column, justify="left" if place < table.words else "right", overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(cell.replace("[", r"\[") for cell in row))
         console.print()
         console.print(f"{table.title}. {table.note}".rstrip(), markup=False, style="dim")
-        console.print(shown)
+        show_table(console, table.columns, table.rows, table.words)
     results = report.results
     if results.problems:
         console.print(f"\npassed over ({len(results.problems)}):", style="yellow")
