@@ -46,11 +46,11 @@ template <class T> struct Layout {
 template <class T> struct Sizes {
     int64_t width, row, blocks, block_numbers, start_numbers, cost_numbers, inner_numbers, match_stride;
 
-    // `clips_per_block` 0: so few that some hundred groups stay in the second-level cache, but at least 16.
+    // `clips_per_block` 0: so many that a block takes about a megabyte, but at least 8.
     Sizes(const Layout<T> &layout, int64_t n_clips, int64_t clips_per_block) {
-        constexpr int64_t L = LANES<T>, budget = 256 << 10;
-        const int64_t fitting = budget / (std::min<int64_t>(layout.groups(), 512) * L * static_cast<int64_t>(sizeof(T)));
-        width = clips_per_block ? round_up(clips_per_block, L) : std::clamp<int64_t>(fitting / 16 * 16, 16, 4096);
+        constexpr int64_t L = LANES<T>, budget = 1 << 20;
+        const int64_t fitting = budget / (layout.groups() * L * static_cast<int64_t>(sizeof(T)));
+        width = clips_per_block ? round_up(clips_per_block, L) : std::clamp<int64_t>(fitting / 8 * 8, 8, 4096);
         width = std::min(width, round_up(n_clips + 1, L));
         blocks = n_clips / width + 1;  // columns 0 .. n_clips
         row = width + 2;  // an odd number of cache lines: groups that are read together do not push one another out

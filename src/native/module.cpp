@@ -156,9 +156,5 @@ NB_MODULE(_native, m) {
         }, "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a)
         .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips) {
             return itemsize == 4 ? lane_memory<float>(p, clips) : lane_memory<double>(p, clips);
-        }, "itemsize"_a, "clips"_a)
-        .def("packing", [](const Procedure &p, int lanes) {
-            const Packing &packed = p.packing(lanes);
-            return std::tuple(packed.groups(), packed.n_slots());
-        }, "lanes"_a, "Vectors of ideals, and vectors of states.");
+        }, "itemsize"_a, "clips"_a);
 }
