@@ -34,6 +34,10 @@ public:
     Scratch(const Scratch &) = delete;
     Scratch &operator=(const Scratch &) = delete;
     ~Scratch() {
+        if (data_.bytes > KEEP) {  // it alone is too much: what else is kept stays
+            ::operator delete(data_.start, std::align_val_t{4096});
+            return;
+        }
         Pool &p = pool();
         std::lock_guard lock(p.mutex);
         p.idle.push_back(data_);
