@@ -37,9 +37,10 @@ struct Slots {
     const int64_t *crossed;      // [groups]: the first crossed slot of each
     const int64_t *inner;        // [groups]: the first inner slot of each
     const int32_t *slot_group;   // [slots]: where it is entered from
-    const int32_t *slot_step;    // [slots][LANES]; the number of steps stands for "no state"
+    const int32_t *slot_step;    // [slots]: of a straight slot
     const uint8_t *group_inside;  // [groups]: index into INSIDE
-    const int32_t *slot_row;     // [slots]: of an inner slot, its row of `inner_match`
+    const int32_t *slot_row;     // [slots]: of a crossed slot, its row of `crossed_steps`; of an inner one, of `inner_match`
+    const int32_t *crossed_steps;  // [rows][LANES]; the number of steps stands for "no state"
     const int32_t *slot_pattern;  // [slots]
     const Pattern *patterns;
     const int32_t *group_ideal;  // [groups][LANES], -1: unused
@@ -49,7 +50,7 @@ struct Slots {
 };
 
 template <class T> struct Job {
-    bool videos;      // lanes are videos (else ideals): every cost is a vector, and slot_step is [slots]
+    bool videos;      // lanes are videos (else ideals): every cost is a vector
     bool contiguous;  // one unbroken run of clips per step
     bool skips;       // skip costs are given
     Slots slots;

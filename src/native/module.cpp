@@ -80,17 +80,40 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
     return results;
 }
 
-nb::tuple posterior(const Procedure &p, const Array<double> &match, const Array<double> &drop,
-                    const std::optional<Array<double>> &skip, bool contiguous) {
-    const size_t clips = match.shape(1), rows = static_cast<size_t>(p.n_steps) + 1;
-    std::vector<double> probability(rows * clips);
-    double total;
+// Costs and gradients of videos of any procedures: a list of (cost, gradient), the latter flat: that of match [steps][clips],
+// of drop [clips], of skip [steps]; None where it is not wanted.
+template <class T>
+nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
+                    const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips, double gamma,
+                    bool smooth, bool contiguous, bool gradient, int threads, int64_t memory) {
+    std::vector<SoftVideo<T>> videos;
+    std::vector<std::vector<T>> grads(matches.size());
+    for (size_t i = 0; i < matches.size(); ++i) {
+        const size_t steps = matches[i].shape(0), clips = matches[i].shape(1);
+        SoftVideo<T> v{procedures[i], matches[i].data(), drops[i].data(), pointer(skips[i]), static_cast<int64_t>(clips),
+                       nullptr, nullptr, nullptr, 0};
+        if (gradient) {
+            grads[i].resize((steps + 1) * clips + steps);
+            v.match_grad = grads[i].data();
+            v.drop_grad = v.match_grad + steps * clips;
+            v.skip_grad = v.drop_grad + clips;
+        }
+        videos.push_back(v);
+    }
     {
         nb::gil_scoped_release release;
-        total = Soft(p, match.data(), drop.data(), pointer(skip), static_cast<int64_t>(clips), contiguous)
-                    .run(probability.data());
+        soft_many(videos, {gamma, smooth, contiguous, threads, memory}, soft_kernels_for<T>());
     }
-    return nb::make_tuple(total, give(std::move(probability), {rows, clips}));
+    nb::list results;
+    for (size_t i = 0; i < videos.size(); ++i) {
+        if (!gradient) {
+            results.append(nb::make_tuple(videos[i].cost, nb::none()));
+            continue;
+        }
+        const size_t numbers = grads[i].size();
+        results.append(nb::make_tuple(videos[i].cost, give(std::move(grads[i]), {numbers})));
+    }
+    return results;
 }
 
 // Blocks of the table, and bytes needed with `window` of them kept (0: all).
@@ -125,6 +148,11 @@ NB_MODULE(_native, m) {
     m.def("scalar_scan", &scan<float>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
     m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
 
+    m.def("soft_many", &soft_batch<float>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "threads"_a, "memory"_a);
+    m.def("soft_many", &soft_batch<double>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "threads"_a, "memory"_a);
+
     nb::class_<Procedure>(m, "Procedure")
         .def("__init__",
              [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
@@ -149,7 +177,6 @@ NB_MODULE(_native, m) {
              "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
         .def("solve_many", &solve_batch<double>, "matches"_a.noconvert(), "drops"_a.noconvert(),
              "skips"_a.noconvert(), "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
-        .def("posterior", &posterior, "match"_a, "drop"_a, "skip"_a.none(), "contiguous"_a)
         .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only) {
             return itemsize == 4 ? memory<float>(p, clips, window, cost_only)
                                  : memory<double>(p, clips, window, cost_only);

@@ -18,6 +18,7 @@ struct Packing {
     std::vector<int64_t> group_slot, crossed, inner;
     std::vector<int32_t> slot_group, slot_step, slot_row, slot_pattern, group_ideal;
     std::vector<int32_t> row_steps;  // [rows][lanes]: the steps of inner slots that have the same
+    std::vector<int32_t> crossed_steps;  // [crossed slots][lanes]
     std::vector<uint8_t> group_inside, paired;
     std::vector<int64_t> group_waiver;
     std::vector<int32_t> waiver_step, waiver_pattern;
@@ -35,6 +36,7 @@ struct Packing {
                 .slot_step = slot_step.data(),
                 .group_inside = group_inside.data(),
                 .slot_row = slot_row.data(),
+                .crossed_steps = crossed_steps.data(),
                 .slot_pattern = slot_pattern.data(),
                 .patterns = patterns.data(),
                 .group_ideal = group_ideal.data(),
@@ -396,7 +398,9 @@ private:
                 } else {
                     later.push_back(e);
                 }
-            put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, slot[0].group);
+            const auto steps = put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, slot[0].group);
+            p.slot_row.back() = static_cast<int32_t>(p.crossed_steps.size()) / lanes_;
+            p.crossed_steps.insert(p.crossed_steps.end(), steps.begin(), steps.end());
             entries.swap(later);
         }
     }
@@ -429,8 +433,8 @@ private:
         put_waivers(p, entries);
         for (const auto *slots : {&within, &across})
             for (const auto &slot : *slots) {
-                put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, group);
-                p.slot_row.back() = row_of(p);
+                const auto steps = put_slot(p, slot.data(), slot.data() + slot.size(), g_.n_steps, group);
+                p.slot_row.back() = row_of(p, steps);
             }
     }
 
@@ -453,9 +457,8 @@ private:
         p.group_waiver.push_back(static_cast<int64_t>(p.waiver_step.size()));
     }
 
-    // The row of the last slot's steps.
-    int32_t row_of(Packing &p) const {
-        const std::vector<int> steps(p.slot_step.end() - lanes_, p.slot_step.end());
+    // The row of an inner slot's steps.
+    int32_t row_of(Packing &p, const std::vector<int> &steps) const {
         const auto [found, is_new] = known_rows_.try_emplace(steps, static_cast<int32_t>(p.n_rows()));
         if (is_new) p.row_steps.insert(p.row_steps.end(), steps.begin(), steps.end());
         return found->second;
@@ -473,19 +476,20 @@ private:
         return slots;
     }
 
-    // A slot entered from `group`. Lanes without an entry get the step `otherwise`.
-    void put_slot(Packing &p, const Entry *begin, const Entry *end, int otherwise, int64_t group) const {
+    // A slot entered from `group`; returns its steps. Lanes without an entry get the step `otherwise`.
+    std::vector<int> put_slot(Packing &p, const Entry *begin, const Entry *end, int otherwise, int64_t group) const {
         const size_t place = p.slot_group.size() * lanes_;
         p.slot_group.push_back(static_cast<int32_t>(group));
-        p.slot_step.resize(place + lanes_, otherwise);
-        std::vector<int> lane(lanes_, -1);
+        p.slot_step.push_back(otherwise);
+        std::vector<int> steps(lanes_, otherwise), lane(lanes_, -1);
         for (const Entry *e = begin; e != end; ++e) {
-            p.slot_step[place + e->lane] = e->step;
+            steps[e->lane] = e->step;
             lane[e->lane] = e->from_lane;
             p.state_place[e->state] = static_cast<int64_t>(place) + e->lane;
         }
         p.slot_pattern.push_back(pattern_of(p, lane));
         p.slot_row.push_back(-1);
+        return steps;
     }
 
     int32_t pattern_of(Packing &p, const std::vector<int> &lane) const {

@@ -1,167 +1,409 @@
-// softmin over all alignments, each label sequence counted once, and its gradient: the posterior. In the log domain and in
-// double, ideal by ideal.
+// Soft minima over all alignments, and their gradients: one video with its ideals in the lanes, or many with a video per
+// lane. With softmin each label sequence counts once, and the gradient is the posterior.
 #pragma once
 #include <cmath>
+#include <exception>
+#include <map>
+#include <span>
+#include <stdexcept>
 
-#include "procedure.hpp"
-#include "scratch.hpp"
+#include "forward.hpp"
+#include "soft_job.hpp"
 
 namespace g2v {
 
-class Soft {
-public:
-    // match [steps][clips], drop [clips], skip [steps] or null; all divided by gamma and negated: log weights.
-    Soft(const Procedure &g, const double *match, const double *drop, const double *skip, int64_t n_clips,
-         bool contiguous)
-        : g_(g), match_(match), drop_(drop), skip_(skip), n_(n_clips), width_(n_clips + 1), contiguous_(contiguous),
-          best_(static_cast<size_t>(g.ideals() * width_), NONE), grad_(static_cast<size_t>(g.ideals() * width_), 0.0),
-          entry_(width_), entry_grad_(width_), row_(width_), row_grad_(width_) {}
+// One video as the caller has it: match [steps][clips], drop [clips], skip [steps] or null. Where `match_grad` is null no
+// gradient is wanted; the gradients have the shapes of the costs.
+template <class T> struct SoftVideo {
+    const Procedure *procedure;
+    const T *match, *drop, *skip;
+    int64_t clips;
+    T *match_grad, *drop_grad, *skip_grad;
+    double cost;
+};
 
-    // Log of the sum of the weights of all alignments; `probability` [steps + 1][clips] receives the posterior.
-    double run(double *probability) {
-        forward();
-        std::vector<double> rest(static_cast<size_t>(g_.ideals()), NONE);  // log weight of waiving all that is left
-        rest[g_.ideals() - 1] = 0;
-        if (skip_)
-            for (int64_t p = g_.ideals() - 1; p > 0; --p)
-                for (int64_t s = g_.state_start[p]; s < g_.state_start[p + 1]; ++s)
-                    rest[g_.state_from[s]] = rest[p] + skip_[g_.state_step[s]];
-        double total = NONE;
-        for (int64_t p = 0; p < g_.ideals(); ++p) total = add(total, best(p)[n_] + rest[p]);
-        std::fill_n(probability, (g_.n_steps + 1) * n_, 0.0);
-        if (total == NONE) return total;
-        for (int64_t p = 0; p < g_.ideals(); ++p) grad(p)[n_] = share(best(p)[n_] + rest[p], total);
-        backward(probability);
-        return total;
+struct SoftOptions {
+    double gamma;
+    bool smooth, contiguous;
+    int threads;
+    int64_t memory;  // bytes that the tables of all threads may take together
+};
+
+// Where states are entered from, and how a video may end, when steps may be waived: a step's missing ancestors when it
+// begins, and what is left over at the end. So each label sequence is counted once.
+class Waivers {
+public:
+    std::vector<int64_t> slot_entry{0};
+    std::vector<int32_t> group, waived;
+    std::vector<std::vector<int>> sets;  // set 0 is empty
+    struct End {
+        int64_t group;
+        int32_t waived;
+    };
+    std::vector<End> ends;
+
+    // `may` [steps]: whether a step may be waived at all.
+    Waivers(const Procedure &g, const Packing &packing, const std::vector<char> &may) : g_(g), may_(may) {
+        set_of({});
+        std::vector<int64_t> state_of_slot(static_cast<size_t>(packing.n_slots()), -1);
+        for (int64_t s = 0; s < g.states(); ++s) state_of_slot[packing.state_place[s]] = s;
+        for (int64_t slot = 0; slot < packing.n_slots(); ++slot) {
+            if (state_of_slot[slot] >= 0) {
+                std::vector<int> without;
+                visit(packing, g.state_from[state_of_slot[slot]], g.state_step[state_of_slot[slot]], without, -1);
+            }
+            slot_entry.push_back(static_cast<int64_t>(group.size()));
+        }
+        for (int64_t ideal = 0; ideal < g.ideals(); ++ideal) {
+            std::vector<int> left;
+            bool possible = true;
+            for (int step = 0; step < g.n_steps && possible; ++step)
+                if (!g.holds(ideal, step)) {
+                    left.push_back(step);
+                    possible = may[step];
+                }
+            if (possible) ends.push_back({packing.ideal_place[ideal], set_of(left)});
+        }
     }
 
 private:
-    static constexpr double NONE = -std::numeric_limits<double>::infinity();
-    struct Entry {
-        int64_t ideal;
-        double waived;
-    };
+    static constexpr size_t MOST = 50'000'000;
     const Procedure &g_;
-    const double *match_, *drop_, *skip_;
-    int64_t n_, width_;
-    bool contiguous_;
-    std::vector<double> best_, grad_;  // [ideals][clips + 1]
-    std::vector<double> entry_, entry_grad_, row_, row_grad_;
-    std::vector<Entry> entries_;
+    const std::vector<char> &may_;
+    std::map<std::vector<int>, int32_t> known_;
 
-    double *best(int64_t p) { return best_.data() + p * width_; }
-    double *grad(int64_t p) { return grad_.data() + p * width_; }
-
-    static double add(double a, double b) {
-        const double high = std::max(a, b), low = std::min(a, b);
-        return low == NONE ? high : high + std::log1p(std::exp(low - high));
+    int32_t set_of(std::vector<int> steps) {
+        std::sort(steps.begin(), steps.end());
+        const auto [found, is_new] = known_.try_emplace(steps, static_cast<int32_t>(sets.size()));
+        if (is_new) sets.push_back(steps);
+        return found->second;
     }
-    // How much of `whole` comes from `part`.
-    static double share(double part, double whole) { return part == NONE ? 0.0 : std::exp(part - whole); }
-
-    // Where the state (step, ideal) can be entered from: the ideal without the step, and, where steps may be waived, those
-    // that also lack some of the step's ancestors. Removing them in falling order of place makes each come once.
-    void find_entries(int64_t s) {
-        entries_.clear();
-        visit_entry(g_.state_from[s], g_.state_step[s], 0.0, -1);
-    }
-    void visit_entry(int64_t q, int step, double waived, int after) {
-        entries_.push_back({q, waived});
-        if (!skip_) return;
-        for (int64_t s = g_.state_start[q]; s < g_.state_start[q + 1]; ++s) {
+    // Removing the waived steps in falling order of place makes each set come once.
+    void visit(const Packing &packing, int64_t ideal, int step, std::vector<int> &without, int after) {
+        if (group.size() >= MOST) throw std::length_error("too many ways to leave out steps");
+        group.push_back(static_cast<int32_t>(packing.ideal_place[ideal]));
+        waived.push_back(set_of(without));
+        for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) {
             const int u = g_.state_step[s];
-            if (!g_.follows(u, step) || skip_[u] == NONE) continue;
-            if (after >= 0 && !before(u, after)) continue;
-            visit_entry(g_.state_from[s], step, waived + skip_[u], u);
+            if (!g_.follows(u, step) || !may_[u] || (after >= 0 && !before(u, after))) continue;
+            without.push_back(u);
+            visit(packing, g_.state_from[s], step, without, u);
+            without.pop_back();
         }
     }
     // A fixed linear extension: by number of descendants (more of them: earlier), then by index.
     bool before(int a, int b) const {
         return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b);
     }
+};
 
-    void compute_entry() {
-        std::fill(entry_.begin(), entry_.end(), NONE);
-        for (const Entry &e : entries_) {
-            const double *b = best(e.ideal);
-            for (int64_t j = 0; j <= n_; ++j) entry_[j] = add(entry_[j], b[j] + e.waived);
+// How many columns of the table are kept at a time: all of them, or those between two checkpoints.
+struct Columns {
+    int64_t kept, checkpoints;
+    // As many as fit into `numbers`; 0 where not even the fewest do.
+    static Columns fitting(int64_t clips, int64_t numbers) {
+        if (clips + 1 <= numbers) return {clips, 1};
+        for (int64_t parts = 2; parts <= clips; ++parts) {
+            const int64_t kept = (clips + parts - 1) / parts;
+            if (kept + 1 + parts <= numbers) return {kept, parts};
+            if (parts > kept) break;
         }
+        return {0, 0};
     }
-    void compute_row(int64_t s) {
-        const double *c = match_ + g_.state_step[s] * n_;
-        row_[0] = NONE;
-        for (int64_t j = 1; j <= n_; ++j) {
-            const double shown = c[j - 1] + add(entry_[j - 1], row_[j - 1]);
-            row_[j] = contiguous_ ? shown : add(shown, drop_[j - 1] + row_[j - 1]);
-        }
+};
+
+template <class T> class SoftSolver {
+public:
+    static constexpr int L = LANES<T>;
+
+    SoftSolver(std::span<SoftVideo<T> *> videos, bool in_lanes, const SoftOptions &o, const SoftKernels<T> &kernels,
+               int64_t memory)
+        : videos_(videos), g_(*videos[0]->procedure), each_(in_lanes ? L : 1), kernels_(kernels),
+          packing_(g_.packing(in_lanes ? 1 : L)), gradient_(videos[0]->match_grad), job_{} {
+        for (const SoftVideo<T> *v : videos_) longest_ = std::max(longest_, v->clips);
+        job_.videos = in_lanes;
+        job_.contiguous = o.contiguous;
+        job_.smooth = o.smooth;
+        job_.gamma = static_cast<T>(o.gamma);
+        job_.n_steps = g_.n_steps;
+        job_.groups = packing_.groups();
+        job_.n_slots = packing_.n_slots();
+        job_.slots = packing_.view();
+        job_.row_steps = packing_.row_steps.data();
+        columns_ = gradient_ ? Columns::fitting(longest_, memory / static_cast<int64_t>(sizeof(T)) / job_.column_numbers())
+                             : Columns{1, 1};
+        if (columns_.kept == 0) throw std::length_error("the table does not fit into memory");
+        put_lanes();
+        put_waivers();
+        put_costs();
     }
 
-    void forward() {
-        double *empty = best(0);
-        empty[0] = 0;
-        for (int64_t j = 1; j <= n_; ++j) empty[j] = drop_[j - 1] + empty[j - 1];
-        for (int64_t p = 1; p < g_.ideals(); ++p) {
-            double *b = best(p);
-            for (int64_t s = g_.state_start[p]; s < g_.state_start[p + 1]; ++s) {
-                find_entries(s);
-                compute_entry();
-                compute_row(s);
-                for (int64_t j = 1; j <= n_; ++j) b[j] = add(b[j], row_[j]);
+    void run() {
+        const int64_t column = job_.column_numbers();
+        Scratch table(sizeof(T) * static_cast<size_t>((columns_.kept + 1) * column));
+        Scratch saved(sizeof(T) * static_cast<size_t>(columns_.checkpoints > 1 ? columns_.checkpoints * column : 1));
+        T *now = table.as<T>(), *checkpoints = saved.as<T>();
+        begin(now);
+        shifts_.assign(static_cast<size_t>(longest_ + 1) * L, 0);
+        std::vector<double> base(L, 0.0);  // what all shifts so far took off
+        for (int64_t j = 0, place = 0; j < longest_; ++j) {
+            if (columns_.checkpoints > 1 && place == 0) std::copy_n(now, column, checkpoints + j / columns_.kept * column);
+            step_forward(j, now, place);
+            for (int l = 0; l < L; ++l) base[l] += static_cast<double>(shifts_[j * L + l]);
+            ++place;
+            end_videos(j + 1, now + place * column, base);
+            if (place == columns_.kept && j + 1 < longest_) {
+                std::copy_n(now + place * column, column, now);
+                place = 0;
             }
-            if (contiguous_)
-                for (int64_t j = 1; j <= n_; ++j) b[j] = add(b[j], drop_[j - 1] + b[j - 1]);
         }
+        if (!gradient_) return;
+        prepare_gradient();
+        const int64_t last = (longest_ - 1) / columns_.kept;  // the part that is still in the table
+        for (int64_t part = last; part >= 0; --part) {
+            const int64_t first = part * columns_.kept, count = std::min(columns_.kept, longest_ - first);
+            if (part < last) {
+                std::copy_n(checkpoints + part * column, column, now);
+                for (int64_t i = 0; i < count; ++i) step_forward(first + i, now, i);
+            }
+            for (int64_t i = count; i > 0; --i) step_backward(first + i, now + (i - 1) * column, now + i * column);
+        }
+        give_gradient();
     }
 
-    // The gradient of the total with respect to each log weight, from the last ideal to the first.
-    void backward(double *probability) {
-        double *background = probability + g_.n_steps * n_;
-        for (int64_t p = g_.ideals() - 1; p > 0; --p) {
-            double *b = best(p), *gb = grad(p);
-            if (contiguous_)
-                for (int64_t j = n_; j > 0; --j) {
-                    const double dropped = gb[j] * share(drop_[j - 1] + b[j - 1], b[j]);
-                    background[j - 1] += dropped;
-                    gb[j - 1] += dropped;
+private:
+    struct Seed {
+        int64_t place;  // in the gradient of the groups
+        T value;
+    };
+    std::span<SoftVideo<T> *> videos_;
+    const Procedure &g_;
+    int each_;
+    SoftKernels<T> kernels_;
+    const Packing &packing_;
+    bool gradient_;
+    SoftJob<T> job_;
+    int64_t longest_ = 0;
+    Columns columns_{};
+    std::unique_ptr<Waivers> waivers_;
+    std::vector<T> match_, drop_, waived_, shifts_, unused_, first_, weights_;
+    std::vector<T> match_grad_, drop_grad_, waived_grad_, slot_grad_, group_grad_, group_grad_prev_;
+    std::vector<std::vector<Seed>> seeds_;
+
+    int lanes() const { return static_cast<int>(videos_.size()); }
+    static constexpr T INF = std::numeric_limits<T>::infinity();
+
+    void put_lanes() {
+        unused_.assign(static_cast<size_t>(job_.groups) * L, -INF);
+        first_.assign(static_cast<size_t>(job_.groups) * L, INF);
+        for (int64_t g = 0; g < job_.groups; ++g)
+            for (int l = 0; l < L; ++l) {
+                const int32_t ideal = packing_.group_ideal[each_ == 1 ? g * L + l : g];
+                if (ideal < 0) unused_[g * L + l] = INF;
+                if (ideal == 0) first_[g * L + l] = 0;
+            }
+        job_.group_unused = unused_.data();
+        job_.group_start = first_.data();
+    }
+
+    void put_waivers() {
+        std::vector<char> may(static_cast<size_t>(g_.n_steps), 0);
+        for (const SoftVideo<T> *v : videos_)
+            for (int step = 0; v->skip && step < g_.n_steps; ++step)
+                if (v->skip[step] < INF) may[step] = 1;
+        if (std::find(may.begin(), may.end(), 1) == may.end()) return;
+        waivers_ = std::make_unique<Waivers>(g_, packing_, may);
+        job_.entries = {waivers_->slot_entry.data(), waivers_->group.data(), waivers_->waived.data()};
+        waived_.assign(waivers_->sets.size() * L, 0);
+        for (size_t set = 0; set < waivers_->sets.size(); ++set)
+            for (int l = 0; l < L; ++l)
+                for (int step : waivers_->sets[set])
+                    waived_[set * L + l] += l < lanes() && videos_[l]->skip ? videos_[l]->skip[step] : INF;
+        job_.waived = waived_.data();
+    }
+
+    void put_costs() {
+        const int64_t steps = g_.n_steps + 1;
+        match_.assign(static_cast<size_t>(longest_ * steps * each_), INF);
+        drop_.assign(static_cast<size_t>(longest_ * each_), INF);
+        for (int lane = 0; lane < lanes(); ++lane) {
+            const SoftVideo<T> &v = *videos_[lane];
+            for (int64_t j = 0; j < v.clips; ++j) drop_[j * each_ + lane] = v.drop[j];
+            for (int k = 0; k < g_.n_steps; ++k)
+                for (int64_t j = 0; j < v.clips; ++j) match_[(j * steps + k) * each_ + lane] = v.match[k * v.clips + j];
+        }
+        job_.match = match_.data();
+        job_.drop = drop_.data();
+    }
+
+    // Before the first clip nothing is done.
+    void begin(T *column) const {
+        std::fill_n(column, job_.column_numbers(), INF);
+        const int64_t place = packing_.ideal_place[0], group = place / (each_ == 1 ? L : 1), parts = job_.parts();
+        for (int lane = 0; lane < L; ++lane) {
+            if (each_ == 1 && lane != place % L) continue;
+            T *here = column + group * parts * L + lane;
+            here[0] = 0;
+        }
+        if (parts == 3)  // every set but that of the first ideal is empty, and its sums must be finite
+            for (int64_t g = 0; g < job_.groups; ++g)
+                for (int lane = 0; lane < L; ++lane) {
+                    T *here = column + g * parts * L + lane;
+                    here[L] = here[0] < INF ? 1 : 0;
+                    here[2 * L] = 0;
                 }
-            for (int64_t s = g_.state_start[p]; s < g_.state_start[p + 1]; ++s) {
-                find_entries(s);
-                compute_entry();
-                compute_row(s);
-                backward_row(s, b, gb, probability + g_.state_step[s] * n_, background);
-                for (const Entry &e : entries_) {
-                    const double *eb = best(e.ideal);
-                    double *eg = grad(e.ideal);
-                    for (int64_t j = 0; j < n_; ++j)
-                        if (entry_grad_[j] > 0) eg[j] += entry_grad_[j] * share(eb[j] + e.waived, entry_[j]);
-                }
-            }
-        }
-        double carried = 0;  // the empty ideal: every clip so far is background
-        for (int64_t j = n_; j > 0; --j) {
-            carried += grad(0)[j];
-            background[j - 1] += carried;
-        }
     }
-    void backward_row(int64_t s, const double *b, const double *gb, double *shown_p, double *background) {
-        const double *c = match_ + g_.state_step[s] * n_;
-        std::fill(row_grad_.begin(), row_grad_.end(), 0.0);
-        std::fill(entry_grad_.begin(), entry_grad_.end(), 0.0);
-        for (int64_t j = n_; j > 0; --j) {
-            const double g = row_grad_[j] + gb[j] * share(row_[j], b[j]);
-            if (g == 0) continue;
-            const double before = add(entry_[j - 1], row_[j - 1]);
-            const double shown = g * share(c[j - 1] + before, row_[j]);
-            shown_p[j - 1] += shown;
-            entry_grad_[j - 1] += shown * share(entry_[j - 1], before);
-            row_grad_[j - 1] += shown * share(row_[j - 1], before);
-            if (!contiguous_) {
-                const double dropped = g * share(drop_[j - 1] + row_[j - 1], row_[j]);
-                background[j - 1] += dropped;
-                row_grad_[j - 1] += dropped;
+
+    void step_forward(int64_t j, T *now, int64_t place) {
+        const int64_t column = job_.column_numbers();
+        kernels_.forward(job_, j, now + place * column, now + (place + 1) * column, shifts_.data() + j * L,
+                         shifts_.data() + (j + 1) * L);
+    }
+
+    // The cost of the videos that end with this column, and the gradient that they start with.
+    void end_videos(int64_t clips, const T *column, const std::vector<double> &base) {
+        if (seeds_.empty()) seeds_.resize(L);
+        for (int lane = 0; lane < lanes(); ++lane)
+            if (videos_[lane]->clips == clips) end_video(lane, column, base[lane]);
+    }
+    void end_video(int lane, const T *column, double base) {
+        const int parts = job_.parts(), grads = job_.grads();
+        std::vector<Waivers::End> ends;
+        if (waivers_) ends = waivers_->ends;
+        else ends.push_back({packing_.ideal_place[g_.ideals() - 1], 0});
+        auto read = [&](const Waivers::End &end, int part) -> double {
+            const int64_t group = each_ == 1 ? end.group / L : end.group, at = each_ == 1 ? end.group % L : lane;
+            return column[(group * parts + part) * L + at];
+        };
+        auto price = [&](const Waivers::End &end) -> double { return waivers_ ? waived_[end.waived * L + lane] : 0.0; };
+        const double gamma = job_.gamma, infinite = std::numeric_limits<double>::infinity();
+        double low = infinite;
+        for (const auto &end : ends) low = std::min(low, read(end, 0) + price(end));
+        videos_[lane]->cost = infinite;
+        if (low == infinite) return;
+        double z = 0, w = 0;
+        auto weigh = [&](const Waivers::End &end, auto use) {
+            const double far = read(end, 0) + price(end) - low;
+            if (far == infinite) return;
+            use(far, std::exp(-far / gamma), parts == 3 ? read(end, 1) : 1.0, parts == 3 ? read(end, 2) : 0.0);
+        };
+        for (const auto &end : ends)
+            weigh(end, [&](double far, double e, double end_z, double end_w) {
+                z += end_z * e;
+                w += (end_w + end_z * far) * e;
+            });
+        const double mean = w / z;
+        videos_[lane]->cost = base + low + (job_.smooth ? mean : -gamma * std::log(z));
+        if (!gradient_) return;
+        if (waived_grad_.empty()) waived_grad_.assign(std::max<size_t>(waived_.size(), L), 0);
+        for (const auto &end : ends)
+            weigh(end, [&](double far, double e, double end_z, double end_w) {
+                const int64_t group = each_ == 1 ? end.group / L : end.group, at = each_ == 1 ? end.group % L : lane;
+                const double alpha = e / z, slope = job_.smooth ? 1 - (far - mean) / gamma : 1.0;
+                auto seed = [&](int part, double value) {
+                    seeds_[lane].push_back({(group * grads + part) * L + at, static_cast<T>(value)});
+                };
+                if (parts == 3) seed(0, alpha);
+                seed(grads - 1, alpha * slope);
+                waived_grad_[end.waived * L + lane] +=
+                    static_cast<T>(alpha * (parts == 3 ? end_z * slope - end_w / gamma : slope));
+            });
+    }
+
+    void prepare_gradient() {
+        const size_t steps = static_cast<size_t>(g_.n_steps) + 1;
+        match_grad_.assign(static_cast<size_t>(longest_) * steps * L, 0);
+        drop_grad_.assign(static_cast<size_t>(longest_) * L, 0);
+        if (waived_grad_.empty()) waived_grad_.assign(std::max<size_t>(waived_.size(), L), 0);
+        slot_grad_.assign(static_cast<size_t>(job_.n_slots) * L, 0);
+        group_grad_.assign(static_cast<size_t>(job_.groups * job_.grads()) * L, 0);
+        group_grad_prev_ = group_grad_;
+        job_.match_grad = match_grad_.data();
+        job_.drop_grad = drop_grad_.data();
+        job_.waived_grad = waived_grad_.data();
+        job_.slot_grad = slot_grad_.data();
+        int64_t most = 1;
+        for (int64_t g = 0; g < job_.groups; ++g) most = std::max(most, packing_.group_slot[g + 1] - packing_.group_slot[g]);
+        weights_.resize(static_cast<size_t>(most) * L);
+        job_.weights = weights_.data();
+    }
+    // From column `clips` to the one before.
+    void step_backward(int64_t clips, const T *before, const T *after) {
+        for (int lane = 0; lane < lanes(); ++lane)
+            if (videos_[lane]->clips == clips)
+                for (const Seed &seed : seeds_[lane]) group_grad_[seed.place] += seed.value;
+        job_.group_grad = group_grad_.data();
+        job_.group_grad_prev = group_grad_prev_.data();
+        kernels_.backward(job_, clips - 1, before, after, shifts_.data() + (clips - 1) * L);
+        std::fill(group_grad_.begin(), group_grad_.end(), T(0));
+        group_grad_.swap(group_grad_prev_);
+    }
+
+    void give_gradient() {
+        const int64_t steps = g_.n_steps + 1;
+        for (int lane = 0; lane < lanes(); ++lane) {
+            SoftVideo<T> &v = *videos_[lane];
+            auto sum = [&](const T *numbers) {
+                if (each_ > 1) return numbers[lane];
+                T total = 0;
+                for (int l = 0; l < L; ++l) total += numbers[l];
+                return total;
+            };
+            for (int64_t j = 0; j < v.clips; ++j) {
+                v.drop_grad[j] = sum(drop_grad_.data() + j * L);
+                for (int k = 0; k < g_.n_steps; ++k) v.match_grad[k * v.clips + j] = sum(match_grad_.data() + (j * steps + k) * L);
             }
+            if (!v.skip_grad) continue;
+            std::fill_n(v.skip_grad, g_.n_steps, T(0));
+            if (waivers_)
+                for (size_t set = 0; set < waivers_->sets.size(); ++set)
+                    for (int step : waivers_->sets[set]) v.skip_grad[step] += waived_grad_[set * L + lane];
         }
     }
 };
+
+// Videos of any procedures and lengths. Those of one procedure share their lanes where there are several of them or steps
+// may be waived; else the ideals of the one video fill them.
+template <class T> void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const SoftKernels<T> &kernels) {
+    constexpr size_t L = LANES<T>, ENOUGH = 3;
+    struct Batch {
+        std::vector<SoftVideo<T> *> videos;
+        bool in_lanes;
+    };
+    std::map<const Procedure *, std::vector<SoftVideo<T> *>> by_procedure;
+    for (SoftVideo<T> &v : videos) by_procedure[v.procedure].push_back(&v);
+    std::vector<Batch> batches;
+    for (auto &[procedure, members] : by_procedure) {
+        std::stable_sort(members.begin(), members.end(), [](const auto *a, const auto *b) { return a->clips > b->clips; });
+        for (size_t i = 0; i < members.size();) {
+            const size_t count = std::min(L, members.size() - i);
+            const bool skips = std::any_of(members.begin() + i, members.begin() + i + count, [](const auto *v) { return v->skip; });
+            const bool in_lanes = skips || count >= ENOUGH;
+            const size_t taken = in_lanes ? count : 1;
+            batches.push_back({{members.begin() + i, members.begin() + i + taken}, in_lanes});
+            i += taken;
+        }
+    }
+    const int64_t team_size = std::min<int64_t>(o.threads, static_cast<int64_t>(batches.size()));
+    std::atomic<size_t> next{0};
+    std::exception_ptr failure;
+    std::mutex failing;
+    auto work = [&](int64_t) {
+        try {
+            for (size_t b; (b = next++) < batches.size();)
+                SoftSolver<T>(batches[b].videos, batches[b].in_lanes, o, kernels, o.memory / team_size).run();
+        } catch (...) {
+            next = batches.size();
+            const std::lock_guard lock(failing);
+            if (!failure) failure = std::current_exception();
+        }
+    };
+    {
+        std::vector<std::jthread> team;
+        add_threads(team, team_size - 1, work);
+        work(0);
+    }
+    if (failure) std::rethrow_exception(failure);
+}
 
 }  // namespace g2v

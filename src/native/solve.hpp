@@ -4,7 +4,9 @@
 #include <exception>
 #include <mutex>
 #include <span>
+#include <string_view>
 
+#include "soft.hpp"
 #include "walk.hpp"
 
 namespace g2v {
@@ -14,7 +16,7 @@ inline const std::vector<Kernels> &all_kernels() {
     static const std::vector<Kernels> found = [] {
         std::vector<Kernels> k;
 #if defined(G2V_HAVE_AVX2)
-        if (__builtin_cpu_supports("avx2")) k.push_back(kernels_avx2());
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) k.push_back(kernels_avx2());
 #endif
         k.push_back(kernels_base());
         return k;
@@ -30,6 +32,16 @@ template <class T> Advance<T> advance_for() {
 template <class T> Interleave<T> interleave_for() {
     if constexpr (sizeof(T) == 4) return kernels().interleave_f32;
     else return kernels().interleave_f64;
+}
+
+template <class T> SoftKernels<T> soft_kernels_for() {
+#if defined(G2V_HAVE_AVX2)
+    const SoftKernelsOf found = std::string_view(kernels().name) == "avx2" ? soft_kernels_avx2() : soft_kernels_base();
+#else
+    const SoftKernelsOf found = soft_kernels_base();
+#endif
+    if constexpr (sizeof(T) == 4) return found.f32;
+    else return found.f64;
 }
 
 // One video as the caller has it: match [steps][clips], drop [clips], skip [steps] or null.

@@ -120,8 +120,8 @@ def test_bad_constraints(constraint: g2v.Constraint, message: str) -> None:
         (np.where(MATCH == 2, -np.inf, MATCH), DROP, None, r"match\[2, 4\] is -inf"),
         (MATCH, np.array([1, 1, np.nan, 1, 1]), None, r"drop\[2\] is nan"),
         (MATCH, DROP, [1, 2, -np.inf], r"skip\[2\] is -inf \(step '3'\)"),
-        ("text", DROP, None, "match holds"),
-        ([[1, 2], [3]], DROP, None, "match is not an array of numbers"),
+        ("text", DROP, None, "match must hold real numbers"),
+        ([[1, 2], [3]], DROP, None, "match cannot be read as an array"),
     ],
 )
 def test_bad_arrays(match: object, drop: object, skip: object, message: str) -> None:

@@ -122,20 +122,6 @@ def test_videos_in_lanes(
         )
 
 
-@settings(deadline=None, max_examples=60)
-@given(flow=dags(max_steps=6), seed=st.integers(0, 2**32 - 1), gamma=st.floats(1e-3, 10), skips=st.booleans())
-def test_posterior_gives_the_reference(flow: FlowGraph, seed: int, gamma: float, skips: bool) -> None:
-    tsort = TSortGraph.compile(flow)
-    match, drop, skip = random_costs(seed, len(flow), 12, np.float64, 0.05, skips)
-    for contiguous in (True, False):
-        cost, probability = _reference.forward_backward(tsort, match, drop, skip, contiguous=contiguous, gamma=gamma)
-        total, found = backends.procedure(tsort).posterior(
-            match / -gamma, drop / -gamma, None if skip is None else skip / -gamma, contiguous
-        )
-        assert -gamma * total == pytest.approx(cost, rel=1e-9, abs=1e-9)
-        assert np.abs(found - probability).max() < 1e-9
-
-
 def test_float_costs_are_the_sum_of_what_the_labels_say() -> None:
     rng = np.random.default_rng(3)
     tsort = TSortGraph.compile(LARGER["threads"])

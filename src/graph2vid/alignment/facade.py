@@ -21,6 +21,7 @@ from graph2vid.alignment.constraints import Constraint, constrain
 from graph2vid.alignment.infeasible import why_infeasible
 from graph2vid.alignment.problem import Problem, check_problem, may_overflow
 from graph2vid.alignment.result import Alignment, Labels, Posterior
+from graph2vid.alignment.soft import check_gamma, soft_costs
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -220,18 +221,12 @@ def posterior(
     -------
     Posterior
     """
-    if not isinstance(gamma, int | float | np.number) or not 0 < gamma < np.inf:
-        raise InputError(f"gamma must be a finite number above 0, not {gamma!r}")
+    gamma = check_gamma(gamma)
     graph = flow.flow if isinstance(flow, TSortGraph) else flow
     problem = constrain(check_problem(graph, match, drop, skip), constraints)
     tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
     backend = choose_backend(backend)
-    # Two tables [ideals, clips + 1]; the reference keeps the states too.
-    per_clip = 2 * tsort.n_ideals + (2 * tsort.n_states if backend == "reference" else 0)
     clips = problem.match.shape[1]
-    needed = 8 * per_clip * (clips + 1)
-    if needed > (bound := memory_bound(memory_limit)):
-        raise too_large(tsort, clips, needed, bound, "")
     costs = Problem(
         problem.match.astype(np.float64),
         problem.drop.astype(np.float64),
@@ -240,14 +235,22 @@ def posterior(
     if may_overflow(costs, gamma):
         raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
     if backend == "native":
-        total, probability = procedure(tsort).posterior(
-            costs.match / -gamma,
-            costs.drop / -gamma,
-            None if costs.skip is None else costs.skip / -gamma,
-            contiguous,
+        (found,) = soft_costs(
+            [tsort],
+            [costs.match],
+            [costs.drop],
+            [costs.skip],
+            gamma=gamma,
+            smoothing="softmin",
+            contiguous=contiguous,
+            memory_limit=memory_limit,
         )
-        cost = -gamma * total
+        assert found.match is not None and found.drop is not None
+        cost, probability = found.cost, np.vstack([found.match, found.drop])
     else:
+        needed = 16 * (tsort.n_ideals + tsort.n_states) * (clips + 1)
+        if needed > (bound := memory_bound(memory_limit)):
+            raise too_large(tsort, clips, needed, bound, "")
         cost, probability = _reference.forward_backward(
             tsort, costs.match, costs.drop, costs.skip, contiguous=contiguous, gamma=gamma
         )

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from graph2vid._arrays import Floats, as_floats
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
-
-Floats = npt.NDArray[Any]  # float32 or float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
     if not isinstance(flow, FlowGraph):
         raise InputError(f"the procedure must be a FlowGraph or a TSortGraph, not {type(flow).__name__}")
     steps = len(flow)
-    checked = _floats("match", match)
+    checked = np.ascontiguousarray(as_floats(match, "match"))
     if checked.ndim != 2:
         raise InputError(f"match has shape {checked.shape}; it must be [steps, clips] = [{steps}, N]")
     if checked.shape[0] != steps:
@@ -82,22 +80,8 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
     return Problem(checked, dropped, skipped)
 
 
-def _floats(name: str, value: Any) -> Floats:
-    try:
-        array = np.asarray(value)
-        if array.dtype not in (np.float32, np.float64):
-            if array.dtype.kind not in "fiub":
-                raise InputError(f"{name} holds {array.dtype}, not numbers")
-            array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name} is not an array of numbers: {error}") from error
-    return np.ascontiguousarray(array)
-
-
 def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
-    given = _floats(name, value)
+    given = np.ascontiguousarray(as_floats(value, name))
     with np.errstate(over="ignore"):
         array = given.astype(dtype, copy=False)
     if array is not given and np.any(np.isinf(array) & np.isfinite(given)):

@@ -1,0 +1,115 @@
+"""Soft costs of many videos at once, with their gradients, by the compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.alignment.backends import choose_threads, memory_bound, native, procedure, too_large
+from graph2vid.errors import InputError
+from graph2vid.tsort import TSortGraph
+
+SMOOTHINGS = ("softmin", "smoothmin")
+
+
+@dataclass(frozen=True, eq=False)
+class SoftCost:
+    """The soft cost of one video, and how it changes with each cost.
+
+    Attributes
+    ----------
+    cost : float
+        +inf where no alignment is possible; the gradients are zero then.
+    match, drop, skip : arrays [K, N], [N], [K], or None
+        Gradients. With softmin, ``match`` and ``drop`` are the probabilities of the labels of each clip, and ``skip``
+        those of each step not being shown.
+    """
+
+    cost: float
+    match: NDArray[np.floating[Any]] | None
+    drop: NDArray[np.floating[Any]] | None
+    skip: NDArray[np.floating[Any]] | None
+
+
+def check_gamma(gamma: Any) -> float:
+    """Return gamma as a float; it must be finite and above 0."""
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number) or not 0 < gamma < np.inf:
+        raise InputError(f"gamma must be a finite number above 0, not {gamma!r}")
+    return float(gamma)
+
+
+def soft_costs(
+    tsorts: Sequence[TSortGraph],
+    matches: Sequence[NDArray[np.floating[Any]]],
+    drops: Sequence[NDArray[np.floating[Any]]],
+    skips: Sequence[NDArray[np.floating[Any]] | None],
+    *,
+    gamma: float,
+    smoothing: str,
+    contiguous: bool,
+    gradient: bool = True,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+) -> list[SoftCost]:
+    """Return the soft cost of each video; they may be of different procedures and lengths.
+
+    Parameters
+    ----------
+    tsorts : sequence of TSortGraph
+        The procedure of each video; videos of one and the same are computed side by side.
+    matches, drops, skips : sequences of arrays [K, N], [N], [K]
+        Checked costs, C-contiguous and all of one dtype, float32 or float64. A skip may be None: every step appears.
+    gamma : float
+        How soft the minimum is.
+    smoothing : {"softmin", "smoothmin"}
+    contiguous : bool
+        Whether a step is one unbroken run of clips.
+    gradient : bool
+        Whether gradients are wanted, too.
+    threads, memory_limit
+        As for :func:`graph2vid.align`. Tables that do not fit are computed twice, from checkpoints.
+
+    Returns
+    -------
+    list of SoftCost
+    """
+    module = native()
+    if module is None:
+        raise InputError("soft costs need the compiled kernels (graph2vid doctor says more)")
+    if smoothing not in SMOOTHINGS:
+        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+    gamma = check_gamma(gamma)
+    updates = sum(tsort.n_states * match.shape[1] for tsort, match in zip(tsorts, matches, strict=True))
+    bound = memory_bound(memory_limit)
+    try:
+        found = module.soft_many(
+            [procedure(tsort) for tsort in tsorts],
+            list(matches),
+            list(drops),
+            list(skips),
+            gamma,
+            smoothing == "smoothmin",
+            contiguous,
+            gradient,
+            choose_threads(threads, 50 * updates),  # an update takes some fifty times as long as a hard one
+            bound,
+        )
+    except ValueError as error:
+        largest = max(range(len(tsorts)), key=lambda at: tsorts[at].n_states * matches[at].shape[1])
+        tsort, clips = tsorts[largest], matches[largest].shape[1]
+        columns = 2 * int(clips**0.5) + 2
+        needed = columns * (tsort.n_states + 3 * tsort.n_ideals) * matches[largest].itemsize
+        raise too_large(tsort, clips, max(needed, bound + 1), bound, "") from error
+    results = []
+    for (cost, flat), match in zip(found, matches, strict=True):
+        if flat is None:
+            results.append(SoftCost(cost, None, None, None))
+            continue
+        steps, clips = match.shape
+        shown, dropped, left_out = np.split(flat, [steps * clips, (steps + 1) * clips])
+        results.append(SoftCost(cost, shown.reshape(steps, clips), dropped, left_out))
+    return results

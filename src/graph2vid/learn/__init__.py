@@ -1,0 +1,1 @@
+"""Learning from procedures: losses and training."""

@@ -1,0 +1,429 @@
+// The soft recursion and its gradient, clip by clip, many states at once. Compiled like hard.cpp.
+//
+// Every set of numbers that is minimised softly is worked off in the same way: its least element m, then the sum of
+// e = exp(-(x - m) / gamma). softmin is m - gamma log(sum e), smoothmin the mean of x weighted by e. An infinite x has
+// e = 0, a set of infinite numbers has the minimum +inf and passes no gradient.
+#include "simd.hpp"
+#include "soft_job.hpp"
+
+namespace g2v {
+namespace G2V_ARCH {
+namespace {
+
+typedef int32_t Int32 __attribute__((vector_size(32)));
+typedef int64_t Int64 __attribute__((vector_size(32)));
+template <class T> struct Whole;
+template <> struct Whole<float> { typedef Int32 V; };
+template <> struct Whole<double> { typedef Int64 V; };
+
+template <class T> constexpr T INF = static_cast<T>(__builtin_inf());
+template <class T> constexpr T BIG = sizeof(T) == 4 ? static_cast<T>(1e30) : static_cast<T>(1e290);
+
+template <class T> G2V_INLINE V<T> full(T x) { return V<T>{} + x; }
+
+// exp(x) for x <= 0, to about an ulp; 0 where that would be subnormal.
+template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
+    constexpr bool F = sizeof(T) == 4;
+    constexpr T least_x = F ? T(-87.3) : T(-708.3);
+    constexpr T magic = F ? T(12582912.0) : T(6755399441055744.0);  // adding it rounds to a whole number
+    constexpr int bits = F ? 23 : 52;
+    const V<T> at = most(x, full<T>(least_x));
+    const V<T> shifted = at * T(1.4426950408889634074) + magic;
+    const V<T> n = shifted - magic;
+    constexpr T high = F ? T(0.693359375) : T(0.693147180369123816490);
+    constexpr T low = F ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
+    const V<T> r = (at - n * high) - n * low;
+    // The series of exp, as far as it counts for |r| <= log(2) / 2.
+    constexpr int terms = F ? 7 : 13;
+    constexpr double factor[14] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                                   1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+    V<T> sum = full<T>(static_cast<T>(factor[terms]));
+#pragma GCC unroll 16
+    for (int i = terms - 1; i >= 0; --i) sum = sum * r + static_cast<T>(factor[i]);
+    typedef typename Whole<T>::V I;
+    const I power = ((I)shifted - (I)full<T>(magic)) << bits;
+    const I found = (I)sum + power;
+    const I enough = x >= full<T>(least_x);
+    return (V<T>)(found & enough);
+}
+
+// log(x) for finite x >= 1.
+template <class T> G2V_INLINE V<T> log_positive(V<T> x) {
+    constexpr bool F = sizeof(T) == 4;
+    typedef typename Whole<T>::V I;
+    constexpr int bits = F ? 23 : 52;
+    const I raw = (I)x;
+    // x = m 2^n with m in [sqrt(1/2), sqrt(2)).
+    const I half = (I)full<T>(T(0.70710678118654752440));
+    const I n = (raw - half) >> bits;
+    const V<T> m = (V<T>)(raw - (n << bits));
+    const V<T> s = (m - T(1)) / (m + T(1)), q = s * s;
+    constexpr int terms = F ? 5 : 11;  // 2 (s + s^3/3 + s^5/5 + ...)
+    V<T> sum = full<T>(T(1) / (2 * terms + 1));
+#pragma GCC unroll 16
+    for (int i = terms - 1; i >= 0; --i) sum = sum * q + T(1) / (2 * i + 1);
+    V<T> power;
+    if constexpr (F) power = __builtin_convertvector(n, V<T>);
+    else for (int l = 0; l < LANES<T>; ++l) power[l] = static_cast<T>(n[l]);
+    return T(2) * s * sum + power * T(0.69314718055994530942);
+}
+
+// x where it is finite, else 0: what the elements of a set are measured from.
+template <class T> G2V_INLINE V<T> finite_or_zero(V<T> x) {
+    typedef typename Whole<T>::V I;
+    return (V<T>)((I)x & (I)(x < full<T>(INF<T>)));
+}
+// a where the condition holds, else b.
+template <class T> G2V_INLINE V<T> where(typename Whole<T>::V condition, V<T> a, V<T> b) {
+    typedef typename Whole<T>::V I;
+    return (V<T>)(((I)a & condition) | ((I)b & ~condition));
+}
+// x - from, at most BIG: finite even where x is not, so that 0 times it is 0.
+template <class T> G2V_INLINE V<T> above(V<T> x, V<T> from) { return least(x - from, full<T>(BIG<T>)); }
+
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct Soft {
+    static constexpr int L = LANES<T>;
+    // Sets of states that are entered from must be kept whole where smoothmin is taken over them together with others.
+    static constexpr bool SETS = SMOOTH && !CONTIGUOUS;
+    static constexpr int PARTS = SETS ? 3 : 1, GRADS = SETS ? 2 : 1;
+    static constexpr T TINY = T(1e-30);  // in place of 0 under a fraction
+    typedef V<T> Vec;
+
+    const SoftJob<T> &job;
+    const T *before;
+    T *after;
+    int64_t clip;
+    Vec off, drop, rate;  // rate = 1 / gamma
+
+    G2V_INLINE Soft(const SoftJob<T> &j, int64_t c, const T *b, T *a, const T *shift)
+        : job(j), before(b), after(a), clip(c), off(load(shift)), drop(cost<T, VIDEOS>(j.drop, c)),
+          rate(full<T>(T(1)) / full<T>(j.gamma)) {}
+
+    G2V_INLINE Vec exp_of(Vec distance) const { return exp_negative<T>(-distance * rate); }
+    G2V_INLINE const T *group_before(int64_t g) const { return before + g * PARTS * L; }
+    G2V_INLINE T *group_after(int64_t g) const { return after + g * PARTS * L; }
+    G2V_INLINE const T *slots_before() const { return before + job.groups * PARTS * L; }
+    G2V_INLINE T *slots_after() const { return after + job.groups * PARTS * L; }
+
+    // The end of the clip's set that is not a state: background after the same ideal, or before the first step.
+    G2V_INLINE Vec rest(int64_t g) const {
+        const Vec dropped = drop + (load(group_before(g)) - off);
+        return most(CONTIGUOUS ? dropped : dropped + load(job.group_start + g * L), unused(g));
+    }
+    G2V_INLINE Vec unused(int64_t g) const { return load(job.group_unused + g * L); }
+
+    // What a slot is entered from: a number, or (SETS) a set with least element m, sum z of the e, and sum w of the
+    // e-weighted distances from m.
+    struct Set {
+        Vec m, z, w;
+    };
+    G2V_INLINE bool straight(int64_t slot, int64_t crossed) const { return VIDEOS || slot < crossed; }
+    G2V_INLINE Set group_set(int64_t g, Vec price) const {
+        const T *p = group_before(g);
+        Set s;
+        s.m = load(p) - off + price;
+        if constexpr (SETS) {
+            s.z = load(p + L);
+            s.w = load(p + 2 * L);
+        }
+        return s;
+    }
+    G2V_INLINE Set entry_set(int64_t slot, int64_t crossed) const {
+        Set s = group_set(job.slots.slot_group[slot], Vec{});
+        if (straight(slot, crossed)) return s;
+        const Pick<T> pick(job.slots.patterns[job.slots.slot_pattern[slot]]);
+        s.m = pick.template of<true>(s.m);
+        if constexpr (SETS) {  // lanes without a state get +inf; finite, it vanishes
+            s.z = least(pick.template of<true>(s.z), full<T>(T(1e6)));
+            s.w = least(pick.template of<true>(s.w), full<T>(BIG<T>));
+        }
+        return s;
+    }
+    G2V_INLINE const int32_t *steps_of(int64_t slot, int64_t inner) const {
+        const int64_t row = job.slots.slot_row[slot];
+        return (slot < inner ? job.slots.crossed_steps : job.row_steps) + row * L;
+    }
+    G2V_INLINE Vec match(int64_t slot, int64_t crossed, int64_t inner) const {
+        const T *costs = job.match + clip * (job.n_steps + 1) * (VIDEOS ? L : 1);
+        if (straight(slot, crossed)) return cost<T, VIDEOS>(costs, job.slots.slot_step[slot]);
+        const int32_t *steps = steps_of(slot, inner);
+        T c[L];
+        for (int l = 0; l < L; ++l) c[l] = costs[steps[l]];
+        return load(c);
+    }
+
+    // Two numbers: how far each is above the lesser, and its e. The lesser's e is 1, so one exponential does.
+    struct Two {
+        Vec low, from, da, db, ea, eb;
+    };
+    G2V_INLINE Two two(Vec a, Vec b) const {
+        Two t;
+        t.low = least(a, b);
+        t.from = finite_or_zero<T>(t.low);
+        t.da = above<T>(a, t.from);
+        t.db = above<T>(b, t.from);
+        const Vec e = exp_of(most(t.da, t.db));
+        t.ea = where<T>(t.da > Vec{}, e, full<T>(T(1)));
+        t.eb = where<T>(t.db > Vec{}, e, full<T>(T(1)));
+        return t;
+    }
+
+    // The soft minimum of two numbers.
+    struct Pair {
+        Vec value, first, second;  // first, second: the gradient with respect to each
+    };
+    template <bool GRADIENT> G2V_INLINE Pair pair(Vec a, Vec b) const {
+        const Two t = two(a, b);
+        const Vec z = most(t.ea + t.eb, full<T>(TINY));
+        Pair p;
+        if constexpr (SMOOTH) {
+            const Vec one = full<T>(T(1)) / z, mean = (t.da * t.ea + t.db * t.eb) * one;
+            p.value = t.low + mean;
+            if constexpr (GRADIENT) {
+                p.first = t.ea * one * (T(1) - (t.da - mean) * rate);
+                p.second = t.eb * one * (T(1) - (t.db - mean) * rate);
+            }
+        } else {
+            p.value = t.low - job.gamma * log_positive<T>(most(z, full<T>(T(1))));
+            if constexpr (GRADIENT) {
+                const Vec one = full<T>(T(1)) / z;
+                p.first = t.ea * one;
+                p.second = t.eb * one;
+            }
+        }
+        return p;
+    }
+
+    // The entry of a slot: over all it is entered from, and the state itself one clip before. `d_own`, `e_own` and (without
+    // waivers) `d_source`, `e_source` are the distances from `from` and the e of the state and of what it is entered from.
+    struct Entry {
+        Vec value, from, z, mean;  // mean: (SMOOTH) of the distances
+        Vec d_own, e_own, d_source, e_source;
+        Set source;
+    };
+    template <class Visit> G2V_INLINE void each_source(int64_t slot, Visit visit) const {
+        for (int64_t e = job.entries.slot_entry[slot]; e < job.entries.slot_entry[slot + 1]; ++e)
+            visit(group_set(job.entries.group[e], load(job.waived + job.entries.waived[e] * L)), e);
+    }
+    G2V_INLINE Entry entry(int64_t slot, int64_t crossed, Vec own) const {
+        Entry r;
+        Vec low, w;
+        auto add = [&](const Set &s, Vec far, Vec e) __attribute__((always_inline)) {
+            r.z += SETS ? s.z * e : e;
+            if constexpr (SMOOTH) w += (SETS ? s.w + s.z * far : far) * e;
+        };
+        if constexpr (SKIPS) {
+            low = own;
+            each_source(slot, [&](const Set &s, int64_t) __attribute__((always_inline)) { low = least(low, s.m); });
+            r.from = finite_or_zero<T>(low);
+            r.d_own = above<T>(own, r.from);
+            r.e_own = exp_of(r.d_own);
+        } else {
+            r.source = entry_set(slot, crossed);
+            const Two t = two(r.source.m, own);
+            low = t.low;
+            r.from = t.from;
+            r.d_own = t.db;
+            r.e_own = t.eb;
+            r.d_source = t.da;
+            r.e_source = t.ea;
+        }
+        r.z = r.e_own;
+        w = r.d_own * r.e_own;
+        if constexpr (SKIPS)
+            each_source(slot, [&](const Set &s, int64_t) __attribute__((always_inline)) {
+                const Vec far = above<T>(s.m, r.from);
+                add(s, far, exp_of(far));
+            });
+        else
+            add(r.source, r.d_source, r.e_source);
+        r.z = most(r.z, full<T>(TINY));
+        if constexpr (SMOOTH) {
+            r.mean = w / r.z;
+            r.value = low + r.mean;
+        } else {
+            r.mean = Vec{};
+            r.value = low - job.gamma * log_positive<T>(most(r.z, full<T>(T(1))));
+        }
+        return r;
+    }
+
+    void forward(T *next_shift) {
+        Vec least_sum = full<T>(INF<T>);
+        for (int64_t g = 0; g < job.groups; ++g) {
+            const int64_t begin = job.slots.group_slot[g], end = job.slots.group_slot[g + 1];
+            const int64_t crossed = VIDEOS ? end : job.slots.crossed[g], inner = VIDEOS ? end : job.slots.inner[g];
+            const Vec other = rest(g);
+            Vec low = other;
+            for (int64_t slot = begin; slot < end; ++slot) {
+                const Vec own = load(slots_before() + slot * L) - off;
+                Vec value = match(slot, crossed, inner) + entry(slot, crossed, own).value;
+                if constexpr (!CONTIGUOUS) value = pair<false>(value, drop + own).value;
+                value = most(value, unused(g));
+                store(slots_after() + slot * L, value);
+                low = least(low, value);
+            }
+            const Vec from = finite_or_zero<T>(low), far = above<T>(other, from);
+            Vec z = exp_of(far), w = far * z;
+            for (int64_t slot = begin; slot < end; ++slot) {
+                const Vec d = above<T>(load(slots_after() + slot * L), from), e = exp_of(d);
+                z += e;
+                if constexpr (SMOOTH) w += d * e;
+            }
+            T *out = group_after(g);
+            if constexpr (SETS) {
+                store(out, low);
+                store(out + L, z);
+                store(out + 2 * L, w);
+            } else if constexpr (SMOOTH) {
+                store(out, low + w / most(z, full<T>(TINY)));
+            } else {
+                store(out, low - job.gamma * log_positive<T>(most(z, full<T>(T(1)))));
+            }
+            least_sum = least(least_sum, low);
+        }
+        if constexpr (!VIDEOS) {
+            T smallest = least_sum[0];
+            for (int l = 1; l < L; ++l) smallest = least_sum[l] < smallest ? least_sum[l] : smallest;
+            least_sum = full<T>(smallest);
+        }
+        store(next_shift, finite_or_zero<T>(least_sum));
+    }
+
+    static G2V_INLINE void add_to(T *p, Vec v) { store(p, load(p) + v); }
+
+    // Send a gradient to where a slot is entered from: part `part` of the group's.
+    G2V_INLINE void send(int64_t slot, int64_t crossed, int64_t group, int part, Vec g) const {
+        T *to = job.group_grad_prev + (group * GRADS + part) * L;
+        if (SKIPS || straight(slot, crossed)) {
+            add_to(to, g);
+            return;
+        }
+        const int32_t *lane = job.slots.patterns[job.slots.slot_pattern[slot]].lane;
+        for (int l = 0; l < L; ++l)
+            if (lane[l] >= 0) to[lane[l]] += g[l];
+    }
+
+    void backward() {
+        T *match_grad = job.match_grad + clip * (job.n_steps + 1) * L;
+        Vec dropped{};  // gradient of the clip's drop cost
+        for (int64_t g = 0; g < job.groups; ++g) {
+            const int64_t begin = job.slots.group_slot[g], end = job.slots.group_slot[g + 1];
+            const int64_t crossed = VIDEOS ? end : job.slots.crossed[g], inner = VIDEOS ? end : job.slots.inner[g];
+            const Vec other = rest(g);
+            Vec low = other;
+            for (int64_t slot = begin; slot < end; ++slot) low = least(low, load(slots_after() + slot * L));
+            const Vec from = finite_or_zero<T>(low), far = above<T>(other, from), e_other = exp_of(far);
+            const T *in_grad = job.group_grad + g * GRADS * L;
+            const Vec flat = load(in_grad);  // SETS: what is multiplied by -distance / gamma
+            Vec first, mean{};               // SETS: what is added to that; else: what e is multiplied by
+            Vec z = e_other, w = far * e_other;
+            for (int64_t slot = begin; slot < end; ++slot) {
+                const Vec d = above<T>(load(slots_after() + slot * L), from), e = exp_of(d);
+                store(job.weights + (slot - begin) * L, e);
+                z += e;
+                if constexpr (SMOOTH) w += d * e;
+            }
+            if constexpr (SETS) {
+                first = load(in_grad + L);
+            } else {
+                const Vec one = full<T>(T(1)) / most(z, full<T>(TINY));
+                first = flat * one;
+                if constexpr (SMOOTH) mean = w * one;
+            }
+            auto share = [&](Vec d, Vec e) __attribute__((always_inline)) -> Vec {
+                if constexpr (SETS) return e * (first - d * rate * flat);
+                else if constexpr (SMOOTH) return e * first * (T(1) - (d - mean) * rate);
+                else return e * first;
+            };
+            const Vec g_other = share(far, e_other);
+            dropped += g_other;
+            add_to(job.group_grad_prev + (g * GRADS + GRADS - 1) * L, g_other);
+            for (int64_t slot = begin; slot < end; ++slot) {
+                const Vec d = above<T>(load(slots_after() + slot * L), from);
+                Vec grad = load(job.slot_grad + slot * L) + share(d, load(job.weights + (slot - begin) * L));
+                const Vec own = load(slots_before() + slot * L) - off;
+                const Entry in = entry(slot, crossed, own);
+                Vec own_grad{};
+                if constexpr (!CONTIGUOUS) {
+                    const Pair p = pair<true>(match(slot, crossed, inner) + in.value, drop + own);
+                    own_grad = grad * p.second;
+                    dropped += own_grad;
+                    grad = grad * p.first;
+                }
+                add_match(match_grad, slot, crossed, inner, grad);
+                const Vec scaled = grad / in.z;
+                auto slope = [&](Vec away) __attribute__((always_inline)) { return T(1) - (away - in.mean) * rate; };
+                const Vec kept = scaled * in.e_own;
+                store(job.slot_grad + slot * L, own_grad + (SMOOTH ? kept * slope(in.d_own) : kept));
+                auto enter = [&](const Set &s, int64_t group, Vec away, Vec e) __attribute__((always_inline)) {
+                    const Vec alpha = scaled * e;
+                    if constexpr (SETS) {
+                        send(slot, crossed, group, 0, alpha);
+                        send(slot, crossed, group, 1, alpha * slope(away));
+                        return alpha * (s.z * slope(away) - s.w * rate);
+                    } else {
+                        const Vec whole = SMOOTH ? alpha * slope(away) : alpha;
+                        send(slot, crossed, group, 0, whole);
+                        return whole;
+                    }
+                };
+                if constexpr (SKIPS)
+                    each_source(slot, [&](const Set &s, int64_t e) __attribute__((always_inline)) {
+                        const Vec away = above<T>(s.m, in.from);
+                        add_to(job.waived_grad + job.entries.waived[e] * L,
+                               enter(s, job.entries.group[e], away, exp_of(away)));
+                    });
+                else
+                    enter(in.source, job.slots.slot_group[slot], in.d_source, in.e_source);
+            }
+        }
+        add_to(job.drop_grad + clip * L, dropped);
+    }
+
+    G2V_INLINE void add_match(T *match_grad, int64_t slot, int64_t crossed, int64_t inner, Vec g) const {
+        if (straight(slot, crossed)) {
+            add_to(match_grad + job.slots.slot_step[slot] * L, g);
+            return;
+        }
+        const int32_t *steps = steps_of(slot, inner);
+        for (int l = 0; l < L; ++l) match_grad[steps[l] * L + l] += g[l];
+    }
+};
+
+// Call use(Soft<…>) for the kind of job this is. Waiving steps is for videos in lanes alone.
+template <class T, class Use> G2V_INLINE void choose(const SoftJob<T> &job, Use use) {
+    const bool skips = job.entries.slot_entry != nullptr;
+    auto smoothing = [&]<bool VIDEOS, bool CONTIGUOUS, bool SKIPS>() {
+        if (job.smooth) use.template operator()<VIDEOS, CONTIGUOUS, true, SKIPS>();
+        else use.template operator()<VIDEOS, CONTIGUOUS, false, SKIPS>();
+    };
+    if (skips) job.contiguous ? smoothing.template operator()<true, true, true>() : smoothing.template operator()<true, false, true>();
+    else if (job.videos) job.contiguous ? smoothing.template operator()<true, true, false>() : smoothing.template operator()<true, false, false>();
+    else job.contiguous ? smoothing.template operator()<false, true, false>() : smoothing.template operator()<false, false, false>();
+}
+
+template <class T>
+void forward(const SoftJob<T> &job, int64_t clip, const T *before, T *after, const T *shift, T *next_shift) {
+    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS>() {
+        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS>(job, clip, before, after, shift).forward(next_shift);
+    });
+}
+template <class T>
+void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *after, const T *shift) {
+    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS>() {
+        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS>(job, clip, before, const_cast<T *>(after), shift).backward();
+    });
+}
+
+}  // namespace
+}  // namespace G2V_ARCH
+
+#define G2V_JOIN2(a, b) a##b
+#define G2V_JOIN(a, b) G2V_JOIN2(a, b)
+
+SoftKernelsOf G2V_JOIN(soft_kernels_, G2V_ARCH)() {
+    return {{G2V_ARCH::forward<float>, G2V_ARCH::backward<float>}, {G2V_ARCH::forward<double>, G2V_ARCH::backward<double>}};
+}
+
+}  // namespace g2v

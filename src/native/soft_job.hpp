@@ -1,0 +1,64 @@
+// What one call of a soft kernel works on: one video with its ideals in the lanes, or LANES videos of one procedure.
+//
+// A column holds everything after one clip: for each group, PARTS vectors that sum up its ideals, then one vector per slot
+// with the values of its states. Columns are kept relative to the smallest sum of the column before, so that float32 stays
+// exact where it matters however many clips there are.
+#pragma once
+#include "job.hpp"
+
+namespace g2v {
+
+// Where states are entered from when steps may be waived: several ideals, each for the price of the steps it still lacks.
+struct Entries {
+    const int64_t *slot_entry;  // [slots + 1]; null: each slot is entered from its group alone
+    const int32_t *group;       // [entries]
+    const int32_t *waived;      // [entries]: the set of steps that is waived; set 0 is empty
+};
+
+template <class T> struct SoftJob {
+    bool videos, contiguous, smooth;
+    T gamma;
+    int n_steps;
+    int64_t groups, n_slots;
+    Slots slots;
+    const int32_t *row_steps;  // [rows][LANES]: the steps of inner slots
+    const T *group_unused;     // [groups][LANES]: +inf in lanes that hold no ideal, else -inf
+    const T *group_start;      // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
+    Entries entries;
+    const T *waived;  // [sets][LANES]: the price of each set
+
+    // Clip by clip, with one step more than there are, which is +inf. One number, or one per video.
+    const T *match;  // [clips][steps + 1]
+    const T *drop;   // [clips]
+
+    T *match_grad;   // [clips][steps + 1][LANES]
+    T *drop_grad;    // [clips][LANES]
+    T *waived_grad;  // [sets][LANES]
+    // Gradients of the column that the backward pass has come to.
+    T *weights;                       // [most slots of a group][LANES]: working memory
+    T *slot_grad;                     // [slots][LANES]
+    T *group_grad, *group_grad_prev;  // [groups][GRADS][LANES]; the latter is zero before a clip
+
+    int parts() const { return !contiguous && smooth ? 3 : 1; }
+    int grads() const { return !contiguous && smooth ? 2 : 1; }
+    int64_t column_numbers() const { return (groups * parts() + n_slots) * LANES<T>; }
+};
+
+template <class T> struct SoftKernels {
+    // Column `after` from column `before` by clip `clip` (from 0). `shift` [LANES] is what has to come off `before`;
+    // `next_shift` receives what has to come off `after`.
+    void (*forward)(const SoftJob<T> &, int64_t clip, const T *before, T *after, const T *shift, T *next_shift);
+    // From the gradients of column `after` to those of column `before`, and of the costs of the clip.
+    void (*backward)(const SoftJob<T> &, int64_t clip, const T *before, const T *after, const T *shift);
+};
+
+struct SoftKernelsOf {
+    SoftKernels<float> f32;
+    SoftKernels<double> f64;
+};
+SoftKernelsOf soft_kernels_base();
+#if defined(G2V_HAVE_AVX2)
+SoftKernelsOf soft_kernels_avx2();
+#endif
+
+}  // namespace g2v
