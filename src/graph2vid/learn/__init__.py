@@ -1,1 +1,34 @@
-"""Learning from procedures: losses and training."""
+"""Learning from procedures: losses and training (torch)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Name → module; torch is imported when one of them is first used.
+_PUBLIC = {
+    "ClusteringLoss": "graph2vid.learn.losses",
+    "DropDTWLoss": "graph2vid.learn.losses",
+    "GraphDropDTWLoss": "graph2vid.learn.losses",
+    "soft_cost": "graph2vid.learn.operator",
+}
+
+if TYPE_CHECKING:
+    from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss
+    from graph2vid.learn.operator import soft_cost
+
+__all__ = ["ClusteringLoss", "DropDTWLoss", "GraphDropDTWLoss", "soft_cost"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'graph2vid.learn' has no attribute {name!r}")
+    try:
+        return getattr(import_module(module), name)
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        from graph2vid.errors import MissingDependencyError
+
+        raise MissingDependencyError("learning needs torch: pip install 'graph2vid[learn]'") from error

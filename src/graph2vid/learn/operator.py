@@ -1,0 +1,194 @@
+"""The soft cost of grounding as a torch operator: one call for a batch of videos of different graphs and lengths."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graph2vid.alignment.soft import SMOOTHINGS, check_gamma, soft_costs
+from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.tsort import TSortGraph
+
+# An operator takes numbers and tensors alone, so graphs go in by their number.
+_graphs: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _number_of(tsort: TSortGraph) -> int:
+    with _lock:
+        number = id(tsort)
+        _graphs[number] = tsort
+        return number
+
+
+def soft_cost(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor | None = None,
+    lengths: Sequence[int] | Tensor | None = None,
+    *,
+    gamma: float = 0.1,
+    smoothing: str = "smoothmin",
+    contiguous: bool = False,
+) -> Tensor:
+    """Return the soft cost of each video of a padded batch; differentiable once.
+
+    Parameters
+    ----------
+    tsorts : sequence of B TSortGraph
+        The compiled procedure of each video.
+    match : Tensor [B, K, N]
+        Match costs; K and N are those of the largest procedure and the longest video. What lies beyond a video's own
+        steps and clips is never read.
+    drop : Tensor [B, N]
+    skip : Tensor [B, K], optional
+        +inf: the step must appear; that is so for all steps by default.
+    lengths : sequence of B int, optional
+        The clips of each video; N by default.
+    gamma : float
+        How soft the minimum is, > 0.
+    smoothing : {"smoothmin", "softmin"}
+    contiguous : bool
+        Whether each step is one unbroken run of clips.
+
+    Returns
+    -------
+    Tensor [B]
+        float32 or float64, as ``match`` (half precision is computed in float32); +inf where no alignment is possible.
+        The gradient of such a video is zero.
+    """
+    if smoothing not in SMOOTHINGS:
+        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+    _check_batch(tsorts, match, drop, skip)
+    dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
+    clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
+    if len(clips) != len(tsorts) or not all(1 <= length <= match.shape[2] for length in clips):
+        raise InputError(
+            f"lengths must be {len(tsorts)} numbers of clips between 1 and {match.shape[2]}, one for each video, "
+            f"not {clips}"
+        )
+    with torch.autocast(match.device.type, enabled=False):
+        costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
+        wanted = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
+        graphs = [_number_of(tsort) for tsort in tsorts]
+        found: Tensor = _soft_cost(
+            *costs, graphs, clips, check_gamma(gamma), smoothing == "smoothmin", contiguous, wanted
+        )[0]
+    return found
+
+
+def _check_batch(tsorts: Sequence[TSortGraph], match: Tensor, drop: Tensor, skip: Tensor | None) -> None:
+    if match.ndim != 3 or match.shape[0] != len(tsorts) or 0 in match.shape:
+        raise InputError(f"match has shape {tuple(match.shape)}; it must be [{len(tsorts)} videos, steps, clips]")
+    if drop.shape != (match.shape[0], match.shape[2]):
+        raise InputError(f"drop has shape {tuple(drop.shape)}; beside match {tuple(match.shape)} it must be [B, N]")
+    if skip is not None and skip.shape != match.shape[:2]:
+        raise InputError(f"skip has shape {tuple(skip.shape)}; beside match {tuple(match.shape)} it must be [B, K]")
+    for at, tsort in enumerate(tsorts):
+        if tsort.n_steps > match.shape[1]:
+            raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {match.shape[1]} rows")
+
+
+@torch.library.custom_op("graph2vid::soft_cost", mutates_args=())
+def _soft_cost(
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor | None,
+    graphs: list[int],
+    lengths: list[int],
+    gamma: float,
+    smooth: bool,
+    contiguous: bool,
+    gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
+    tsorts = [_graphs[number] for number in graphs]
+    if match.is_cuda:
+        _warn_of_detour()
+    rows = [part.detach().cpu().numpy() for part in (match, drop)]
+    waive = None if skip is None else skip.detach().cpu().numpy()
+    videos = list(zip(tsorts, lengths, strict=True))
+    found = soft_costs(
+        tsorts,
+        [np.ascontiguousarray(rows[0][at, : tsort.n_steps, :length]) for at, (tsort, length) in enumerate(videos)],
+        [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in enumerate(videos)],
+        [None if waive is None else np.ascontiguousarray(waive[at, : t.n_steps]) for at, (t, _) in enumerate(videos)],
+        gamma=gamma,
+        smoothing="smoothmin" if smooth else "softmin",
+        contiguous=contiguous,
+        gradient=gradient,
+    )
+    cost = torch.tensor([result.cost for result in found], dtype=match.dtype)
+    if not gradient:
+        nothing = match.new_empty(0)
+        return cost.to(match.device), nothing, nothing.clone(), nothing.clone()
+    match_grad, drop_grad = np.zeros(match.shape, rows[0].dtype), np.zeros(drop.shape, rows[1].dtype)
+    skip_grad = np.zeros((0,) if waive is None else waive.shape, rows[0].dtype)
+    for at, (result, (tsort, length)) in enumerate(zip(found, videos, strict=True)):
+        match_grad[at, : tsort.n_steps, :length] = result.match
+        drop_grad[at, :length] = result.drop
+        if waive is not None:
+            skip_grad[at, : tsort.n_steps] = result.skip
+    gradients = (torch.from_numpy(part).to(match.device) for part in (match_grad, drop_grad, skip_grad))
+    return (cost.to(match.device), *gradients)  # type: ignore[return-value]
+
+
+@_soft_cost.register_fake
+def _(
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor | None,
+    graphs: list[int],
+    lengths: list[int],
+    gamma: float,
+    smooth: bool,
+    contiguous: bool,
+    gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    cost = match.new_empty(match.shape[0])
+    if not gradient:
+        return cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
+    like_skip = match.new_empty(0) if skip is None else torch.empty_like(skip)
+    return cost, torch.empty_like(match), torch.empty_like(drop), like_skip
+
+
+def _keep_gradients(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*output[1:])
+    ctx.skips = inputs[2] is not None
+
+
+def _backward(ctx, cost_grad, *_):  # type: ignore[no-untyped-def]
+    if torch.is_grad_enabled():
+        raise Graph2VidError(
+            "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
+        )
+    match_grad, drop_grad, skip_grad = ctx.saved_tensors
+    # What is impossible passes no gradient, whatever arrives from above.
+    scale = torch.nan_to_num(cost_grad, 0.0, 0.0, 0.0)
+    return (
+        scale[:, None, None] * match_grad,
+        scale[:, None] * drop_grad,
+        scale[:, None] * skip_grad if ctx.skips else None,
+        *[None] * 6,
+    )
+
+
+_soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
+
+_warned = False
+
+
+def _warn_of_detour() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "the recursion runs on the CPU: tensors on the GPU are copied there and back", RuntimeWarning, stacklevel=2
+        )

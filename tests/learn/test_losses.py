@@ -1,0 +1,245 @@
+"""Losses: values and gradients against the reference, what they accept and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from graph2vid.errors import Graph2VidError, InfeasibleError, InputError  # noqa: E402
+from graph2vid.evidence.costs import costs_from_arrays  # noqa: E402
+from graph2vid.flow import FlowGraph  # noqa: E402
+from graph2vid.learn import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, soft_cost  # noqa: E402
+from graph2vid.learn.reference import reference_cost  # noqa: E402
+from graph2vid.tsort import TSortGraph  # noqa: E402
+
+FLOWS = (
+    FlowGraph.from_edges(list("abcd"), [(0, 2), (1, 2), (2, 3)]),
+    FlowGraph.bag(list("abc")),
+    FlowGraph.chain(list("ab")),
+)
+TSORTS = [TSortGraph.compile(flow) for flow in FLOWS]
+LENGTHS = [7, 9, 4]
+
+
+def batch(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, Any, Any]:
+    generator = torch.Generator().manual_seed(seed)
+    match = torch.rand(3, 4, 9, generator=generator, dtype=dtype, requires_grad=True)
+    drop = torch.rand(3, 9, generator=generator, dtype=dtype, requires_grad=True)
+    skip = torch.rand(3, 4, generator=generator, dtype=dtype, requires_grad=True)
+    return match, drop, skip
+
+
+@pytest.mark.parametrize("smoothing", ["softmin", "smoothmin"])
+@pytest.mark.parametrize("contiguous", [True, False])
+@pytest.mark.parametrize("skips", [True, False])
+def test_gradients_by_finite_differences(smoothing: str, contiguous: bool, skips: bool) -> None:
+    def cost(match: Any, drop: Any, skip: Any = None) -> Any:
+        return soft_cost(TSORTS, match, drop, skip, LENGTHS, gamma=0.5, smoothing=smoothing, contiguous=contiguous)
+
+    inputs = batch()
+    assert torch.autograd.gradcheck(cost, inputs if skips else inputs[:2])
+
+
+@pytest.mark.parametrize("smoothing", ["softmin", "smoothmin"])
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_batches_give_the_reference_video_by_video(smoothing: str, contiguous: bool) -> None:
+    options: dict[str, Any] = {"gamma": 0.3, "smoothing": smoothing, "contiguous": contiguous}
+    match, drop, _ = batch(1)
+    found = soft_cost(TSORTS, match, drop, None, LENGTHS, **options)
+    for at, (tsort, length) in enumerate(zip(TSORTS, LENGTHS, strict=True)):
+        one = reference_cost(tsort, match[at, : tsort.n_steps, :length], drop[at, :length], **options)
+        assert found[at].item() == pytest.approx(one.item(), abs=1e-10)
+
+
+def test_padding_changes_nothing() -> None:
+    match, drop, _ = batch(2)
+    weights = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
+    (soft_cost(TSORTS, match, drop, None, LENGTHS) * weights).sum().backward()
+    wider, longer = match.detach().clone(), drop.detach().clone()
+    for at, (tsort, length) in enumerate(zip(TSORTS, LENGTHS, strict=True)):
+        wider[at, tsort.n_steps :] = torch.nan
+        wider[at, :, length:] = torch.nan
+        longer[at, length:] = torch.nan
+    wider, longer = torch.nn.functional.pad(wider, (0, 5, 0, 2)), torch.nn.functional.pad(longer, (0, 5))
+    wider.requires_grad_()
+    longer.requires_grad_()
+    (soft_cost(TSORTS, wider, longer, None, LENGTHS) * weights).sum().backward()
+    assert torch.equal(match.grad, wider.grad[:, :4, :9])
+    assert torch.equal(drop.grad, longer.grad[:, :9])
+    assert not wider.grad[:, 4:].any() and not wider.grad[:, :, 9:].any()
+    for at, (tsort, length) in enumerate(zip(TSORTS, LENGTHS, strict=True)):
+        assert not match.grad[at, tsort.n_steps :].any() and not match.grad[at, :, length:].any()
+
+
+def test_a_second_derivative_is_refused() -> None:
+    match, drop, _ = batch(3)
+    cost = soft_cost(TSORTS, match, drop, None, LENGTHS).sum()
+    with pytest.raises(Graph2VidError, match="no second derivative"):
+        torch.autograd.grad(cost, match, create_graph=True)
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    match, drop, _ = batch(4)
+    with torch.no_grad():
+        assert not soft_cost(TSORTS, match, drop, None, LENGTHS).requires_grad
+
+
+def test_half_precision_is_computed_in_float32() -> None:
+    match, drop, _ = batch(5, torch.float32)
+    exact = soft_cost(TSORTS, match.bfloat16().float(), drop.bfloat16().float(), None, LENGTHS)
+    found = soft_cost(TSORTS, match.bfloat16(), drop.bfloat16(), None, LENGTHS)
+    assert found.dtype == torch.float32 and torch.equal(found, exact)
+
+
+def test_the_operator_can_be_compiled() -> None:
+    match, drop, _ = batch(6, torch.float32)
+
+    def loss(match: Any, drop: Any) -> Any:
+        return (2 * soft_cost(TSORTS, 3 * match, drop, None, LENGTHS)).sum()
+
+    expected = torch.autograd.grad(loss(match, drop), match)[0]
+    found = torch.autograd.grad(torch.compile(loss, backend="aot_eager")(match, drop), match)[0]
+    assert torch.allclose(found, expected)
+
+
+def embeddings(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, list[Any]]:
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(3, 9, 6, generator=generator, dtype=dtype, requires_grad=True)
+    return features, [torch.randn(len(flow), 6, generator=generator, dtype=dtype) for flow in FLOWS]
+
+
+@pytest.mark.parametrize("match", ["likelihood", "likelihood_bg", "raw"])
+@pytest.mark.parametrize("drop", ["percentile:20", 1.5, "prototype"])
+def test_costs_are_those_of_grounding(match: str, drop: Any) -> None:
+    features, steps = embeddings()
+    steps[1] = torch.cat([steps[1][:2], steps[1][:1]])  # one step comes twice
+    loss = GraphDropDTWLoss(match=match, drop=drop, temperature=0.2, dimension=6)
+    found = loss.costs(features, steps, LENGTHS)
+    for at, length in enumerate(LENGTHS):
+        given = ("prototype", loss.prototype.detach().numpy()) if drop == "prototype" else drop
+        expected = costs_from_arrays(
+            clips=features[at, :length].detach().numpy(),
+            steps=steps[at].numpy(),
+            match=match,
+            drop=given,
+            temperature=0.2,
+        )
+        np.testing.assert_allclose(found[0][at, : len(steps[at]), :length].detach(), expected.match, atol=1e-6)
+        np.testing.assert_allclose(found[1][at, :length].detach(), expected.drop, atol=1e-6)
+
+
+def test_the_loss_is_the_mean_cost_per_clip() -> None:
+    features, steps = embeddings()
+    loss = GraphDropDTWLoss()
+    match, drop = loss.costs(features, steps, LENGTHS)
+    costs = soft_cost(TSORTS, match, drop, None, LENGTHS)
+    expected = (costs / torch.tensor(LENGTHS)).mean()
+    assert loss(features, steps, FLOWS, LENGTHS).item() == pytest.approx(expected.item())
+    total = GraphDropDTWLoss(normalise=False)(features, steps, FLOWS, LENGTHS)
+    assert total.item() == pytest.approx(costs.mean().item())
+
+
+def test_drop_dtw_is_the_case_of_a_chain() -> None:
+    features, steps = embeddings()
+    chains = [FlowGraph.chain([str(place) for place in range(len(flow))]) for flow in FLOWS]
+    expected = GraphDropDTWLoss()(features, steps, chains, LENGTHS)
+    assert DropDTWLoss()(features, steps, LENGTHS).item() == pytest.approx(expected.item())
+
+
+def test_learning_brings_the_loss_down() -> None:
+    features, steps = embeddings(7, torch.float32)
+    loss = GraphDropDTWLoss(drop="prototype", dimension=6)
+    moved = features.detach().clone().requires_grad_()
+    optimiser = torch.optim.Adam([moved, *loss.parameters()], lr=0.05)
+    values = []
+    for _ in range(30):
+        optimiser.zero_grad()
+        value = loss(moved, steps, FLOWS, LENGTHS)
+        value.backward()
+        optimiser.step()
+        values.append(value.item())
+    assert values[-1] < 0.7 * values[0]
+
+
+def test_autocast_leaves_the_recursion_alone() -> None:
+    features, steps = embeddings(8, torch.float32)
+    expected = GraphDropDTWLoss()(features, steps, FLOWS, LENGTHS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = GraphDropDTWLoss()(features, steps, FLOWS, LENGTHS)
+    assert found.dtype == torch.float32 and found.item() == pytest.approx(expected.item())
+
+
+def test_clustering_by_hand() -> None:
+    features = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]])
+    steps = [torch.tensor([[3.0, 0.0], [0.0, 1.0], [3.0, 0.0]])]  # the third is the first again
+    sharp = ClusteringLoss(pool_temperature=1e-3)(features, steps, [2])
+    assert sharp.item() == pytest.approx(0.0, abs=1e-6)
+    even = ClusteringLoss(pool_temperature=1e6)(features, steps, [2])  # both pool to (1/2, 1/2)
+    assert even.item() == pytest.approx(1.0, abs=1e-4)
+    contrastive = ClusteringLoss(pool_temperature=1.0, contrastive=True)(features, steps, [2])
+    weight = np.e / (np.e + 1)
+    assert contrastive.item() == pytest.approx(np.log(1 + np.exp(1 - 2 * weight)), abs=1e-5)
+
+
+def test_impossible_videos_are_named_or_left_out() -> None:
+    features, steps = embeddings(9)
+    lengths = [7, 2, 4]
+    with pytest.raises(InfeasibleError, match="video 1 cannot show its procedure: it has 2 clips for 3 steps"):
+        GraphDropDTWLoss()(features, steps, FLOWS, lengths)
+    others = [0, 2]
+    expected = GraphDropDTWLoss()(features[others], [steps[at] for at in others], [FLOWS[at] for at in others], [7, 4])
+    loss = GraphDropDTWLoss(on_impossible="skip")(features, steps, FLOWS, lengths)
+    assert loss.item() == pytest.approx(expected.item())
+    loss.backward()
+    assert torch.isfinite(features.grad).all() and not features.grad[1].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lengths": [7, 9]}, "3 videos, but 2 lengths"),
+        ({"lengths": [7, 10, 4]}, "video 1: 10 clips; the features have room for 1 to 9"),
+        ({"graphs": FLOWS[:2]}, "3 videos, but 2 graphs"),
+        ({"graphs": (FLOWS[1], *FLOWS[1:])}, "video 0: 4 step embeddings for a graph of 3 steps"),
+    ],
+)
+def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> None:
+    features, steps = embeddings()
+    with pytest.raises(InputError, match=message):
+        GraphDropDTWLoss()(**{"features": features, "steps": steps, "graphs": FLOWS, "lengths": LENGTHS} | change)
+
+
+def test_nan_in_features_names_the_video() -> None:
+    features, steps = embeddings()
+    spoilt = features.detach().clone()
+    spoilt[2, 3, 1] = torch.nan
+    with pytest.raises(InputError, match="video 2: its features hold NaN"):
+        GraphDropDTWLoss()(spoilt, steps, FLOWS, LENGTHS)
+    spoilt[2, 3, 1] = 0.0
+    spoilt[2, 8, 1] = torch.nan  # beyond the end of the video
+    assert torch.isfinite(GraphDropDTWLoss()(spoilt, steps, FLOWS, LENGTHS))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"match": "cosine"}, "unknown match policy 'cosine'"),
+        ({"drop": "sometimes"}, "drop must be percentile:N, a number or prototype"),
+        ({"drop": "prototype"}, "needs the dimension"),
+        ({"temperature": 0}, "temperature must be"),
+        ({"on_impossible": "ignore"}, "on_impossible must be one of error, skip"),
+    ],
+)
+def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        GraphDropDTWLoss(**options)
+
+
+def test_impossible_gamma_is_refused_when_used() -> None:
+    features, steps = embeddings()
+    with pytest.raises(InputError, match="gamma must be"):
+        GraphDropDTWLoss(gamma=-1)(features, steps, FLOWS, LENGTHS)
