@@ -7,7 +7,8 @@ In a page, a line ``<!-- made: … -->`` is replaced:
 ``policies KIND``
     by a table of the policies of a kind (match, drop, skip);
 ``run ARGUMENTS``
-    by ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the sample.
+    by ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the sample and the procedures
+    of the examples.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 _MARK = re.compile(r"<!-- made: (\w+) ?(.*) -->")
@@ -34,11 +36,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder, kept until the end, with the files of the sample."""
+    """Return a folder, kept until the end, with the files of the sample and the procedures of the examples."""
     from graph2vid.sample import FILES
 
     folder = tempfile.TemporaryDirectory()
-    for file in FILES:
+    procedures = Path(__file__).parent.parent / "examples" / "procedures"
+    for file in (*FILES, *procedures.iterdir()):
         with open(os.path.join(folder.name, file.name), "wb") as copy:  # noqa: PTH118, PTH123
             copy.write(file.read_bytes())
     return folder

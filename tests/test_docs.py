@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", (*PAGES, "docs/datasets.md"))
+@pytest.mark.parametrize("page", (*PAGES, "docs/datasets.md", "docs/parsing.md"))
 def test_python_examples_run(page: str, folder: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks

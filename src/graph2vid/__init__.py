@@ -15,12 +15,15 @@ _PUBLIC = {
     "Graph2VidError": "graph2vid.errors",
     "Grounding": "graph2vid.grounding",
     "Posterior": "graph2vid.alignment",
+    "Procedure": "graph2vid.text",
     "Step": "graph2vid.flow",
     "TSortGraph": "graph2vid.tsort",
     "align": "graph2vid.alignment",
     "align_many": "graph2vid.alignment",
     "ground": "graph2vid.grounding",
+    "parse": "graph2vid.text",
     "posterior": "graph2vid.alignment",
+    "read_procedure": "graph2vid.text",
 }
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from graph2vid.errors import Graph2VidError
     from graph2vid.flow import FlowGraph, Step
     from graph2vid.grounding import Grounding, ground
+    from graph2vid.text import Procedure, parse, read_procedure
     from graph2vid.tsort import TSortGraph
 
 __all__ = [
@@ -37,13 +41,16 @@ __all__ = [
     "Graph2VidError",
     "Grounding",
     "Posterior",
+    "Procedure",
     "Step",
     "TSortGraph",
     "__version__",
     "align",
     "align_many",
     "ground",
+    "parse",
     "posterior",
+    "read_procedure",
 ]
 
 

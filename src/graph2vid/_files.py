@@ -63,11 +63,16 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """Read a file, or its first ``most`` bytes."""
+    path = Path(path)
+    with _named(path, "read"), path.open("rb") as file:
+        return file.read(most)
+
+
 def read_text(path: str | os.PathLike[str]) -> str:
     """Read a UTF-8 text file (a byte-order mark is allowed)."""
-    path = Path(path)
-    with _named(path, "read"):
-        data = path.read_bytes()
+    data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph2vid.cli.evaluate_parser import PARSER, judge, show_and_write
 from graph2vid.cli.tables import show_table
+from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
     from graph2vid.evaluate.engine import Progress
@@ -24,7 +26,9 @@ def evaluate(
     context: typer.Context,
     dataset: Annotated[
         str,
-        typer.Argument(metavar="DATASET", help="salads50, crosstask, youcook2, captaincook4d or synthetic."),
+        typer.Argument(
+            metavar="DATASET", help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser: see below."
+        ),
     ],
     data: Annotated[
         Path | None,
@@ -38,6 +42,18 @@ def evaluate(
             help="argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, "
             "true-order-repeats; all that the dataset has something for by default.",
         ),
+    ] = None,
+    parsers: Annotated[
+        str | None,
+        typer.Option(
+            "--parsers",
+            metavar="NAME,…",
+            help="Parsers of procedures: those that parser judges (rules,learned,linear,bag by default), or whose "
+            "graphs are grounded (rules,learned by default where tasks come with a text; none: no parser's).",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="NAME", help="parser: the split of the corpus; by default dev.")
     ] = None,
     preset: Annotated[
         str, typer.Option("--preset", metavar="NAME", help="Match and drop policies: paper or released.")
@@ -133,7 +149,20 @@ def evaluate(
 
     Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given),
     and the true order as an upper bound. All of them read the same costs.
+
+    DATASET parser judges the parsers of procedures instead: --data is the recipe flow graph corpus; CrossTask and
+    CaptainCook4D are read from the folders beside it (or -o crosstask=DIR, -o captaincook4d=DIR); -o weights=FILE and
+    -o model=NAME are those of the learned parser and of the rules.
     """
+    named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
+    reader = dict(_reader_option(text) for text in option or ())
+    if dataset == PARSER:
+        with _progress() as progress:
+            found = judge(context, data, split, named, reader, _command(context), progress)
+        show_and_write(found, json, markdown)
+        return
+    if split is not None:
+        raise InputError(f"--split belongs to evaluate {PARSER}; the splits of {dataset} are its own (--folds)")
     from graph2vid.evaluate.engine import Options
     from graph2vid.evaluate.study import read_dataset, study
 
@@ -150,12 +179,12 @@ def evaluate(
         limit=limit,
         drop_unmapped=drop_unmapped,
     )
-    reader = dict(_reader_option(text) for text in option or ())
     with _progress() as progress:
         report = study(
             lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
             None if methods is None else [name.strip() for name in methods.split(",")],
             options,
+            parsers=named,
             command=_command(context),
             noises=None if noise is None else _numbers(noise),
             task=compare_graphs,
@@ -183,8 +212,6 @@ def _write(report: Report, json: Path | None, markdown: Path | None, plots: Path
 
 
 def _reader_option(text: str) -> tuple[str, Any]:
-    from graph2vid.errors import InputError
-
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
         raise InputError(f"an option of the reader is NAME=VALUE, not {text!r}")
@@ -205,8 +232,6 @@ def _value(text: str) -> Any:
 
 
 def _numbers(text: str) -> list[float]:
-    from graph2vid.errors import InputError
-
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:

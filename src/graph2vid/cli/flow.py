@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from graph2vid.flow import FlowGraph
     from graph2vid.tsort import SortCount
 
@@ -30,20 +32,14 @@ def show(file: _File, json: _Json = None) -> None:
     from rich.console import Console
 
     from graph2vid._files import write_json
-    from graph2vid.flow import FlowGraph, terminal
+    from graph2vid.flow import FlowGraph
     from graph2vid.tsort import count_sorts
 
     flow = FlowGraph.load(file)
     orders = count_sorts(flow)
     if json is not None:
         write_json(json, _report("show", file, flow) | _details(flow, orders))
-    console = Console(highlight=False)
-    if flow.title:
-        console.print(" ".join(flow.title.split()), style="bold", markup=False)
-    console.print(terminal.summary(flow), markup=False)
-    console.print(_orders(orders), markup=False)
-    console.print()
-    console.print(terminal.table(flow))
+    print_flow(Console(highlight=False), flow, orders)
 
 
 def check(file: _File, json: _Json = None) -> None:
@@ -103,6 +99,18 @@ def draw(
     target = file.with_suffix(".svg") if output is None else output
     pictures.save(FlowGraph.load(file), target)
     typer.echo(f"wrote {target}")
+
+
+def print_flow(console: Console, flow: FlowGraph, orders: SortCount) -> None:
+    """Print a flow graph: title, sizes, how many orders are legal, and the steps with their threads."""
+    from graph2vid.flow import terminal
+
+    if flow.title:
+        console.print(" ".join(flow.title.split()), style="bold", markup=False)
+    console.print(terminal.summary(flow), markup=False)
+    console.print(_orders(orders), markup=False)
+    console.print()
+    console.print(terminal.table(flow))
 
 
 def _report(command: str, file: Path, flow: FlowGraph | None = None) -> dict[str, Any]:

@@ -44,11 +44,11 @@ def table(flow: FlowGraph) -> Table:
     drawn.add_column("text", ratio=3)
     drawn.add_column("after", ratio=2)
     for row, step in enumerate(order):
-        after = ", ".join(_plain(flow.ids[earlier]) for earlier in reduced.predecessors[step])
-        name = Text(_plain(flow.ids[step]), style="bold")
+        after = ", ".join(plain(flow.ids[earlier]) for earlier in reduced.predecessors[step])
+        name = Text(plain(flow.ids[step]), style="bold")
         first = row == 0 or stage[order[row - 1]] != stage[step]
         number = str(stage[step] + 1) if first else ""
-        drawn.add_row(number, lanes[row], name, Text(_plain(flow.texts[step])), Text(after, style="dim"))
+        drawn.add_row(number, lanes[row], name, Text(plain(flow.texts[step])), Text(after, style="dim"))
     return drawn
 
 
@@ -72,10 +72,10 @@ def _lanes(flow: FlowGraph, order: list[int]) -> list[Text]:
 
 
 def _listed(ids: list[str], most: int = 6) -> str:
-    shown = [_plain(step_id) for step_id in ids[:most]]
+    shown = [plain(step_id) for step_id in ids[:most]]
     return ", ".join(shown) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return ``text`` in one line, without characters that a terminal would obey."""
     return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))

@@ -13,6 +13,8 @@ from graph2vid.text.model import (
     Procedure,
     Reason,
 )
+from graph2vid.text.parsers import parse
+from graph2vid.text.reading import procedure_from_bytes, procedure_from_text, read_procedure
 
 __all__ = [
     "PARSERS",
@@ -24,4 +26,8 @@ __all__ = [
     "Parser",
     "Procedure",
     "Reason",
+    "parse",
+    "procedure_from_bytes",
+    "procedure_from_text",
+    "read_procedure",
 ]

@@ -1,0 +1,208 @@
+"""What the drawings of graphs share: colours, words, arrows, the SVG document, PNG through resvg."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from graph2vid._files import write_bytes
+from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.flow.layout import Layout
+from graph2vid.flow.messages import quoted
+from graph2vid.flow.typeset import escaped, text_width, wrapped
+
+CORNER = 9.0
+"""Radius of rounded corners."""
+_MARGIN = 28.0
+_TITLE_SIZE = 19.0
+_HEAD = 8.0  # length of an arrow head
+_PNG_PIXELS = 30_000_000
+
+# Of middle lightness: they stand out on white and on near-black alike.
+HUES = (
+    "#3b82f6",
+    "#f59e0b",
+    "#10b981",
+    "#ec4899",
+    "#8b5cf6",
+    "#14b8a6",
+    "#ef4444",
+    "#84cc16",
+    "#64748b",
+    "#d97757",
+)
+
+# Rules are bound to the class of the root, since the style of an inline SVG holds for the page around it too.
+_STYLE = """
+.g2v-flow { font-family: Inter, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
+.g2v-flow .ground { fill: #ffffff; }
+.g2v-flow .box { fill: #f8fafc; stroke: #cbd5e1; }
+.g2v-flow .text, .g2v-flow .title { fill: #0f172a; }
+.g2v-flow .id, .g2v-flow .note { fill: #64748b; }
+.g2v-flow .edge { fill: none; stroke: #94a3b8; stroke-width: 1.6; stroke-linecap: round; }
+.g2v-flow .head { fill: #94a3b8; }
+"""
+_DARK_STYLE = """
+.g2v-flow .ground { fill: #0f172a; }
+.g2v-flow .box { fill: #1e293b; stroke: #475569; }
+.g2v-flow .text, .g2v-flow .title { fill: #f1f5f9; }
+.g2v-flow .id, .g2v-flow .note { fill: #94a3b8; }
+.g2v-flow .edge { stroke: #7c8aa0; }
+.g2v-flow .head { fill: #7c8aa0; }
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing: the SVG document, and its width and height in pixels."""
+
+    svg: str
+    width: float
+    height: float
+
+    def to_png(self) -> bytes:
+        """Return the drawing as PNG (on white, twice as large, less when that would be huge)."""
+        try:
+            import resvg_py
+        except ImportError:
+            raise MissingDependencyError(
+                "drawing PNG needs the package resvg-py: pip install 'graph2vid[plot]' (SVG needs nothing)"
+            ) from None
+        zoom = min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5)
+        matplotlib = find_spec("matplotlib")  # it carries fonts, for machines that have none
+        places = list(matplotlib.submodule_search_locations or ()) if matplotlib else []
+        fonts = [f"{place}/mpl-data/fonts/ttf" for place in places]
+        return bytes(
+            resvg_py.svg_to_bytes(
+                svg_string=self.svg,
+                background="#ffffff",
+                width=round(self.width * zoom),
+                sans_serif_family="DejaVu Sans",
+                font_dirs=fonts or None,
+            )
+        )
+
+
+def save_picture(path: str | os.PathLike[str], draw: Callable[[bool], Picture]) -> None:
+    """Draw to a .svg or .png file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    draw : callable
+        Makes the picture; takes whether it shall follow a dark scheme, too.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".svg":
+        write_bytes(path, draw(True).svg.encode("utf-8"))
+    elif suffix == ".png":
+        write_bytes(path, draw(False).to_png())
+    else:
+        raise InputError(f"{path}: the suffix {quoted(path.suffix)} names no picture format; use .svg or .png")
+
+
+def document(
+    plan: Layout,
+    body: Iterable[str],
+    *,
+    name: str,
+    title: str,
+    note: str,
+    styles: tuple[str, str] = ("", ""),
+    dark: bool,
+) -> Picture:
+    """Return the self-contained document around what is drawn in the coordinates of ``plan``.
+
+    Parameters
+    ----------
+    plan : Layout
+        For its width and height.
+    body : iterable of str
+        The drawn things, the lowest first.
+    name : str
+        What the picture is called where it has no title.
+    title, note : str
+        What stands above the picture: nothing without a title.
+    styles : (str, str)
+        Further rules, and those for a dark scheme.
+    dark : bool
+        Whether the picture follows the reader's light or dark scheme.
+    """
+    header, header_width, header_height = _header(title, note)
+    width = max(plan.width, header_width) + 2 * _MARGIN
+    height = plan.height + header_height + 2 * _MARGIN
+    shift_x, shift_y = (width - plan.width) / 2, _MARGIN + header_height
+    style = _STYLE + styles[0]
+    if dark:
+        style += f"\n@media (prefers-color-scheme: dark) {{{_DARK_STYLE}{styles[1]}}}\n"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="g2v-flow" role="img" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">',
+        f"<title>{escaped(title or name)}</title>",
+        f"<style>{style}</style>",
+        f'<rect class="ground" width="100%" height="100%" rx="{CORNER:.0f}"/>',
+        *(f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>' for _ in range(bool(header))),
+        f'<g transform="translate({shift_x:.1f} {shift_y:.1f})">',
+        *body,
+        "</g>",
+        "</svg>",
+    ]
+    return Picture("\n".join(parts) + "\n", width, height)
+
+
+def _header(title: str, note: str) -> tuple[str, float, float]:
+    """Return title and note, drawn about x = 0, and their width and height."""
+    if not title:
+        return "", 0.0, 0.0
+    lines = wrapped(title, _TITLE_SIZE, 560.0, 3)
+    drawn = [
+        words("title", 0, _TITLE_SIZE + 24 * row, _TITLE_SIZE, line, 'text-anchor="middle" font-weight="600"')
+        for row, line in enumerate(lines)
+    ]
+    bottom = _TITLE_SIZE + 24 * len(lines)
+    drawn.append(words("note", 0, bottom - 3, 12, note, 'text-anchor="middle"'))
+    widest = max(*(text_width(line, _TITLE_SIZE) for line in lines), text_width(note, 12))
+    return "".join(drawn), widest, bottom + 22
+
+
+def words(kind: str, x: float, y: float, size: float, text: str, extra: str = "") -> str:
+    """Return a drawn text of the class ``kind``, its base line beginning at (x, y)."""
+    attributes = f'class="{kind}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" {extra}'.rstrip()
+    return f"<text {attributes}>{escaped(text)}</text>"
+
+
+def arrow(plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upwards: bool = False) -> str:
+    """Return a drawn edge from the middle of one box's lower side to that of the other's upper side.
+
+    Parameters
+    ----------
+    plan : Layout
+    edge : (int, int)
+        An edge of the layout.
+    hue : str, optional
+        Its colour.
+    upwards : bool
+        Whether the head is at the upper end.
+    """
+    start, end = plan.boxes[edge[0]], plan.boxes[edge[1]]
+    x, y = start.x + start.width / 2, start.y + start.height
+    tip_x, tip_y = end.x + end.width / 2, end.y - 1.0
+    head = f"M{tip_x:.1f} {tip_y:.1f}l-4.5 {-_HEAD - 1:g}q4.5 2 9 0Z"
+    if upwards:
+        head = f"M{x:.1f} {y + 1:.1f}l-4.5 {_HEAD + 1:g}q4.5 -2 9 0Z"
+        y += 1 + _HEAD
+    foot = tip_y if upwards else tip_y - _HEAD
+    drawn = f"M{x:.1f} {y:.1f}"
+    for lane_x, top, bottom in (*plan.lanes.get(edge, ()), (tip_x, foot, foot)):
+        bend = 0.6 * (top - y)
+        drawn += f"C{x:.1f} {y + bend:.1f} {lane_x:.1f} {top - bend:.1f} {lane_x:.1f} {top:.1f}"
+        if bottom > top:
+            drawn += f"V{bottom:.1f}"
+        x, y = lane_x, bottom
+    line_colour, head_colour = (f' style="stroke:{hue}"', f' style="fill:{hue}"') if hue else ("", "")
+    return f'<path class="edge"{line_colour} d="{drawn}"/><path class="head"{head_colour} d="{head}"/>'

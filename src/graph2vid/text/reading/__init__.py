@@ -1,0 +1,7 @@
+"""Reading procedures: plain text, lists, Markdown, schema.org JSON-LD, web pages, recipe-scrapers' JSON."""
+
+from __future__ import annotations
+
+from graph2vid.text.reading.dispatch import procedure_from_bytes, procedure_from_text, read_procedure
+
+__all__ = ["procedure_from_bytes", "procedure_from_text", "read_procedure"]

@@ -1,0 +1,97 @@
+"""Which form a procedure has, and who reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from graph2vid._files import parse_json, read_bytes
+from graph2vid.errors import FormatError, InputError
+from graph2vid.text.model import Procedure
+from graph2vid.text.reading.decoding import MOST_BYTES, decoded
+from graph2vid.text.reading.json_ld import read_json_ld
+from graph2vid.text.reading.plain import read_plain
+from graph2vid.text.reading.scraped import read_scraped
+from graph2vid.text.reading.tidy import has_words, repaired
+from graph2vid.text.reading.web_page import read_web_page
+
+_MOST_INSTRUCTIONS = 2000
+_JSON_SUFFIXES = (".json", ".jsonld")
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+_FLOW_SUFFIXES = (".flow", ".dot", ".gv")
+_LIKE_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[{\]])')
+_LIKE_HTML = re.compile(
+    r"\s*<(?:!--|(?:!doctype|\?xml|html|head|body|script|meta|title|div|main|article|section)\b)", re.IGNORECASE
+)
+
+
+def read_procedure(path: str | os.PathLike[str]) -> Procedure:
+    """Read a procedure from a file; what is in it decides the form.
+
+    Plain paragraphs (one instruction per sentence), lists of any kind, Markdown, one instruction per line; schema.org
+    Recipe or HowTo in JSON-LD, alone or in a web page; JSON of recipe-scrapers. UTF-8, UTF-16 with a byte-order mark,
+    or cp1252.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Procedure
+        Each instruction says where it came from ("line 4", "recipeInstructions[2]").
+
+    Raises
+    ------
+    Graph2VidError
+        The file cannot be read, is no text, or holds no procedure.
+    """
+    return procedure_from_bytes(read_bytes(path, MOST_BYTES + 1), source=str(Path(path)))
+
+
+def procedure_from_bytes(data: bytes, *, source: str = "") -> Procedure:
+    """Read a procedure from the bytes of a file; see :func:`read_procedure`."""
+    return procedure_from_text(decoded(data, source or "the input"), source=source)
+
+
+def procedure_from_text(text: str, *, source: str = "") -> Procedure:
+    """Read a procedure from a string in any of the forms of :func:`read_procedure`.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    source : str
+        Where it came from: what messages call it, and the source of the procedure.
+    """
+    text = repaired(text).removeprefix("\ufeff")
+    called = source or "the text"
+    suffix = Path(source).suffix.lower()
+    if suffix in _FLOW_SUFFIXES:
+        raise FormatError(f"{called} is a flow graph already, not a procedure in words; see `graph2vid flow`")
+    if not has_words(text):
+        raise InputError(f"{called} holds no words; a procedure needs at least one instruction")
+    if suffix in _JSON_SUFFIXES or _LIKE_JSON.match(text):
+        found = _from_json(parse_json(text, called), called)
+    elif suffix in _HTML_SUFFIXES or _LIKE_HTML.match(text):
+        found = read_web_page(text, called)
+    else:
+        found = read_plain(text, called)
+    if len(found) > _MOST_INSTRUCTIONS:
+        raise InputError(f"{called} holds {len(found)} instructions, more than {_MOST_INSTRUCTIONS}: split it up")
+    return Procedure(found.instructions, found.title, found.ingredients, source)
+
+
+def _from_json(value: Any, source: str) -> Procedure:
+    own = value.get("format") if isinstance(value, dict) else None
+    if isinstance(own, str) and own.startswith("graph2vid-"):
+        raise FormatError(f"{source} is a {own} file already, not a procedure in words")
+    found = read_json_ld(value, source) or read_scraped(value, source)
+    if found is None:
+        raise FormatError(
+            f"{source}: no recipe in this JSON; schema.org Recipe and HowTo, and recipe-scrapers' JSON are read"
+        )
+    return found

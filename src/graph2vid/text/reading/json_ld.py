@@ -1,0 +1,160 @@
+"""schema.org Recipe and HowTo, as JSON-LD: https://schema.org/Recipe, https://schema.org/HowTo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from graph2vid.errors import InputError
+from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.reading.plain import plain_instructions
+from graph2vid.text.reading.tidy import has_words, tidy, without_html
+
+_INSTRUCTIONS = {"recipe": ("recipeInstructions", "instructions"), "howto": ("step", "steps", "itemListElement")}
+_INGREDIENTS = {"recipe": ("recipeIngredient", "ingredients"), "howto": ("supply",)}
+_STEPS_WITHIN = ("itemListElement", "steps", "step", "@list")
+
+
+def read_json_ld(value: Any, source: str) -> Procedure | None:
+    """Read the first recipe or how-to with instructions in a JSON-LD document.
+
+    Parameters
+    ----------
+    value : object
+        The parsed document: an object, a list, or a ``@graph``; recipes may lie anywhere in it.
+    source : str
+        What messages and the procedure call it.
+
+    Returns
+    -------
+    Procedure or None
+        None where the document holds neither a recipe nor a how-to.
+
+    Raises
+    ------
+    InputError
+        There is one, but it has no instructions.
+    """
+    empty = None
+    for kind, found in _procedures(value):
+        instructions = tuple(_instructions(found, kind))
+        title = _words(found.get("name") or found.get("headline"))
+        if instructions:
+            return Procedure(instructions, title, tuple(_ingredients(found, kind)), source)
+        empty = empty or (title, _INSTRUCTIONS[kind][0])
+    if empty:
+        raise InputError(f"{source}: the recipe {empty[0]!r} has no instructions ({empty[1]})")
+    return None
+
+
+def _procedures(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the recipes and how-tos in the order of the document, outer ones first."""
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            types = _types(value)
+            yield from ((kind, value) for kind in _INSTRUCTIONS if kind in types)
+            todo.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            todo.extend(reversed(value))
+
+
+def _types(value: dict[str, Any]) -> set[str]:
+    """Return what an object says it is: "recipe" for "Recipe", "schema:Recipe", "http://schema.org/Recipe"."""
+    given = value.get("@type", value.get("type"))
+    names = given if isinstance(given, list) else [given]
+    return {
+        name.replace(":", "/").replace("#", "/").rsplit("/", 1)[-1].casefold()
+        for name in names
+        if isinstance(name, str)
+    }
+
+
+def _instructions(found: dict[str, Any], kind: str) -> list[Instruction]:
+    for key in _INSTRUCTIONS[kind]:
+        instructions = list(_steps(found.get(key), key))
+        if instructions:
+            return instructions
+    return []
+
+
+def _steps(value: Any, path: str) -> Iterator[Instruction]:
+    """Yield the instructions of a value in whichever form, with their sections and places.
+
+    The entries of a list are an instruction each; a text that stands alone is read as plain text.
+    """
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
+    if isinstance(value, str):
+        text = without_html(value, bullet="- ").strip()
+        several = "\n" in text
+        for instruction in plain_instructions(text, path):
+            yield replace(instruction, source=f"{path}, {instruction.source}" if several else path)
+        return
+    todo: list[tuple[Any, str, str]] = [(value, path, "")]
+    while todo:
+        value, path, section = todo.pop()
+        if isinstance(value, list):
+            todo.extend((entry, f"{path}[{place}]", section) for place, entry in reversed(list(enumerate(value))))
+            continue
+        within = _within(value) if isinstance(value, dict) else None
+        if within is not None:
+            key, inner = within
+            name = _words(value.get("name")) if "howtosection" in _types(value) else ""
+            todo.append((inner, f"{path}.{key}" if key != "item" else path, name or section))
+            continue
+        text = _step_text(value)
+        if has_words(text):
+            yield Instruction(text, section, path)
+
+
+def _within(value: dict[str, Any]) -> tuple[str, Any] | None:
+    """Return the steps within an object that is no step itself (a section, a list, an item of a list)."""
+    types = _types(value)
+    if "howtostep" in types and not any(_is_section(entry) for entry in _entries(value.get("itemListElement"))):
+        return None
+    if isinstance(value.get("item"), dict | list):
+        return "item", value["item"]
+    return next(((key, value[key]) for key in _STEPS_WITHIN if value.get(key)), None)
+
+
+def _entries(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_section(value: Any) -> bool:
+    return isinstance(value, dict) and bool(_types(value) & {"howtostep", "howtosection"})
+
+
+def _step_text(value: Any) -> str:
+    """Return the words of one step; its directions make one text, tips are left out where it has others."""
+    if not isinstance(value, dict):
+        return _words(value)
+    if text := _words(value.get("text")) or _words(value.get("description")):
+        return text
+    parts = _entries(value.get("itemListElement"))
+    tips = [part for part in parts if isinstance(part, dict) and "howtotip" in _types(part)]
+    told = [part for part in parts if part not in tips] or tips
+    return " ".join(filter(None, map(_words, told))) or _words(value)
+
+
+def _ingredients(found: dict[str, Any], kind: str) -> list[str]:
+    for key in _INGREDIENTS[kind]:
+        listed = _entries(found.get(key))
+        if len(listed) == 1 and isinstance(listed[0], str):
+            listed = list(without_html(listed[0]).splitlines())
+        words = [word for word in map(_words, listed) if has_words(word)]
+        if words:
+            return words
+    return []
+
+
+def _words(value: Any) -> str:
+    """Return the words of a string, a number, or an object that holds some; "" where there are none."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("@value", "text", "name") if isinstance(value.get(key), str)), None)
+    return tidy(without_html(value)) if isinstance(value, str) else ""

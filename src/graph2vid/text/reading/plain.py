@@ -1,0 +1,237 @@
+"""Plain text and Markdown: paragraphs, lists, headings, one instruction per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from graph2vid.errors import InputError
+from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, lines_of
+from graph2vid.text.reading.sentences import sentence_spans
+from graph2vid.text.reading.tidy import has_words, tidy
+
+_MOST_TITLE_WORDS = 12
+_NARROWEST_COLUMN = 50  # characters; running text is not broken into shorter lines
+_TITLE_LINE = re.compile(r"title\s*:\s*(?P<title>\S.*)", re.IGNORECASE)
+_INLINE_NUMBER = re.compile(r"(?:step\s+)?\d{1,2}[.)]\s+", re.IGNORECASE)
+
+
+def read_plain(text: str, source: str) -> Procedure:
+    """Read a procedure written as plain text or Markdown.
+
+    Items of lists are instructions. A block of lines is one instruction per line, unless the lines are those of a
+    broken paragraph; a paragraph gives an instruction per sentence. Headings are sections; what stands below
+    "Ingredients" (or the like) is kept apart, and so are notes. What stands before "Ingredients" or "Method" is an
+    introduction.
+    """
+    title, lines = _title(lines_of(text, source))
+    ingredients, instructions = _parted(lines)
+    if not instructions:
+        what = "only ingredients" if ingredients else "no instruction"
+        raise InputError(f"{source}: {what} found; write an instruction per line, below a heading such as 'Method:'")
+    return Procedure(tuple(instructions), title, tuple(ingredients), source)
+
+
+def plain_instructions(text: str, source: str) -> list[Instruction]:
+    """Read instructions from a text that has neither title nor ingredients; there may be none."""
+    return _parted(lines_of(text, source))[1]
+
+
+# -- the title ---------------------------------------------------------------------------------------------
+
+
+def _title(lines: list[Line]) -> tuple[str, list[Line]]:
+    """Return the title, where one is plainly there, and the other lines."""
+    content = [place for place, line in enumerate(lines) if line.kind is not Kind.BLANK]
+    if len(content) < 2:
+        return "", lines
+    place = content[0]
+    first, second = lines[place], lines[content[1]]
+    others = [lines[other] for other in content[1:]]
+    rest = lines[place + 1 :]
+    if named := _TITLE_LINE.fullmatch(first.text):
+        return named["title"], rest
+    if first.kind is Kind.HEADING:
+        rivals = (line for line in others if line.kind is Kind.HEADING and line.about is About.PART)
+        a_part = re.match(r"for the\b|to make the\b", first.text, re.IGNORECASE)
+        if first.about is About.PART and not a_part and all(line.level > first.level for line in rivals):
+            return first.text, rest
+        return "", lines
+    words = first.text.split()
+    if (
+        first.kind is not Kind.TEXT
+        or len(words) > _MOST_TITLE_WORDS
+        or first.text.endswith((".", "!", ":", ";", ",", "。"))
+    ):
+        return "", lines
+    several = len(others) > 1 or len(sentence_spans(second.text)) > 1
+    in_capitals = all(word[0].isupper() or len(word) < 4 for word in words)
+    if content[1] > place + 1:  # set apart by a blank line: the blocks below must be whole sentences
+        below = [line for line, after in pairwise([*rest, Line(0, Kind.BLANK)]) if after.kind is not Kind.TEXT]
+    else:
+        below = others
+    sentences_below = all(ends_sentence(line.text) for line in below if line.kind is Kind.TEXT)
+    if second.kind is not Kind.TEXT or (several and sentences_below and (in_capitals or below is not others)):
+        return first.text, rest
+    return "", lines
+
+
+# -- ingredients and instructions --------------------------------------------------------------------------
+
+
+def _parted(lines: Sequence[Line]) -> tuple[list[str], list[Instruction]]:
+    """Return ingredients and instructions."""
+    places = [place for place, line in enumerate(lines) if line.about in (About.INGREDIENTS, About.METHOD)]
+    introduction = lines[: places[0]] if places else []
+    if any(line.ordered for line in introduction):  # that is none: the heading stands amid the instructions
+        introduction = []
+    ingredients, body = _without_ingredients(lines[len(introduction) :])
+    # Where nothing follows the ingredients, the instructions stand before them.
+    return ingredients, list(_instructions(body)) or list(_instructions(introduction))
+
+
+def _without_ingredients(lines: Sequence[Line]) -> tuple[list[str], list[Line]]:
+    """Return the ingredients, and the lines that hold neither them nor notes."""
+    ingredients: list[str] = []
+    body: list[Line] = []
+    about, level, numbered, previous = About.METHOD, 0, False, Line(0, Kind.BLANK)
+    method_from = max((place for place, line in enumerate(lines) if line.about is About.METHOD), default=-1)
+    for place, line in enumerate(lines):
+        if line.kind is Kind.HEADING:
+            if line.about is not About.PART:
+                about, level, numbered = line.about, line.level, False
+            elif line.level <= level:
+                about = About.METHOD
+        elif (
+            about is About.INGREDIENTS
+            and place > method_from
+            and _ends_ingredients(line, previous, numbered, ingredients)
+        ):
+            about = About.METHOD
+            body.append(Line(line.number, Kind.HEADING))  # the heading over the ingredients is not this one's
+        if about is About.METHOD:
+            body.append(line)
+        elif about is About.INGREDIENTS and line.kind in (Kind.ITEM, Kind.TEXT):
+            numbered = numbered or line.ordered
+            if line.kind is Kind.TEXT and line.indent >= 2 and previous.kind is Kind.ITEM:
+                ingredients[-1] = f"{ingredients[-1]} {line.text}".strip()
+                continue
+            ingredients.append(line.text)
+        previous = line
+    return [ingredient for ingredient in ingredients if ingredient], body
+
+
+def _ends_ingredients(line: Line, previous: Line, numbered: bool, ingredients: list[str]) -> bool:
+    """Say whether the instructions begin here, without a heading of their own."""
+    if not ingredients:
+        return False
+    if line.kind is Kind.ITEM:
+        return line.ordered and not numbered
+    sentence = ends_sentence(line.text) and len(line.text.split()) > 2 and not line.text[0].isdigit()
+    return line.kind is Kind.TEXT and previous.kind is Kind.BLANK and sentence
+
+
+def _instructions(lines: Iterable[Line]) -> Iterator[Instruction]:
+    """Read the instructions in the order of the text."""
+    queue = list(lines)
+    section = heading = ""
+    within = [(-1, "")]  # of nested lists: indent and the section around
+    place = 0
+    while place < len(queue):
+        line = queue[place]
+        place += 1
+        if line.kind is Kind.HEADING:
+            section, heading, within = line.text, line.text, [(-1, "")]
+        elif line.kind is Kind.ITEM:
+            if line.level:
+                section, within = heading, [(-1, "")]
+            while line.indent <= within[-1][0]:
+                section = within.pop()[1]
+            place, texts = _item_text(queue, place, line)
+            following = _following(queue, place)
+            nested = following is not None and following.kind is Kind.ITEM and following.indent > line.indent
+            only_headline = line.level > 0 and texts == line.text
+            over_list = only_headline and following is not None and following.kind is Kind.ITEM and not following.level
+            if (nested and texts.endswith(":")) or over_list:
+                within.append((-1 if over_list else line.indent, section))
+                section = texts.rstrip(":").rstrip()
+            elif has_words(texts):
+                yield Instruction(texts, section, f"line {line.number}")
+        elif line.kind is Kind.TEXT:
+            end = place
+            while end < len(queue) and queue[end].kind is Kind.TEXT:
+                end += 1
+            yield from (replace(found, section=section) for found in _block(queue[place - 1 : end]))
+            place = end
+
+
+def _following(queue: Sequence[Line], place: int) -> Line | None:
+    """Return the line at ``place``, or the next one where that is blank."""
+    return next((line for line in queue[place : place + 2] if line.kind is not Kind.BLANK), None)
+
+
+def _item_text(queue: Sequence[Line], place: int, item: Line) -> tuple[int, str]:
+    """Return the words of an item with the lines that go on with it, and the place after them."""
+    texts = [item.text] if item.text else []
+    while place < len(queue):
+        line = queue[place]
+        if line.kind is Kind.BLANK:
+            following = _following(queue, place)
+            if following is None or following.kind is not Kind.TEXT:
+                break
+            if not item.level and texts and following.indent < item.indent + 2:
+                break
+        elif line.kind is Kind.TEXT:
+            if item.level and len(texts) == 1 and not ends_sentence(texts[0]):
+                texts[0] = texts[0].rstrip(":") + "."  # the headline of a step is a sentence of its own
+            texts.append(line.text)
+        else:
+            break
+        place += 1
+    return place, " ".join(texts)
+
+
+# -- blocks of text ----------------------------------------------------------------------------------------
+
+
+def _block(lines: Sequence[Line]) -> Iterator[Instruction]:
+    """Read lines that follow each other: one instruction each, or a paragraph."""
+    if len(lines) > 1 and not _is_paragraph(lines):
+        yield from (Instruction(line.text, source=f"line {line.number}") for line in lines)
+        return
+    text, starts, length = " ".join(line.text for line in lines), [], 0
+    for line in lines:
+        starts.append((length, line.number))
+        length += len(line.text) + 1
+    at = 0
+    for start, end in sentence_spans(text):
+        while at + 1 < len(starts) and starts[at + 1][0] <= start:
+            at += 1
+        words = tidy(text[start:end])
+        marker = _INLINE_NUMBER.match(words)
+        words = words[marker.end() :] if marker else words
+        if has_words(words):
+            yield Instruction(words, source=f"line {starts[at][1]}")
+
+
+def _is_paragraph(lines: Sequence[Line]) -> bool:
+    """Say whether the lines are those of a broken paragraph, rather than an instruction each."""
+    widest = max(len(line.text) for line in lines)
+    open_ends = [(above.text, below.text) for above, below in pairwise(lines) if not ends_sentence(above.text)]
+    if not open_ends:
+        # Sentences that fill their lines may end there by chance; an instruction per line leaves lines short.
+        return widest >= _NARROWEST_COLUMN and all(_is_full(a.text, b.text, widest) for a, b in pairwise(lines))
+    small = [below[0].islower() for _, below in open_ends]
+    if all(small) and lines[0].text[0].islower() and not any(re.search(r"[.!?]\s", line.text) for line in lines):
+        return False  # a list in small letters
+    if any(small):
+        return True
+    return widest >= _NARROWEST_COLUMN and all(_is_full(above, below, widest) for above, below in open_ends)
+
+
+def _is_full(above: str, below: str, width: int) -> bool:
+    """Say whether the first word of ``below`` would not have fitted into the line ``above``."""
+    return len(above) + 1 + len(below.split(maxsplit=1)[0]) > width

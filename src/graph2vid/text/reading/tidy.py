@@ -1,0 +1,62 @@
+"""Words without what surrounds them: white space, invisible signs, HTML, Markdown's marks."""
+
+from __future__ import annotations
+
+import html
+import re
+
+# Soft hyphens, zero-width spaces, marks of direction. Joiners stay: words of some scripts need them.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ITEM_TAG = re.compile(r"<li\b[^<>]*>", re.IGNORECASE)
+_BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|ul|ol|t[rdh]|d[dt]|h[1-6]|section|article)\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
+_EMPHASIS = re.compile(r"(\*\*|__|~~|`|(?<![\w*])\*(?![\s*])|(?<![\w_])_(?![\s_]))([^*_`~]+)\1(?!\w)")
+
+
+def repaired(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined, and lone surrogates as the replacement character."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def tidy(text: str) -> str:
+    """Return ``text`` in one line: single spaces, nothing invisible."""
+    return " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
+
+
+def has_words(text: str) -> bool:
+    """Say whether there is anything in ``text`` but punctuation."""
+    return any(map(str.isalnum, text))
+
+
+def without_html(text: str, bullet: str = "") -> str:
+    """Return ``text`` without tags and entities.
+
+    Tags that begin or end a line become line breaks; ``bullet`` marks the items of lists.
+    """
+    for _ in range(3):  # pages often escape twice
+        unescaped = html.unescape(text)
+        if unescaped == text:
+            break
+        text = unescaped
+    text = _ITEM_TAG.sub(f"\n{bullet}", _without_comments(text))
+    return repaired(_TAG.sub("", _BREAKING_TAG.sub("\n", text)))
+
+
+def _without_comments(text: str) -> str:
+    kept, place = [], 0
+    while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start)) >= 0:
+        kept.append(text[place:start])
+        place = end + 3
+    return "".join(kept) + text[place:]
+
+
+def without_markdown(text: str) -> str:
+    """Return ``text`` in one line without the marks of links, images and emphasis."""
+    text = _LINK.sub(r"\1", _IMAGE.sub("", text))
+    return tidy(_EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", text)))  # twice: one may lie within another

@@ -1,0 +1,110 @@
+"""Each rule by its own example: the edges it makes, and its name among the reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from graph2vid.text import Parse
+from graph2vid.text.rules.implied import IMPLIED
+from graph2vid.text.rules.references import REFERENCES
+
+Run = Callable[..., Parse]
+
+# The rule, a procedure (a sentence an instruction), and the edges of its graph.
+CASES = [
+    ("pronoun", "Knead the dough. Cover it with a cloth", [(0, 1)]),
+    (
+        "container",
+        "Whisk the eggs in a bowl. Melt the butter in a pan. Pour the butter into the bowl",
+        [(0, 2), (1, 2)],
+    ),
+    ("prepared tool", "Grease a loaf tin. Mix the flour and the eggs. Pour the batter into the tin", [(0, 2), (1, 2)]),
+    (
+        "mixture word",
+        "Beat the eggs with the milk. Fry the bacon in a pan. Pour the egg mixture over the bacon",
+        [(0, 2), (1, 2)],
+    ),
+    ("same noun", "Boil the potatoes. Fry the onions in a pan. Add the potatoes to the pan", [(0, 2), (1, 2)]),
+    ("same noun", "Loosen the lug nuts. Find the jacking point. Remove the lug nuts", [(0, 2)]),
+    ("general word", "Brown the lamb. Peel the carrots. Slice the meat", [(0, 2)]),
+    ("result", "Whisk the eggs, flour and sugar. Bake for an hour. Turn the cake out", [(0, 1), (1, 2)]),
+    ("part of", "Press the pastry into a ring. Trim the edges", [(0, 1)]),
+    ("excess", "Brush the fish with oil. Wipe off any drips", [(0, 1)]),
+    ("renamed", "Fold the cream into the chocolate. Refrigerate the mousse for two hours", [(0, 1)]),
+    ("everything", "Chop the tomatoes. Slice the cucumber. Toss everything together", [(0, 2), (1, 2)]),
+    ("oven", "Preheat the oven. Mix the flour and the eggs. Bake for an hour", [(0, 2), (1, 2)]),
+    ("addition", "Whisk the eggs. Add the milk", [(0, 1)]),
+    ("missing object", "Whisk the eggs. Leave to rest for ten minutes", [(0, 1)]),
+    ("hot pan", "Heat the oil. Fry the sausages", [(0, 1)]),
+    ("finish", "Grill the fish. Whisk the oil with the lemon juice. Serve", [(0, 2), (1, 2)]),
+    ("supplies", "Gather your tools. Loosen the lug nuts. Chop the wood", [(0, 1), (0, 2)]),
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "edges"), CASES, ids=[f"{case[0]}: {case[1][:40]}" for case in CASES])
+def test_rule(rule: str, text: str, edges: list[tuple[int, int]], parse: Run) -> None:
+    result = parse(text)
+    assert list(result.flow.edges) == edges
+    assert rule in {reason.rule for reason in result.reasons}
+    assert result.parser == "rules"
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {case[0] for case in CASES} == {*REFERENCES, *IMPLIED}
+
+
+@pytest.mark.parametrize("rule", [*REFERENCES.values(), *IMPLIED.values()], ids=lambda rule: rule.__name__)
+def test_the_example_of_a_rule_is_true(rule: Callable[..., object], parse: Run) -> None:
+    """The sentence with the last bold words of the docstring waits for an earlier one."""
+    example = re.search(r'\n    "(.*?)"', rule.__doc__ or "", flags=re.DOTALL)
+    assert example is not None
+    assert parse(example.group(1).replace("**", "").replace(" … ", " ")).flow.edges
+
+
+def test_threads(parse: Run) -> None:
+    result = parse(
+        "Boil the rice. Meanwhile, chop the onions. In another pan, melt the butter. For the sauce, whisk eggs"
+    )
+    assert result.flow.edges == ()
+
+
+def test_set_aside_and_return(parse: Run) -> None:
+    result = parse("Brown the lamb in a casserole. Set aside. Heat some oil in a pan. Return the meat to the pan")
+    assert result.flow.edges == ((0, 1), (1, 3), (2, 3))
+
+
+def test_plain_additions_are_free_among_themselves(parse: Run) -> None:
+    result = parse("Warm a mug. Add the coffee. Add the whiskey. Stir well")
+    assert (1, 2) not in result.flow.edges
+    assert {(1, 3), (2, 3)} <= set(result.flow.edges)
+    assert (1, 2) in parse("Whisk the flour and milk. Add the eggs and beat well. Add the sugar").flow.edges
+
+
+def test_a_remark_does_nothing(parse: Run) -> None:
+    result = parse("Knead the dough. Do not overwork the dough. Roll out the dough")
+    assert result.flow.edges == ((0, 1), (0, 2))
+
+
+def test_fresh_portions_are_not_the_same_thing(parse: Run) -> None:
+    result = parse(
+        "Mix the flour, sugar and butter. Whisk two tablespoons of sugar with the remaining butter in a bowl"
+    )
+    assert result.flow.edges == ()
+
+
+def test_the_list_of_ingredients_and_headings_are_minded() -> None:
+    from graph2vid.text import Instruction, Procedure
+    from graph2vid.text.rules import parse_by_rules
+
+    steps = (
+        Instruction("Mix the flour, yeast and water.", "Dough"),
+        Instruction("Add the tomatoes and simmer.", "Sauce"),
+        Instruction("Spread the sauce over the dough.", "Pizza"),
+    )
+    assert parse_by_rules(Procedure(steps)).flow.edges == ((0, 2), (1, 2))
+    bought = (Instruction("Whisk the eggs, oil and tomatoes."), Instruction("Warm the sauce in a pan."))
+    assert parse_by_rules(Procedure(bought)).flow.edges == ((0, 1),)
+    assert parse_by_rules(Procedure(bought, ingredients=("1 jar of sauce",))).flow.edges == ()

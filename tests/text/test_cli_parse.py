@@ -1,0 +1,134 @@
+"""``graph2vid parse``."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph2vid.cli import main
+from graph2vid.flow import FlowGraph
+from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
+from graph2vid.text.coarsen import coarsen
+from graph2vid.text.json_format import from_json
+
+RECIPE = "Bread\n\nIngredients:\n- flour\n\nMethod:\n1. Mix [it].\n2. Heat the oven.\n3. Bake the dough.\n"
+
+
+def toy(procedure: Procedure, *, model: str | None = None) -> Parse:
+    """Link everything to the last instruction, and that back to the first."""
+    last = len(procedure) - 1
+    reasons = [Reason(i, last, "same noun", f"[dough] {model or ''}") for i in range(last)]
+    entities = (
+        Entity(0, 0, 3, 0, "Mix", "Ac"),
+        Entity(last, 9, 14, 2, "dough\x1b", "F"),
+        Entity(last, 0, 4, 0, "Bake", "Ac"),
+    )
+    graph = EntityGraph(entities, (EntityEdge(0, 1, "f-eq"), EntityEdge(1, 2, "t")))
+    return coarsen(procedure, [*reasons, Reason(0, 1, "t"), Reason(last, 0, "backwards", "it")], "toy", graph)
+
+
+@pytest.fixture(autouse=True)
+def toy_parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(PARSERS._parts, "toy", toy)
+    monkeypatch.setenv("COLUMNS", "100")
+    yield
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "bread.txt"
+    path.write_text(RECIPE)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["parse", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def error(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["parse", *map(str, arguments)]) == 2
+    written = capfd.readouterr().err
+    assert written.count("\n") == 1
+    return written
+
+
+def test_drawing_in_the_terminal(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run(capsys, recipe, "--parser", "linear")
+    assert output.startswith("Bread\n3 steps, 2 edges, 1 thread; begins with 1; ends with 3\none legal order\n")
+    assert "Mix [it]." in output
+    assert "1 ingredient kept apart" in output
+    assert "6 legal orders" in run(capsys, recipe, "--parser", "bag")
+
+
+def test_flow_files(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("bread.json", "bread.flow", "bread.dot"):
+        output = run(capsys, recipe, "--parser", "toy", "-o", name)
+        assert output.endswith(f"wrote {name}\n")
+        flow = FlowGraph.load(name)
+        assert flow.edges == ((0, 1), (1, 2))
+        assert flow.texts == ("Mix [it].", "Heat the oven.", "Bake the dough.")
+
+
+def test_reasons_and_dropped_links(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run(capsys, recipe, "--parser", "toy", "--explain", "--model", "m")
+    rows = [" ".join(line.split()) for line in output.splitlines()]
+    assert "1 → 2 t" in rows
+    assert "1 → 3 same noun [dough] m implied by other edges" in rows
+    assert "2 → 3 same noun [dough] m" in rows
+    assert rows[-2:] == ["dropped 1 link that pointed backwards in the text:", "3 → 1: backwards (it)"]
+    assert "no step waits for another" in run(capsys, recipe, "--parser", "bag", "--explain")
+
+
+def test_entities(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run(capsys, recipe, "--parser", "toy", "--entities", "--svg", "e.svg")
+    rows = [" ".join(line.split()) for line in output.splitlines()]
+    assert rows[:2] == ["Bread", "3 steps, 3 entities, 2 edges"]
+    assert rows[4:7] == ["1.1 Mix Ac f-eq → 3.3 dough\ufffd", "3.3 dough\ufffd F t → 3.1 Bake", "3.1 Bake Ac"]
+    assert "<polygon" in Path("e.svg").read_text(encoding="utf-8")
+
+
+def test_pictures_and_json(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("resvg_py")
+    output = run(capsys, recipe, "--parser", "toy", "--svg", "a.svg", "--png", "a.png", "--json", "a.json")
+    assert output.endswith("wrote a.json\nwrote a.svg\nwrote a.png\n")
+    assert "<polygon" not in Path("a.svg").read_text(encoding="utf-8")
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    found = from_json(json.loads(Path("a.json").read_text(encoding="utf-8")))
+    assert found.procedure.ingredients == ("flour",)
+    assert found.procedure.source == str(recipe)
+    assert found.procedure.instructions[2].source == "line 9"
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Mix \xbd cup. Bake.")))
+    assert "Mix ½ cup." in run(capsys, "-", "--parser", "bag")
+
+
+def test_errors(recipe: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "unknown parser 'nonsense'; known: bag" in error(capfd, recipe, "--parser", "nonsense")
+    assert "the parser 'linear' takes no --model" in error(capfd, recipe, "--parser", "linear", "--model", "x")
+    assert "the parser 'bag' makes no graph of entities" in error(capfd, recipe, "--parser", "bag", "--entities")
+    assert "names no flow graph format" in error(capfd, recipe, "--parser", "bag", "-o", "a.pdf")
+    assert "the file after --svg must end in .svg" in error(capfd, recipe, "--parser", "bag", "--svg", "a.png")
+    assert "cannot read nowhere: No such file" in error(capfd, "nowhere")
+    Path("page.html").write_text("<html>hello")
+    assert "page.html: no recipe in this web page" in error(capfd, "page.html")
+    Path("empty.txt").write_text("")
+    assert "empty.txt holds no words" in error(capfd, "empty.txt")
+    assert sorted(path.name for path in Path().iterdir()) == ["bread.txt", "empty.txt", "page.html"]
+
+
+def test_many_dropped_links_are_cut(
+    recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def backwards(procedure: Procedure) -> Parse:
+        return coarsen(procedure, [Reason(2, 0, f"rule {number}") for number in range(12)], "toy")
+
+    monkeypatch.setitem(PARSERS._parts, "toy", backwards)
+    assert run(capsys, recipe, "--parser", "toy").endswith("  3 → 1: rule 9\n  … and 2 more\n")
