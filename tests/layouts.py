@@ -99,6 +99,26 @@ def youcook2(root: Path) -> Path:
     return root
 
 
+FLOW = """title: Greek salad
+tomato: cut the tomato
+salt: add salt
+stir: stir
+tomato, salt -> stir
+"""
+
+
+def captioned(root: Path) -> Path:
+    """Write a plain folder of captioned videos of two tasks, one with a flow graph, one with a list of steps."""
+    write(root / "procedures" / "salad.flow", FLOW)
+    write(root / "procedures" / "iced_tea.txt", "1. Boil water.\n\n2. Pour it over ice\n")
+    write(root / "captions" / "a_1.vtt", VTT)
+    write(root / "captions" / "b.srt", "1\n00:00:01,000 --> 00:00:03,500\nboil the water\n")
+    write(root / "annotations" / "salad_a_1.csv", "step,start,end\n1,1.0,4.0\nStir,6.2,7.5\n")
+    write(root / "annotations" / "iced_tea_b.csv", "boil_water,1.0,3.0\n2,4,5.5\n")
+    write(root / "durations.csv", "video,seconds\na_1,10.2\n")
+    return root
+
+
 def captaincook4d(root: Path) -> Path:
     """Write CaptainCook4D: one recipe, in whose graph one step stands twice, and two recordings."""
     texts = ("START", "Boil-Boil water", "Pour-Pour water", "Stir-Stir", "Pour-Pour water", "END")

@@ -111,6 +111,16 @@ def test_a_task_without_a_usable_graph(root: Path, damage: Callable[[Path], obje
         captaincook4d.load(root, skip_bad=True)
 
 
+def test_broken_files_beside(root: Path) -> None:
+    errors = root / "annotation_json" / "error_annotations.json"
+    write_json(errors, [{"recording_id": "5_1", "step_annotations": [{"step_id": 71, "errors": True}]}])
+    with pytest.raises(FormatError, match=r"error_annotations.json, entry 0: 'errors' must be a list"):
+        captaincook4d.load(root)
+    errors.unlink()
+    write_json(root / "data_splits" / "person_data_split_normal.json", {"train": [["5_1"]], "test": ["5_2"]})
+    assert captaincook4d.load(root).splits == ()
+
+
 def test_real_recordings() -> None:
     dataset = captaincook4d.load(real_data("captaincook4d"))
     assert dataset.problems == ()

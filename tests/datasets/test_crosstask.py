@@ -93,14 +93,22 @@ def test_features(root: Path) -> None:
     assert dataset.evidence(dataset.recordings[1]).similarity.tolist() == [[1, 0], [0, 1]]
     assert len(crosstask.load(root, evidence="captions").recordings) == 2
 
+    write_array(release / "features" / "102_c.npy", np.zeros((0, 5)))
+    with pytest.raises(FormatError, match=r"102_c.npy has shape \(0, 5\): there are no clips"):
+        crosstask.load(root)
+
     write_array(release / "step_features" / "102.npy", np.eye(4))
     with pytest.raises(FormatError, match=r"102.npy has shape \(4, 4\); task 102 has 2 steps"):
         crosstask.load(root)
     (release / "step_features" / "102.npy").unlink()
-    with pytest.raises(FormatError, match="task 102 has no embeddings of its steps"):
+    with pytest.raises(
+        FormatError, match=r"task 102 has no embeddings of its steps: there is no .*release/step_features/102.npy"
+    ):
         crosstask.load(root)
     (release / "features" / "102_c.npy").unlink()
-    with pytest.raises(FormatError, match="video c of task 102 is annotated but has no features"):
+    with pytest.raises(
+        FormatError, match=r"video c of task 102 is annotated but has no features: there is no .*features/c.npy"
+    ):
         crosstask.load(root)
     assert len(crosstask.load(root, skip_bad=True).recordings) == 1
 

@@ -13,7 +13,7 @@ from graph2vid.evaluate.engine import Options, evaluate_dataset
 from graph2vid.evaluate.graphs import compare_graphs, graph_figures, time_against_brute_force
 from graph2vid.evaluate.plots import plot_video, typical_video
 from graph2vid.evaluate.study import study
-from graph2vid.evaluate.tables import MEASURES, Report
+from graph2vid.evaluate.tables import MEASURES, Level, Report
 from toys import make_dataset, make_task, spread
 
 TASK = make_task(expert=[(0, 2), (1, 2), (2, 3)], manual=[(0, 1), (2, 3)])
@@ -73,6 +73,8 @@ def test_a_method_beyond_the_limit_is_said_to_be(report: Report) -> None:
     text = partial.to_markdown()
     assert "bag (not exact)" in text
     assert "bag: 0 videos covered (not exact for 4)" in text
+    swept = Report(results, "", sweep=(Level(1.0, results), Level(2.0, results)), samples=50)
+    assert "at each level of noise. bag on 0 of 4 videos." in swept.to_markdown()
 
 
 def test_markdown_says_what_and_how(report: Report) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from graph2vid.datasets import captaincook4d, crosstask, salads50, synthetic, youcook2  # they enter themselves
+from graph2vid.datasets import (  # they enter themselves
+    captaincook4d,
+    captioned,
+    crosstask,
+    salads50,
+    synthetic,
+    youcook2,
+)
 from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
 from graph2vid.datasets.published_flows import read_published_flows
 from graph2vid.datasets.reading import DATASETS
@@ -16,6 +23,7 @@ __all__ = [
     "Split",
     "Task",
     "captaincook4d",
+    "captioned",
     "crosstask",
     "read_published_flows",
     "salads50",

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.captioned import clips_to_cover
 from graph2vid.datasets.model import Dataset, Recording, Split, Task
+from graph2vid.datasets.narrated import clips_to_cover
 from graph2vid.datasets.reading import (
     DATASETS,
     Trouble,
@@ -234,7 +234,8 @@ def _read_errors(path: Path) -> dict[str, dict[int, tuple[str, ...]]]:
         of = errors.setdefault(entry(record, "recording_id", str, where), {})
         for row in entry(record, "step_annotations", list, where):
             step = entry(row, "step_id", int, where)
-            tags = tuple(entry(error, "tag", str, where) for error in row.get("errors", []))
+            made = entry(row, "errors", list, where) if "errors" in row else []
+            tags = tuple(entry(error, "tag", str, where) for error in made)
             if tags:
                 of[step] = tuple(dict.fromkeys((*of.get(step, ()), *tags)))
     return errors
@@ -283,7 +284,7 @@ def _read_splits(directory: Path, known: set[str], trouble: Trouble) -> tuple[Sp
         with trouble.passing():
             document = read_json(path)
             sides = [
-                tuple(name for name in entry(document, side, list, str(path)) if name in known)
+                tuple(name for name in entry(document, side, list, str(path)) if str(name) in known)
                 for side in ("train", "test")
             ]
             if all(sides):

@@ -8,25 +8,32 @@ Task lists (``tasks_primary.txt``, ``tasks_related.txt``), ``annotations/TASK_VI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from graph2vid._files import read_json
-from graph2vid.datasets.captioned import Narration, caption_file, caption_files, clips_to_cover
-from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
-from graph2vid.datasets.published_flows import PublishedFlow, read_published_flows
+from graph2vid.datasets.crosstask_tasks import (
+    SUB_FOLDERS,
+    ListedTask,
+    add_manual,
+    add_published,
+    find,
+    places_of,
+    read_procedures,
+    read_tasks,
+)
+from graph2vid.datasets.model import Annotation, Dataset, Evidence, HowTo, Recording, Split, Task
+from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.projection import onto_steps
 from graph2vid.datasets.reading import (
     DATASETS,
     Trouble,
     annotation,
     as_number,
     choice,
-    entry,
     folder,
-    read_lines,
     read_rows,
     remark_overlaps,
     stems,
@@ -39,31 +46,15 @@ from graph2vid.flow import FlowGraph
 
 DESCRIPTIONS = ("steps", "instructions")
 EVIDENCE = ("captions", "features")
-TASK_LISTS = ("tasks_primary.txt", "tasks_related.txt")
-SUB_FOLDERS = ("crosstask_release", "crosstask_procedures", "crosstask_narrated")
 FLOW_FILE = "flow_graphs.json"
 MILNCE_SECONDS = 3.2
-
-
-@dataclass(frozen=True)
-class _ListedTask:
-    title: str
-    steps: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Procedure:
-    """The instructions of a task, which of them each step corresponds to, and graphs over them."""
-
-    instructions: tuple[str, ...]
-    correspondence: tuple[tuple[int, ...], ...]
-    flows: Mapping[str, FlowGraph] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Features:
     """Evidence from embeddings of clips and steps, compared by cosine."""
 
+    place: Path
     files: Mapping[str, Path]
     step_files: Mapping[str, Path]
     tasks: Mapping[str, Task]
@@ -73,13 +64,15 @@ class _Features:
         for name in (f"{task}_{video}", video):
             if name in self.files:
                 return self.files[name]
-        raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {video}.npy")
+        wanted = self.place / "features" / f"{video}.npy"
+        raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
 
     def read(self, task: str, video: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the embeddings of the steps [K, D] and of the clips [N, D]."""
         path, step_path = self.file(task, video), self.step_files.get(task)
         if step_path is None:
-            raise FormatError(f"task {task} has no embeddings of its steps: there is no step_features/{task}.npy")
+            wanted = self.place / "step_features" / f"{task}.npy"
+            raise FormatError(f"task {task} has no embeddings of its steps: there is no {wanted}")
         clips, steps = read_array(path), read_array(step_path)
         count = len(self.tasks[task].procedure)
         if steps.ndim != 2 or len(steps) != count:
@@ -89,6 +82,8 @@ class _Features:
             raise FormatError(f"{path} has shape {clips.shape}, but {step_path} has {size} dimensions")
         if clips.shape == (size, size):
             raise FormatError(f"{path} has shape {clips.shape}: it cannot be seen which axis is time")
+        if clips.size == 0:
+            raise FormatError(f"{path} has shape {clips.shape}: there are no clips")
         return steps, clips if clips.shape[1] == size else clips.T
 
     def __call__(self, recording: Recording) -> Evidence:
@@ -130,25 +125,20 @@ def load(
     embedder : str
         The text embedder for captions.
     flows : path, optional
-        Flow graphs in the published form, whose instructions are then the procedure; by default
-        ``flow_graphs.json`` where there is one. Used when ``descriptions="instructions"``.
+        Flow graphs in the published form, whose instructions are then the how-to text; by default
+        ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for
+        graph2vid ("manual"), if it has one for as many instructions. With ``descriptions="steps"`` the steps take
+        over what holds between their instructions.
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
     """
     choice(descriptions, "descriptions", DESCRIPTIONS)
-    places = _places(folder(Path(data), "CrossTask: tasks_primary.txt, annotations/, captions/ or features/"))
+    places = places_of(folder(Path(data), "CrossTask: tasks_primary.txt, annotations/, captions/ or features/"))
     trouble = Trouble(skip_bad)
-    listed = _read_tasks(places)
-    durations: dict[str, float] = {}
-    procedures: dict[str, _Procedure] = {}
-    procedures_path = _find(places, "procedures.json")
-    if procedures_path is not None:
-        _read_procedures(procedures_path, listed, procedures, durations, trouble)
-    flow_path = Path(flows) if flows is not None else _find(places, FLOW_FILE)
-    if flow_path is not None:
-        _add_flows(flow_path, listed, procedures, trouble)
+    listed = read_tasks(places)
+    howtos, durations = _read_howtos(places, listed, flows, trouble)
 
-    feature_folder, caption_folder = _find(places, "features"), _find(places, "captions")
+    feature_folder, caption_folder = find(places, "features"), find(places, "captions")
     kind = choice(evidence or ("features" if feature_folder else "captions"), "evidence", EVIDENCE)
     chosen = feature_folder if kind == "features" else caption_folder
     if chosen is None:
@@ -156,11 +146,11 @@ def load(
     seconds = clip_seconds if clip_seconds is not None else (MILNCE_SECONDS if kind == "features" else 1.0)
 
     annotated = _annotation_files(chosen.parent, places)
-    tasks = _tasks(sorted({stem.partition("_")[0] for stem in annotated}), listed, procedures, descriptions, trouble)
+    tasks = _tasks(sorted({stem.partition("_")[0] for stem in annotated}), listed, howtos, descriptions, trouble)
     source: _Features | Narration
     if kind == "features":
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
-        source = _Features(stems(chosen, ".npy"), stems(step_folder, ".npy"), tasks)
+        source = _Features(chosen.parent, stems(chosen, ".npy"), stems(step_folder, ".npy"), tasks)
     else:
         text_embedder(embedder)  # a missing package is named now, not in the middle of the work
         source = Narration(caption_files(chosen), tasks, embedder)
@@ -177,7 +167,7 @@ def load(
         name="crosstask",
         tasks={task: tasks[task] for task in tasks if task in used},
         recordings=tuple(recordings),
-        splits=_read_validation(_find(places, "videos_val.csv"), recordings),
+        splits=_read_validation(find(places, "videos_val.csv"), recordings),
         evidence=source,
         problems=tuple(trouble.problems),
         remarks=tuple(trouble.remarks),
@@ -188,92 +178,26 @@ def load(
     )
 
 
-def _places(data: Path) -> list[Path]:
-    """Return the folders in which parts of the dataset may lie, nearest first."""
-    near = [data, *(data / name for name in SUB_FOLDERS)]
-    if data.name in SUB_FOLDERS:
-        near += [data.parent / name for name in SUB_FOLDERS]
-    return [place for place in dict.fromkeys(near) if place.is_dir()]
-
-
-def _find(places: list[Path], name: str) -> Path | None:
-    return next((place / name for place in places if (place / name).exists()), None)
-
-
-def _read_tasks(places: list[Path]) -> dict[str, _ListedTask]:
-    """Read the task lists: blocks of five lines (id, title, address, number of steps, steps)."""
-    paths = [path for name in TASK_LISTS if (path := _find(places, name)) is not None]
-    if not paths:
-        raise FormatError(f"{places[0]} has no task list ({' or '.join(TASK_LISTS)}), nor has {SUB_FOLDERS[0]}")
-    listed: dict[str, _ListedTask] = {}
-    for path in paths:
-        lines = read_lines(path)
-        for first in range(0, len(lines), 5):
-            block = lines[first : first + 5]
-            number = block[0][0]
-            if len(block) < 5 or not block[0][1].isdecimal() or not block[3][1].isdecimal():
-                raise FormatError(
-                    f"{path}, line {number}: a task is five lines: its number, title, address, number of steps, steps"
-                )
-            steps = tuple(step.strip() for step in block[4][1].split(","))
-            if len(steps) != int(block[3][1]):
-                raise FormatError(f"{path}, line {block[4][0]}: {len(steps)} steps where {block[3][1]} are announced")
-            listed[block[0][1]] = _ListedTask(block[1][1], tuple(step.replace("_", " ") for step in steps))
-    return listed
-
-
-def _read_procedures(
-    path: Path,
-    listed: Mapping[str, _ListedTask],
-    procedures: dict[str, _Procedure],
-    durations: dict[str, float],
-    trouble: Trouble,
-) -> None:
-    document = read_json(path)
-    if not isinstance(document, list):
-        raise FormatError(f"{path} should be a list of tasks, not a {type(document).__name__}")
-    for number, record in enumerate(document):
-        with trouble.passing():
-            task = str(entry(record, "task_id", (int, str), f"{path}, entry {number}"))
-            where = f"{path}, task {task}"
-            lengths = entry(record, "video_duration", dict, where) if "video_duration" in record else {}
-            for video, seconds in lengths.items():
-                durations[f"{task}_{video}"] = as_number(seconds, where, f"the duration of {video}")
-            if not record.get("instructions") or task not in listed:
-                continue  # a task without a procedure matters only where it is used
-            instructions = tuple(str(text) for text in entry(record, "instructions", list, where))
-            rows = entry(record, "crosstask_step_to_instruction", list, where)
-            if len(rows) != len(listed[task].steps):
-                raise FormatError(f"{where}: {len(rows)} rows of instructions for {len(listed[task].steps)} steps")
-            for step, row in enumerate(rows):
-                if not isinstance(row, list) or any(type(i) is not int or not 0 <= i < len(instructions) for i in row):
-                    raise FormatError(
-                        f"{where}: step {step} names instructions {row!r} of {len(instructions)} (counted from 0)"
-                    )
-            procedures[task] = _Procedure(instructions, tuple(tuple(row) for row in rows))
-
-
-def _add_flows(
-    path: Path, listed: Mapping[str, _ListedTask], procedures: dict[str, _Procedure], trouble: Trouble
-) -> None:
-    """Let published flow graphs take the place of procedures without one."""
-    published: dict[str, PublishedFlow] = read_published_flows(path)
-    for task, flow in published.items():
-        if task not in listed:
-            continue
-        with trouble.passing():
-            where = f"{path}, task {task}"
-            rows = flow.correspondence(len(listed[task].steps), where)
-            known = procedures.get(task)
-            if not flow.step_of and known is not None and len(known.instructions) == len(flow.instructions):
-                rows = known.correspondence
-            procedures[task] = _Procedure(flow.instructions, rows, flow.flows)
+def _read_howtos(
+    places: list[Path], listed: Mapping[str, ListedTask], flows: str | Path | None, trouble: Trouble
+) -> tuple[dict[str, HowTo], dict[str, float]]:
+    """Return the how-to text of each task that has one, with its graphs, and the lengths of videos in seconds."""
+    howtos: dict[str, HowTo] = {}
+    durations: dict[str, float] = {}
+    procedures_path = find(places, "procedures.json")
+    if procedures_path is not None:
+        read_procedures(procedures_path, listed, howtos, durations, trouble)
+    flow_path = Path(flows) if flows is not None else find(places, FLOW_FILE)
+    if flow_path is not None:
+        add_published(flow_path, listed, howtos, trouble)
+    add_manual(howtos, trouble.remarks)
+    return howtos, durations
 
 
 def _tasks(
     names: list[str],
-    listed: Mapping[str, _ListedTask],
-    procedures: Mapping[str, _Procedure],
+    listed: Mapping[str, ListedTask],
+    howtos: Mapping[str, HowTo],
     descriptions: str,
     trouble: Trouble,
 ) -> dict[str, Task]:
@@ -282,17 +206,66 @@ def _tasks(
         with trouble.passing():
             if name not in listed:
                 raise FormatError(f"task {name} has annotations but stands in no task list")
-            of = listed[name]
+            title, steps, howto = listed[name].title, listed[name].steps, howtos.get(name)
             if descriptions == "steps":
-                tasks[name] = Task(name, of.title, of.steps, of.steps, tuple((i,) for i in range(len(of.steps))))
+                themselves = tuple((step,) for step in range(len(steps)))
+                tasks[name] = Task(name, title, steps, steps, themselves, _over_steps(howto, steps), howto)
                 continue
-            if name not in procedures:
-                raise FormatError(f"task {name} ({of.title}) has no procedure: no instructions in procedures.json")
-            procedure = procedures[name]
-            tasks[name] = Task(
-                name, of.title, of.steps, procedure.instructions, procedure.correspondence, procedure.flows
-            )
+            if howto is None:
+                raise FormatError(f"task {name} ({title}) has no procedure: no instructions in procedures.json")
+            tasks[name] = Task(name, title, steps, howto.instructions, howto.correspondence, howto.flows, howto)
     return tasks
+
+
+def _over_steps(howto: HowTo | None, steps: tuple[str, ...]) -> dict[str, FlowGraph]:
+    if howto is None:
+        return {}
+    return {source: onto_steps(flow, howto.correspondence, steps) for source, flow in howto.flows.items()}
+
+
+@dataclass(frozen=True)
+class Executions:
+    """How people did a task.
+
+    Attributes
+    ----------
+    task : Task
+        Its procedure is the how-to text.
+    orders : tuple of tuples of int
+        For each annotated video the dataset steps that it shows, each once, by the start of their first annotation.
+    """
+
+    task: Task
+    orders: tuple[tuple[int, ...], ...]
+
+
+def read_executions(data: str | Path) -> tuple[Executions, ...]:
+    """Read the annotated orders of every task that has a how-to text; neither captions nor features are needed.
+
+    A task without an annotated video is there too, with no orders.
+
+    Parameters
+    ----------
+    data : path
+        As for :func:`load`; the annotations are those of the release where they are there.
+    """
+    places = places_of(folder(Path(data), "CrossTask: tasks_primary.txt, annotations/, procedures.json"))
+    trouble = Trouble(skip_bad=False)
+    listed = read_tasks(places)
+    howtos, _ = _read_howtos(places, listed, None, trouble)
+    if not howtos:
+        raise FormatError(f"{data} has no procedures.json with instructions, nor has {SUB_FOLDERS[1]}")
+    release = sorted(places, key=lambda place: place.name != SUB_FOLDERS[0])
+    files = stems(folder(find(release, "annotations") or places[0] / "annotations", "TASK_VIDEO.csv"), ".csv")
+    orders: dict[str, list[tuple[int, ...]]] = {name: [] for name in howtos}
+    for stem, path in files.items():
+        name = stem.partition("_")[0]
+        if name in orders:
+            n_steps = len(listed[name].steps)
+            rows = [_read_annotation(row, n_steps, f"{path}, line {at}", None, 0.0) for at, row in read_rows(path, 3)]
+            orders[name].append(tuple(dict.fromkeys(row.step for row in sorted(rows, key=lambda row: row.start))))
+    tasks = _tasks(list(howtos), listed, howtos, "instructions", trouble)
+    return tuple(Executions(tasks[name], tuple(of_task)) for name, of_task in orders.items())
 
 
 def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
@@ -300,7 +273,7 @@ def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
     if (place / "annotations").is_dir():
         directory, only = place / "annotations", None
     else:
-        found = _find(places, "annotations")
+        found = find(places, "annotations")
         directory = folder(found or place / "annotations", "TASK_VIDEO.csv")
         only = {path.stem for path in place.glob("*/*") if path.parent.name in EVIDENCE}
     annotated = stems(directory, ".csv")

@@ -32,6 +32,25 @@ class Annotation:
 
 
 @dataclass(frozen=True)
+class HowTo:
+    """The text that tells how a task is done.
+
+    Attributes
+    ----------
+    instructions : tuple of str
+        In the written order.
+    correspondence : tuple of tuples of int
+        For each step of the dataset the instructions that stand for it: possibly none, possibly several.
+    flows : mapping of str to FlowGraph
+        Ready graphs over the instructions by their source; may be empty.
+    """
+
+    instructions: tuple[str, ...]
+    correspondence: tuple[tuple[int, ...], ...]
+    flows: Mapping[str, FlowGraph] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Task:
     """One procedure of a dataset.
 
@@ -48,6 +67,8 @@ class Task:
         For each dataset step the indices into ``procedure`` that stand for it: possibly none, possibly several.
     flows : mapping of str to FlowGraph
         Ready graphs over ``procedure`` by their source ("expert", "manual", "predicted", …); may be empty.
+    howto : HowTo or None
+        The text that the task comes with, whether or not it is what is grounded.
     """
 
     id: str
@@ -56,6 +77,7 @@ class Task:
     procedure: tuple[str, ...]
     correspondence: tuple[tuple[int, ...], ...]
     flows: Mapping[str, FlowGraph] = field(default_factory=dict)
+    howto: HowTo | None = None
 
     def __post_init__(self) -> None:
         if not self.steps or not self.procedure:

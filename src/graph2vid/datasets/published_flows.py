@@ -75,11 +75,11 @@ def _read_recipe(recipe: dict[str, Any], record: dict[str, Any], where: str) -> 
     for key, edges in pairs.items():
         title = str(recipe.get("title", ""))
         try:
-            flows[SOURCES[key]] = FlowGraph.from_edges(instructions, _pairs(edges, key, where), title)
+            flows[SOURCES[key]] = FlowGraph.from_edges(instructions, pairs_of(edges, key, where), title)
         except GraphError as error:
             raise FormatError(f"{where}, {key}: {error}") from error
     step_of = []
-    for instruction, step in _pairs(recipe.get("recipe_2_caption", []), "recipe_2_caption", where):
+    for instruction, step in pairs_of(recipe.get("recipe_2_caption", []), "recipe_2_caption", where):
         if not 0 <= instruction < len(instructions):
             raise FormatError(f"{where}: there is no instruction {instruction} in recipe_2_caption")
         if step >= 0:  # -1: it stands for none
@@ -87,7 +87,7 @@ def _read_recipe(recipe: dict[str, Any], record: dict[str, Any], where: str) -> 
     return PublishedFlow(tuple(instructions), flows, tuple(step_of))
 
 
-def _pairs(value: Any, key: str, where: str) -> list[tuple[int, int]]:
+def pairs_of(value: Any, key: str, where: str) -> list[tuple[int, int]]:
     """Return a list of pairs of whole numbers."""
     if isinstance(value, dict):  # {"instruction": step} says the same
         value = [[int(a) if str(a).isdecimal() else a, b] for a, b in value.items()]

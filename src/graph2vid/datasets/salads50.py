@@ -222,7 +222,8 @@ def _recording(
         raise FormatError(f"{path} has no labels")
     if video not in arrays.files:
         kind = "scores" if arrays.class_features is None else "features"
-        raise FormatError(f"video {video} has ground truth but no {kind}: there is no {kind}/{video}.npy")
+        wanted = path.parent.parent / kind / f"{video}.npy"
+        raise FormatError(f"video {video} has ground truth but no {kind}: there is no {wanted}")
     n_clips = len(arrays.read(video, len(labels)))
     if n_clips != len(labels):
         lengths = f"{arrays.files[video]} has {n_clips} clips and {path} {len(labels)} labels"
@@ -240,12 +241,13 @@ def _recording(
 
 
 def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Trouble) -> list[Split]:
-    """Read the splits; videos that are not here are remarked, and those passed over have been named already."""
+    """Read the splits that have videos on both sides; what they list beyond the videos that are here is remarked."""
     bundles = stems(directory, ".bundle")
     names = {stem.partition(".")[2] for stem in bundles if stem.startswith(("train.", "test."))}
     if not names:
         raise FormatError(f"{directory} has no train.splitK.bundle and test.splitK.bundle")
     splits = []
+    named: dict[str, None] = {}
     for name in sorted(names, key=natural):
         with trouble.passing():
             sides = []
@@ -254,11 +256,7 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
                 if path is None:
                     raise FormatError(f"{directory} has no {side}.{name}.bundle")
                 listed = dict.fromkeys(line.removesuffix(".txt") for _, line in read_lines(path))
-                absent = [video for video in listed if video not in here]
-                if len(absent) == len(listed):
-                    raise FormatError(f"{path} lists no video that is here")
-                if absent:
-                    trouble.remarks.append(f"{path} lists videos that are not here: {len(absent)}, {absent[0]} first")
+                named |= listed
                 sides.append(tuple(video for video in listed if video in used))
             both = [video for video in sides[0] if video in sides[1]]
             if both:
@@ -267,4 +265,9 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
                 splits.append(Split(name, *sides))
             else:
                 trouble.remarks.append(f"{directory}: nothing is left on one side of {name}; it is not used")
+    absent = [video for video in named if video not in here]
+    if len(absent) == len(named):
+        raise FormatError(f"{directory}: no list names a video that is here")
+    if absent:
+        trouble.remarks.append(f"{directory} lists videos that are not here: {len(absent)}, {absent[0]} first")
     return splits

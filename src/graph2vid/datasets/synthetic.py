@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graph2vid.datasets.captioned import clips_to_cover
 from graph2vid.datasets.model import Annotation, Dataset, Recording, Split, Task
+from graph2vid.datasets.narrated import clips_to_cover
 from graph2vid.datasets.reading import DATASETS
 from graph2vid.datasets.simulate import Simulation
 from graph2vid.errors import InputError

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.captioned import Narration, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.model import Dataset, Recording, Split, Task
+from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.reading import DATASETS, Trouble, annotation, as_number, data_folder, entry, remark_overlaps
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import read_captions

@@ -74,7 +74,7 @@ class Options:
         Of mined graphs (:meth:`FlowGraph.mine`).
     folds : int or None
         0: the dataset's own splits. N > 1: the videos of each task are dealt into N folds, and each is judged with
-        what the others say. None: the own splits for the datasets in :data:`OWN_SPLITS`, else 5 folds.
+        what the others say. None: the own splits of the datasets in :data:`OWN_SPLITS`, if they have any, else 5 folds.
     limit : int
         The largest number of ideals; a procedure beyond it is "not exact" and left out.
     drop_unmapped : bool
@@ -105,7 +105,7 @@ class Options:
         """Return how many folds hold for a dataset; 0: its own splits."""
         if self.folds is not None:
             return self.folds
-        return 0 if dataset.name in OWN_SPLITS else FOLDS
+        return 0 if dataset.name in OWN_SPLITS and dataset.splits else FOLDS
 
     def linear_of(self, dataset: Dataset) -> str:
         """Return which linear order holds for a dataset."""
@@ -230,8 +230,9 @@ def evaluate_dataset(
     workers = _check_workers(workers)
     if options.drop_unmapped:
         dataset = without_unmapped(dataset)
-    if options.folds_of(dataset):
-        dataset = replace(dataset, splits=in_folds(dataset, options.folds_of(dataset)))
+    options = replace(options, folds=options.folds_of(dataset))  # as decided from the dataset's own splits
+    if options.folds:
+        dataset = replace(dataset, splits=in_folds(dataset, options.folds))
     training = Training(dataset, options.linear_of(dataset), options.min_support, options.tolerance)
     if methods is not None:  # refuse wrong names before the work; of argmax+background it cannot be told yet
         choose_methods(available_methods(dataset, training, with_background=True), methods)

@@ -8,7 +8,7 @@ argmax              each clip the step of highest score
 argmax+background   the same with the score of "no step" among them, where the scores have it
 bag                 the steps in any order
 linear              the steps in one order: the listed one, or that of their mean position in the training split
-graph:SOURCE        the steps in any order that a flow graph allows (mined, expert, manual, predicted, …)
+graph:SOURCE        the steps in any order that a flow graph allows (mined, expert, manual, rules, learned, …)
 true-order          the steps that the video shows, by their first occurrence: an upper bound
 true-order-repeats  every occurrence of a step in its true place
 ==================  =========================================================================================
@@ -34,6 +34,7 @@ from graph2vid.flow import FlowGraph
 Labels: TypeAlias = NDArray[np.int64]
 
 MINED = "graph:mined"
+EXPERT = "graph:expert"
 NO_GRAPH = "no graph"
 NO_TRAINING = "no training videos"
 
@@ -282,8 +283,7 @@ def available_methods(dataset: Dataset, training: Training, *, with_background: 
 def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:
     """Return the methods named in ``wanted`` in the order of the tables; ``graph`` stands for all graphs.
 
-    With None, all of them, but mined graphs only where there are no others: the few executions of a task say less
-    than a graph that somebody made.
+    With None, all of them, but mined graphs not beside those of experts: the few executions of a task say less.
 
     Raises
     ------
@@ -291,8 +291,7 @@ def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) ->
         For a name that the dataset has nothing for; the message lists those it has.
     """
     if wanted is None:
-        others = [name for name in known if name.startswith("graph:") and name != MINED]
-        return {name: method for name, method in known.items() if name != MINED or not others}
+        return {name: method for name, method in known.items() if name != MINED or EXPERT not in known}
     chosen = set()
     for name in wanted:
         found = {name} & set(known) or {method for method in known if method.startswith(f"{name}:")}

@@ -16,12 +16,13 @@ import numpy as np
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results, Run
+from graph2vid.evaluate.figures import Level
 from graph2vid.evaluate.graphs import Comparison, graph_runs
 from graph2vid.evaluate.intervals import bootstrap_interval
 from graph2vid.evaluate.labels import shared_classes, to_classes
 from graph2vid.evaluate.methods import Labels
 from graph2vid.evaluate.metrics import runs as runs_of
-from graph2vid.evaluate.tables import SIMULATED, Level
+from graph2vid.evaluate.tables import SIMULATED
 from graph2vid.flow.layout import lay_out
 from graph2vid.grounding.timeline import PALETTE
 from graph2vid.tsort import count_sorts
@@ -187,23 +188,20 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
         axes.legend(frameon=False, fontsize=8)
 
 
-def plot_comparison(path: str | os.PathLike[str], comparison: Comparison) -> None:
-    """Draw the graphs of several sources side by side; edges on which they differ are coloured."""
+def plot_comparison(path: str | os.PathLike[str], comparison: Comparison, results: Results) -> None:
+    """Draw the graphs of several sources side by side, scores under each; edges on which they differ are coloured."""
     size = (40.0, 26.0)
     flows = comparison.flows
     layouts = {source: lay_out(flow, [size] * len(flow)) for source, flow in flows.items()}
     different = {(edge.before, edge.after): edge for edge in comparison.differences}
     height = max(layout.height for layout in layouts.values())
-    width = sum(layout.width + 60 for layout in layouts.values())
+    widths = [max(layout.width, 90.0) + 20 for layout in layouts.values()]  # room for the words above and below
     legend_rows = -(-len(comparison.task.procedure) // 2)
     scale = 1 / 60
-    with _figure(path, (max(8.0, min(14.0, width * scale)), min(6.0, height * scale) + 1.0 + 0.19 * legend_rows)) as (
-        figure,
-        patches,
-    ):
-        widths = [layout.width + 60 for layout in layouts.values()]
+    across, down = max(8.0, min(14.0, sum(widths) * scale)), min(6.0, height * scale) + 1.2 + 0.19 * legend_rows
+    with _figure(path, (across, down)) as (figure, patches):
         places = figure.subplots(1, len(flows), squeeze=False, width_ratios=widths)[0]
-        for axes, (source, flow) in zip(places, flows.items(), strict=True):
+        for axes, width, (source, flow) in zip(places, widths, flows.items(), strict=True):
             layout = layouts[source]
             for edge in flow.edges:
                 start, end = layout.boxes[edge[0]], layout.boxes[edge[1]]
@@ -228,10 +226,12 @@ def plot_comparison(path: str | os.PathLike[str], comparison: Comparison) -> Non
                     )
                 )
                 axes.text(box.x + size[0] / 2, box.y + size[1] / 2, str(step + 1), ha="center", va="center", fontsize=9)
-            axes.set_xlim(-10, layout.width + 10)
-            axes.set_ylim(layout.height + 10, -10)
+            middle = layout.width / 2
+            axes.set_xlim(middle - width / 2, middle + width / 2)
+            axes.set_ylim(height + 10, -10)  # one scale for all
             axes.set_axis_off()
             axes.set_title(f"{source}: {len(flow.edges)} edges", fontsize=10, fontweight="bold")
+            axes.text(0.5, -0.01, _scores(results, comparison, source), transform=axes.transAxes, ha="center", va="top")
         figure.suptitle(
             f"{comparison.task.title or comparison.task.id} (orange: not all sources imply it)", fontsize=11
         )
@@ -248,6 +248,16 @@ def plot_comparison(path: str | os.PathLike[str], comparison: Comparison) -> Non
             handlelength=0,
             handletextpad=0,
         )
+
+
+def _scores(results: Results, comparison: Comparison, source: str) -> str:
+    """Return the scores of the task's videos under the graph of a source, in words."""
+    run = results.runs.get(source if source == "linear" else f"graph:{source}")
+    members = [] if run is None else [at for at in run.measures if results.videos[at].task.id == comparison.task.id]
+    if run is None or not members:
+        return "not evaluated"
+    acc, iou = (100 * np.nanmean([run.measures[at][name] for at in members]) for name in ("acc", "iou"))
+    return f"acc {acc:.1f}, iou {iou:.1f}"
 
 
 def typical_video(results: Results) -> str:
@@ -290,7 +300,7 @@ def draw_all(
     name = results.dataset.name
     made = []
     for video in list(videos) or [typical_video(results)]:
-        file = f"{name}-video-{''.join(sign if sign.isalnum() or sign in '._-' else '_' for sign in video)}.png"
+        file = f"{name}-video-{_file_name(video)}.png"
         plot_video(folder / file, results, video)
         made.append((f"Video {video}: ground truth and methods", file))
     if len(sweep) > 1:
@@ -301,10 +311,14 @@ def draw_all(
         plot_flexibility(folder / file, results, source)
         made.append((f"Accuracy against flexibility ({source} graphs)", file))
     if comparison is not None:
-        file = f"{name}-graphs-{comparison.task.id}.png"
-        plot_comparison(folder / file, comparison)
+        file = f"{name}-graphs-{_file_name(comparison.task.id)}.png"
+        plot_comparison(folder / file, comparison, results)
         made.append((f"Graphs of {comparison.task.title or comparison.task.id}", file))
     return tuple(made)
+
+
+def _file_name(name: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in name)
 
 
 def _acc(run: Run | None, at: int) -> float:

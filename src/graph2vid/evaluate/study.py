@@ -14,6 +14,7 @@ from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import Options, Progress, Results, evaluate_dataset
 from graph2vid.evaluate.graphs import compare_graphs, find_task
 from graph2vid.evaluate.methods import Video
+from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, with_parsed_graphs
 from graph2vid.evaluate.tables import Level, Report
 
 NOISES = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -53,6 +54,7 @@ def study(
     methods: Sequence[str] | None = None,
     options: Options | None = None,
     *,
+    parsers: Sequence[str] | None = None,
     command: str = "",
     noises: Sequence[float] | None = None,
     task: str | None = None,
@@ -70,6 +72,10 @@ def study(
         Reads the dataset; with ``noise=…`` where the evidence is simulated.
     methods, options, workers, skip_bad, progress
         As for :func:`graph2vid.evaluate.engine.evaluate_dataset`.
+    parsers : sequence of str, optional
+        Parsers whose graphs are grounded beside the given ones: of the how-to text of a task, or else of its steps.
+        By default those in :data:`graph2vid.evaluate.parsed.PARSED_BY_DEFAULT`, for tasks with a how-to text. One that
+        is not available is left out with a remark, unless ``methods`` names its graph.
     command : str
         What repeats this, for the report.
     noises : sequence of float, optional
@@ -87,6 +93,7 @@ def study(
     Report
     """
     began = perf_counter()
+    load = _with_parsed_graphs(load, parsers, methods)
     dataset = None if noises else load()
     levels = sorted(set(noises or (NOISES if dataset is not None and dataset.simulated else ())))
     if levels:
@@ -135,6 +142,25 @@ def study(
     report.graphs()
     report.against_brute_force()
     return report.timed(perf_counter() - began)
+
+
+def _with_parsed_graphs(
+    load: Callable[..., Dataset], parsers: Sequence[str] | None, methods: Sequence[str] | None
+) -> Callable[..., Dataset]:
+    """Return what reads the dataset and adds the graphs of parsers, each text parsed once however often it is read."""
+    chosen = PARSED_BY_DEFAULT if parsers is None else parsers
+    if methods is not None and "graph" not in methods:
+        chosen = [name for name in chosen if f"graph:{name}" in methods]
+    graphs = ParsedGraphs(chosen)
+
+    def loaded(**options: Any) -> Dataset:
+        dataset = with_parsed_graphs(load(**options), graphs, all_tasks=parsers is not None)
+        for name, why in graphs.unavailable.items():
+            if f"graph:{name}" in (methods or ()):
+                raise InputError(f"graph:{name} cannot be had: {why}")
+        return dataset
+
+    return loaded
 
 
 def _kinds(dataset: Dataset) -> dict[str, Callable[[Video], bool]]:

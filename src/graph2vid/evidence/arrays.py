@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import tokenize
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graph2vid._arrays import Floats as Floats  # handed on: part of what these functions say
+from graph2vid._arrays import as_floats, real
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-
-Floats: TypeAlias = NDArray[np.floating[Any]]
-"""An array of float32 or float64."""
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -40,12 +40,12 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
         raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
     except FormatError:
         raise
-    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError) as error:
+    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError, tokenize.TokenError) as error:
         reason = str(error).split("\n", 1)[0]
         raise FormatError(f"{path} is not a readable .npy array: {reason}") from error
     if array is None:
         raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
-    return _real(array, str(path), FormatError)
+    return real(array, str(path), FormatError)
 
 
 def _is_whole(file: BinaryIO) -> bool:
@@ -60,23 +60,6 @@ def _is_whole(file: BinaryIO) -> bool:
     promised = math.prod(shape) * dtype.itemsize
     start = file.tell()
     return bool(dtype.hasobject) or promised <= file.seek(0, os.SEEK_END) - start
-
-
-def _real(array: NDArray[Any], name: str, error: type[InputError]) -> NDArray[Any]:
-    if array.dtype.kind not in "fiub":
-        raise error(f"{name} must hold real numbers, not {array.dtype}")
-    return array
-
-
-def as_floats(value: ArrayLike, name: str) -> Floats:
-    """Return ``value`` as float32 (of float16 and float32) or float64 (of everything else)."""
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise InputError(f"{name} cannot be read as an array: {error}") from error
-    _real(array, name, InputError)
-    small = array.dtype in (np.float16, np.float32)
-    return array.astype(np.float32 if small else np.float64, copy=False)
 
 
 def as_matrix(value: ArrayLike, name: str, axes: tuple[str, str]) -> Floats:

@@ -43,13 +43,14 @@ def narration_similarity(
     Returns
     -------
     array [K, N]
-        The largest cosine over the cues of a clip, 0 in silence.
+        The largest cosine over the cues of a clip, at least 0, which is that of silence: words about something
+        else say no more against a step than no words.
     """
     if not steps:
         raise InputError("there are no steps to compare the narration with")
     if n_clips < 1 or not 0 < clip_seconds < math.inf or not math.isfinite(offset):
         raise InputError(f"impossible clips: {n_clips} of {clip_seconds} s from {offset} s")
-    similarity = np.full((len(steps), n_clips), -np.inf, dtype=np.float32)
+    similarity = np.zeros((len(steps), n_clips), dtype=np.float32)
     if cues:
         cosine = cosine_similarity(embed(steps), embed([cue.text for cue in cues]))
         for at, cue in enumerate(cues):
@@ -57,5 +58,4 @@ def narration_similarity(
             stop = max(math.floor((cue.end - offset) / clip_seconds) + 1, 0)
             touched = similarity[:, first:stop]
             np.maximum(touched, cosine[:, at : at + 1], out=touched)
-    similarity[np.isneginf(similarity)] = 0.0
     return similarity
