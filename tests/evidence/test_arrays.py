@@ -144,6 +144,7 @@ def test_files_that_are_not_arrays_are_refused_by_name(tmp_path: Path) -> None:
         "shorter.npy": data[:9],
         "shortest.npy": data[:6],
         "damaged.npy": data[:20] + b"\xff" * 20 + data[40:],
+        "unclosed.npy": data.replace(b"False,", b"False]", 1),
         "newer.npy": data[:6] + b"\x09\x00" + data[8:],
         "huge.npy": huge.getvalue() + bytes(64),
         "packed.npz": (tmp_path / "packed.npz").read_bytes(),

@@ -1,0 +1,60 @@
+"""Embeddings that were made elsewhere, behind the same interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.arrays import Floats, as_matrix, read_array, refuse
+from graph2vid.evidence.cache import content_hash
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, TextFunction
+
+
+@EMBEDDERS.register("array")
+def load(argument: str) -> Embedder:
+    """``array:CLIPS.npy[,STEPS.npy]``: rows for the clips of one video and for the steps of one procedure, in order."""
+    files = argument.split(",")
+    if not argument or len(files) > 2 or "" in files:
+        raise InputError("the embedder array needs one file or two: array:CLIPS.npy or array:CLIPS.npy,STEPS.npy")
+    clips = _matrix(files[0], "clips")
+    texts: TextFunction | None = None
+    if len(files) == 2:
+        steps = _matrix(files[1], "steps")
+        if steps.shape[1] != clips.shape[1]:
+            raise InputError(
+                f"{files[0]} {clips.shape} and {files[1]} {steps.shape} must agree on axis 1: "
+                "clips and steps that are compared have vectors of one length"
+            )
+        texts = _given_texts(steps, files[1])
+
+    def given_clips(frames: Frames, grid: Grid) -> Floats:
+        if grid.n_clips not in (None, len(clips)):
+            raise InputError(f"{files[0]} holds the vectors of {len(clips)} clips, and {grid.n_clips} are wanted")
+        return clips
+
+    return Embedder(
+        f"array:{argument}",
+        "/".join(content_hash(Path(file)) for file in files),
+        clips.shape[1],
+        text_function=texts,
+        clip_function=given_clips,
+        joint=texts is not None,
+    )
+
+
+def _given_texts(steps: Floats, file: str) -> TextFunction:
+    def texts(texts: Sequence[str]) -> Floats:
+        if len(texts) != len(steps):
+            raise InputError(f"{file} holds the vectors of {len(steps)} texts, and those of {len(texts)} are wanted")
+        return steps
+
+    return texts
+
+
+def _matrix(file: str, what: str) -> Floats:
+    matrix = as_matrix(read_array(file), file, (what, "dimensions"))
+    refuse(~np.isfinite(matrix), matrix, file, (what[:-1], "dimension"), "embeddings must be finite")
+    return matrix

@@ -1,0 +1,239 @@
+"""What an embedder is, and how one is had by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.arrays import cosine_similarity
+from graph2vid.registry import Registry
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""Embeddings, one per row."""
+
+Image: TypeAlias = NDArray[np.uint8]
+"""A picture [H, W, 3]: red, green and blue, 0 to 255."""
+
+Frames: TypeAlias = Iterable[tuple[float, Image]]
+"""Pictures with the seconds at which they are seen, in order of time."""
+
+TextFunction: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
+"""From Q texts to embeddings [Q, D]."""
+
+_INSTANT = 1e-6  # in clips or ticks: times that are equal but for rounding
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How a video is cut into clips: clip j begins at ``offset + j * clip_seconds`` and lasts ``clip_seconds``.
+
+    Parameters
+    ----------
+    clip_seconds, offset : float
+        Seconds.
+    n_clips : int, optional
+        By default as many as the frames last.
+    """
+
+    clip_seconds: float
+    n_clips: int | None = None
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        few = self.n_clips is not None and self.n_clips < 1
+        if few or not 0 < self.clip_seconds < math.inf or not math.isfinite(self.offset):
+            count = "clips" if self.n_clips is None else f"{self.n_clips} clips"
+            raise InputError(f"impossible clips: {count} of {self.clip_seconds} s from {self.offset} s")
+
+    def clip_at(self, seconds: float) -> int:
+        """Return the clip that holds a time (negative before the first clip)."""
+        return math.floor((seconds - self.offset) / self.clip_seconds + _INSTANT)
+
+    def clips_until(self, seconds: float) -> int:
+        """Return how many clips begin before a time."""
+        return max(math.ceil((seconds - self.offset) / self.clip_seconds - _INSTANT), 0)
+
+    def count(self, end: float) -> int:
+        """Return the number of clips of a video whose frames last until ``end`` seconds."""
+        return self.clips_until(end) if self.n_clips is None else self.n_clips
+
+
+class ClipFunction(Protocol):
+    """From frames to embeddings of clips [N, D]; a clip outside the frames is a row of zeros."""
+
+    def __call__(self, frames: Frames, grid: Grid, /) -> NDArray[np.floating[Any]]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Embedder:
+    """Turns texts into vectors, or clips of video, or both; called like a function, it embeds texts.
+
+    Models are loaded when they are first used, so that results kept from an earlier run cost no loading.
+
+    Parameters
+    ----------
+    name : str
+        As it was asked for: ``wordllama``, ``clip:FOLDER``, …
+    version : str
+        Differs whenever the same input might give other vectors (other weights, other preprocessing).
+    dimension : int
+        D, the length of a vector.
+    text_function, clip_function : function, optional
+        What does the work; an embedder has at least one of them.
+    joint : bool
+        Whether the vectors of texts and of clips may be compared with each other.
+    comparison : {"cosine", "dot"}
+        How vectors are compared.
+    frame_rate : float
+        Frames per second that :meth:`clips` is to be given.
+    clip_seconds : float
+        The length of a clip that suits the model best.
+    """
+
+    name: str
+    version: str
+    dimension: int
+    text_function: TextFunction | None = None
+    clip_function: ClipFunction | None = None
+    joint: bool = False
+    comparison: Literal["cosine", "dot"] = "cosine"
+    frame_rate: float = 2.0
+    clip_seconds: float = 1.0
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """Embed Q texts.
+
+        Returns
+        -------
+        float32 array [Q, D]
+            A text that is blank, or in which the model knows no word, is a row of zeros.
+        """
+        function = self._able(self.text_function, "texts")
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        worded = [at for at, text in enumerate(texts) if text.strip()]
+        if worded:
+            vectors[worded] = self._checked(function([texts[at] for at in worded]), len(worded), "texts")
+        return vectors
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """Embed Q texts, as :meth:`texts` does."""
+        return self.texts(texts)
+
+    def clips(
+        self,
+        frames: Frames,
+        *,
+        clip_seconds: float | None = None,
+        n_clips: int | None = None,
+        offset: float = 0.0,
+        content: str = "",
+    ) -> Vectors:
+        """Embed the clips of a video.
+
+        Parameters
+        ----------
+        frames : iterable of (seconds, uint8 array [H, W, 3])
+            At ``frame_rate`` frames per second, in order; of any size, for the embedder scales and crops them as
+            its model asks. They are read once and never held all at once.
+        clip_seconds : float, optional
+            The length of a clip; by default what suits the model.
+        n_clips : int, optional
+            By default as many as the frames last.
+        offset : float
+            Where clip 0 begins, in seconds.
+        content : str
+            The hash of the file that the frames are from. Under it, :func:`cached` keeps what was made.
+
+        Returns
+        -------
+        float32 array [N, D]
+            A clip that lies outside the frames is a row of zeros.
+        """
+        function = self._able(self.clip_function, "clips")
+        grid = Grid(self.clip_seconds if clip_seconds is None else clip_seconds, n_clips, offset)
+        return self._checked(function(frames, grid), n_clips, "clips")
+
+    def similarity(self, texts: Vectors, clips: Vectors) -> NDArray[np.floating[Any]]:
+        """Compare embedded texts [K, D] with embedded clips [N, D] as the model's authors do; [K, N]."""
+        if not self.joint:
+            raise InputError(
+                f"embedder {self.name!r} has no space that texts and clips share, so its steps cannot be compared with "
+                f"frames; use one that has: {JOINT_FAMILIES}"
+            )
+        if self.comparison == "cosine":
+            return cosine_similarity(texts, clips)
+        return texts @ clips.T
+
+    def _able(self, function: Any, what: str) -> Any:
+        if function is None:
+            raise InputError(f"embedder {self.name!r} does not embed {what}")
+        return function
+
+    def _checked(self, rows: NDArray[np.floating[Any]], count: int | None, what: str) -> Vectors:
+        """Return ``rows`` as float32, if they are one finite vector of the right length for each of ``what``."""
+        vectors = np.asarray(rows, dtype=np.float32)
+        n = len(vectors) if count is None else count
+        if vectors.shape != (n, self.dimension):
+            raise InputError(f"embedder {self.name!r} made {vectors.shape} of {n} {what}, not ({n}, {self.dimension})")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"embedder {self.name!r} made vectors that are not finite: its weights are damaged")
+        return vectors
+
+
+JOINT_FAMILIES = "clip:…, siglip:…, open_clip:…, s3d:CHECKPOINT,DICTIONARY or array:CLIPS.npy,STEPS.npy"
+
+Loader: TypeAlias = Callable[[str], Embedder]
+"""From what follows the colon in an embedder's name (nothing: the empty text) to the embedder."""
+
+EMBEDDERS: Registry[Loader] = Registry("embedder", "graph2vid.embedders")
+"""Functions that load an embedder, by the part of its name before the colon."""
+
+
+@cache
+def embedder(name: str) -> Embedder:
+    """Return the embedder called ``name``, which is ``FAMILY`` or ``FAMILY:ARGUMENT``; once per process.
+
+    Raises
+    ------
+    InputError
+        There is no such family (the message lists those that there are), or it cannot use the argument.
+    MissingDependencyError
+        A package is not installed; the message names the extra.
+    """
+    family, _, argument = name.partition(":")
+    return EMBEDDERS.get(family)(argument)
+
+
+def text_embedder(name: str = "wordllama") -> Embedder:
+    """Return the embedder called ``name``, one that embeds texts."""
+    chosen = embedder(name)
+    chosen._able(chosen.text_function, "texts")
+    return chosen
+
+
+def clip_embedder(name: str) -> Embedder:
+    """Return the embedder called ``name``, one that embeds clips of video."""
+    chosen = embedder(name)
+    if chosen.clip_function is None:
+        raise InputError(f"embedder {name!r} embeds texts alone, not frames; for frames use one of: {JOINT_FAMILIES}")
+    return chosen
+
+
+def joint_embedder(name: str) -> Embedder:
+    """Return the embedder called ``name``, one whose vectors of texts and of clips may be compared."""
+    chosen = clip_embedder(name)
+    if chosen.text_function is None:
+        raise InputError(
+            f"embedder {name!r} embeds clips alone, so there is nothing to compare them with; "
+            f"use one that embeds steps too: {JOINT_FAMILIES}"
+        )
+    if not chosen.joint:
+        raise InputError(f"embedder {name!r} embeds texts and clips in different spaces: they cannot be compared")
+    return chosen

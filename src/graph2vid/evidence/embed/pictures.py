@@ -1,0 +1,131 @@
+"""CLIP and SigLIP of the package transformers, on single frames; texts and frames share a space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence.embed.frames import clips_by_frame, unit_rows
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, Vectors
+from graph2vid.evidence.embed.sources import loading, local_path, model_version, require, torch_device
+
+FRAME_RATE = 2.0
+_BATCH_TEXTS = 64
+
+
+@EMBEDDERS.register("clip")
+def load_clip(argument: str) -> Embedder:
+    """``clip:NAME_OR_FOLDER``: texts and frames in one space, by a CLIP model of the hub or in a folder."""
+    return _load("clip", argument, "openai/clip-vit-base-patch32")
+
+
+@EMBEDDERS.register("siglip")
+def load_siglip(argument: str) -> Embedder:
+    """``siglip:NAME_OR_FOLDER``: texts and frames in one space, by a SigLIP model of the hub or in a folder."""
+    return _load("siglip", argument, "google/siglip-base-patch16-224")
+
+
+def _load(family: str, argument: str, example: str) -> Embedder:
+    if not argument:
+        raise InputError(f"the embedder {family} needs a model: {family}:NAME_OR_FOLDER, such as {family}:{example}")
+    name = f"{family}:{argument}"
+    for package in ("torch", "transformers", "PIL"):
+        require(package, f"the embedder {name}")
+    source = str(local_path(argument) or argument)
+    with loading(family, argument) as local:
+        from transformers import AutoConfig
+
+        config = AutoConfig.from_pretrained(source, local_files_only=local)
+    if config.model_type != family:
+        raise InputError(
+            f"{argument} is a model of type {config.model_type!r}, and {family}:… needs one of type {family!r}"
+        )
+    dimension = config.projection_dim if family == "clip" else config.vision_config.hidden_size
+
+    @cache
+    def model() -> PictureModel:
+        return PictureModel(family, argument, source, config)
+
+    def clips(frames: Frames, grid: Grid) -> Vectors:
+        return clips_by_frame(frames, grid, model().prepare, model().pictures, rate=FRAME_RATE, dimension=dimension)
+
+    return Embedder(
+        name,
+        f"{model_version(argument)}/{version('transformers')}",
+        dimension,
+        text_function=lambda texts: model().texts(texts),
+        clip_function=clips,
+        joint=True,
+        frame_rate=FRAME_RATE,
+    )
+
+
+class PictureModel:
+    """A loaded CLIP or SigLIP model with its tokeniser and its preprocessing of pictures."""
+
+    def __init__(self, family: str, argument: str, source: str, config: Any) -> None:
+        with loading(family, argument) as local:
+            import torch
+            from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+
+            # In pillow, as the models were trained; the other backend of the package resizes a little differently.
+            self.processor = AutoImageProcessor.from_pretrained(source, backend="pil", local_files_only=local)
+            self.tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            model, found = AutoModel.from_pretrained(
+                source, config=config, dtype=torch.float32, local_files_only=local, output_loading_info=True
+            )
+        if found["missing_keys"] or found["mismatched_keys"]:  # the package would fill them with random numbers
+            lacking = sorted({str(key) for key in [*found["missing_keys"], *found["mismatched_keys"]]})
+            raise FormatError(
+                f"the weights of {argument} are not whole: {len(lacking)} are missing or of another shape: "
+                f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}"
+            )
+        self.device = torch_device()
+        self.model = model.eval().to(self.device)
+        self.longest = config.text_config.max_position_embeddings
+        # SigLIP was trained on texts that are all filled up to the same length, and looks at the filling too.
+        self.padding = "max_length" if family == "siglip" else "longest"
+        self.inputs = ("input_ids",) if family == "siglip" else ("input_ids", "attention_mask")
+
+    def texts(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Embed Q texts [Q, D], at length 1; what is beyond the model's longest text is left out."""
+        import torch
+
+        rows = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            tokens = self.tokenizer(
+                list(texts[start : start + _BATCH_TEXTS]),
+                padding=self.padding,
+                truncation=True,
+                max_length=self.longest,
+                return_tensors="pt",
+            )
+            with torch.inference_mode():
+                given = {key: tokens[key].to(self.device) for key in self.inputs}
+                rows.append(_pooled(self.model.get_text_features(**given)))
+        return unit_rows(np.concatenate(rows))
+
+    def prepare(self, image: Image) -> NDArray[np.float32]:
+        """Resize, crop and normalise a frame as the model's own settings say; float32 [3, H, W]."""
+        pixels = self.processor(images=image, input_data_format="channels_last", return_tensors="np")["pixel_values"]
+        return np.asarray(pixels[0], dtype=np.float32)
+
+    def pictures(self, pixels: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Embed prepared frames; [B, D]."""
+        import torch
+
+        with torch.inference_mode():
+            return _pooled(
+                self.model.get_image_features(pixel_values=torch.from_numpy(np.stack(pixels)).to(self.device))
+            )
+
+
+def _pooled(output: Any) -> NDArray[np.float32]:
+    vectors: NDArray[np.float32] = getattr(output, "pooler_output", output).float().cpu().numpy()
+    return vectors

@@ -1,0 +1,45 @@
+"""Models of the package sentence-transformers, by name or folder, loaded and run by the package itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder
+from graph2vid.evidence.embed.sources import loading, local_path, model_version, require, torch_device
+
+ORGANISATION = "sentence-transformers"  # whose models are called by their bare names
+
+
+@EMBEDDERS.register("st")
+def load(argument: str) -> Embedder:
+    """``st:NAME_OR_FOLDER``: texts, by a model of sentence-transformers, of which some know many languages."""
+    if not argument:
+        raise InputError(
+            "the embedder st needs a model of sentence-transformers: st:NAME_OR_FOLDER, "
+            "such as st:paraphrase-multilingual-MiniLM-L12-v2"
+        )
+    require("sentence_transformers", f"the embedder st:{argument}")
+    path = local_path(argument)
+    with loading("st", argument, ORGANISATION) as local:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(path or argument), device=str(torch_device()), local_files_only=local)
+        dimension = model.get_embedding_dimension()
+    if dimension is None:
+        raise InputError(f"the model {argument} does not say how long its vectors are")
+
+    def texts(texts: Sequence[str]) -> NDArray[np.floating[Any]]:
+        return np.asarray(model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True))
+
+    return Embedder(
+        f"st:{argument}",
+        f"{model_version(argument, ORGANISATION)}/{version('sentence-transformers')}",
+        dimension,
+        text_function=texts,
+    )
