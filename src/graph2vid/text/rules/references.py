@@ -1,0 +1,253 @@
+"""Rules that find what a mentioned thing is: the product of which earlier action.
+
+Each rule takes a mention, the action it belongs to and the workplace, and returns the product meant, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from graph2vid.text.rules import lexicon
+from graph2vid.text.rules.clauses import CONDITION, SIMPLE_OBJECT, Action, Mention
+from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL, Product, Workplace
+
+Rule: TypeAlias = Callable[[Mention, Action, Workplace], Product | None]
+
+
+def pronoun(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A pronoun is what was worked on last.
+
+    "Knead the dough. Cover **it** with a cloth."
+    """
+    if mention.kind != "pronoun" or mention.head in lexicon.EVERYTHING:
+        return None
+    if mention.role == CONDITION and any(thing.kind == "thing" for thing in action.objects):
+        return None
+    return place.products[-1] if place.products else None
+
+
+def same_noun(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """The same noun is the same thing, unless it is a further share of it or something used all over.
+
+    "Boil the **potatoes**. … Add the **potatoes** to the pan."; "Loosen the **nuts**. … Remove the **nuts**."
+    """
+    if mention.kind not in ("thing", "part") or (mention.left_over and mention.head not in lexicon.MIXTURES):
+        return None
+    best, best_score = None, 0.0
+    for product in place.open(MATERIAL, HEAT):
+        score = _likeness(mention, product)
+        if score and _fresh_portion(mention, action, product, place.fresh):
+            continue
+        if score > best_score and (mention.head not in lexicon.STAPLES or _staple_meant(mention, action, product)):
+            best, best_score = product, score
+    return best
+
+
+def _likeness(mention: Mention, product: Product) -> float:
+    if mention.head in product.names:
+        return 3.0
+    stored = product.things.get(mention.head)
+    if stored is not None:
+        if mention.modifiers and stored and not mention.modifiers & stored:
+            return 0.0
+        return 1.0 + (mention.head in product.main) + 0.5 * bool(mention.modifiers & stored)
+    if mention.head in lexicon.PIECES and mention.modifiers & product.things.keys():
+        return 1.0 + bool(mention.modifiers & product.main)
+    if any(mention.head in product.things[piece] for piece in lexicon.PIECES & product.things.keys()):
+        return 1.0
+    return 0.0
+
+
+def _fresh_portion(mention: Mention, action: Action, product: Product, apart: bool) -> bool:
+    """Tell whether an ingredient is rather a new portion than part of a mixture made before."""
+    mixes = action.verb in lexicon.FROM_SCRATCH | lexicon.ADDING or action.particle == "in"
+    if not mixes or mention.role not in (SIMPLE_OBJECT, "with"):
+        return False
+    if mention.head in product.names:
+        return False
+    nouns = {mention.head} | mention.modifiers
+    listed = len(action.objects) >= 3 or (apart and not mention.definite)
+    return listed and not (nouns & product.main and len(product.things) <= 3)
+
+
+def _staple_meant(mention: Mention, action: Action, product: Product) -> bool:
+    """Tell whether a common ingredient is the one used before, not another portion of it."""
+    alone = mention.head in product.main and (len(product.things) <= 2 or product.aside)
+    changed = any(word.endswith(("ed", "en", "ing")) for word in mention.words - {mention.head})
+    if mention.role in (CONDITION, "subject", "to", "into", "from"):
+        return True
+    if (
+        mention.role == SIMPLE_OBJECT
+        and action.verb not in lexicon.ADDING | lexicon.FROM_SCRATCH
+        and action.particle != "in"
+    ):
+        return mention.definite and mention.head in product.main
+    return alone and (changed or mention.definite)
+
+
+def mixture_word(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A mixture is called by what is in it, by what it is for, or simply "the mixture".
+
+    "Beat the eggs with the milk. Fry the bacon. Pour the **egg mixture** over it."
+    """
+    if mention.head not in lexicon.MIXTURES or mention.kind == "pronoun" or mention.words & {"a", "an"}:
+        return None
+    sure = mention.head in lexicon.SURE_MIXTURES
+    if not sure and (mention.measured or (action.verb in lexicon.FROM_SCRATCH and not mention.definite)):
+        return None
+    if mention.head == "ingredient" and mention.left_over:
+        return None
+    candidates = [product for product in place.open(MATERIAL, HEAT) if product.kind == MATERIAL or product.names]
+    named = [product for product in candidates if mention.head in product.names or mention.head == product.purpose]
+    if mention.modifiers:
+        described = [
+            product
+            for product in candidates
+            if mention.modifiers & (product.things.keys() | product.names) or mention.modifiers & {product.purpose}
+        ]
+        described = described or [
+            product for product in candidates if any(mention.modifiers & inner for inner in product.things.values())
+        ]
+        if described:
+            return max(described, key=lambda product: (bool(mention.modifiers & product.main), not product.aside))
+        if not sure:
+            return None
+    if named:
+        return named[0]
+    if mention.head in place.bought and not sure:
+        return None
+    worked_on = mention.role != SIMPLE_OBJECT or action.verb not in lexicon.ADDING | lexicon.STIRRED_IN
+    if not mention.definite and not sure and not (worked_on and mention.role != "with"):
+        return None
+    current = place.latest(MATERIAL) if not sure and not worked_on else None
+    return _made_of(mention.head, candidates, current)
+
+
+def _made_of(name: str, candidates: list[Product], current: Product | None = None) -> Product | None:
+    """Choose the product whose ingredients fit a name best, the latest among equals, rather not the current one."""
+    usual = lexicon.MADE_OF.get(name, frozenset())
+    mixed = [product for product in candidates if len(product.things) >= 2] or candidates
+    return max(mixed, key=lambda product: (len(usual & product.things.keys()), product is not current), default=None)
+
+
+def general_word(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A general word stands for the things of its kind.
+
+    "Brown the lamb. … Return the **meat** to the pan."
+    """
+    kinds = lexicon.KINDS.get(mention.head)
+    listed = len(action.objects) >= 3 and mention.role == SIMPLE_OBJECT and not mention.definite
+    if kinds is None or mention.modifiers - {"all"} or listed:
+        return None
+    for product in place.open(MATERIAL):
+        pieces = [product.things[piece] for piece in lexicon.PIECES & product.things.keys()]
+        if kinds & product.things.keys() or any(kinds & whole for whole in pieces):
+            return product
+    return None
+
+
+def result_name(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """What has been made may get a new name.
+
+    "Bake for an hour. Turn the **cake** out."
+    """
+    piece = mention.head in lexicon.PIECES and not mention.modifiers and mention.definite
+    if not (mention.head in lexicon.RESULTS or piece) or mention.kind != "thing":
+        return None
+    if mention.words & {"a", "an"} or mention.role in ("into", "for", "as"):
+        return None
+    if not mention.definite and (mention.role == "with" or action.verb in ("mix", "combine", "whisk", "cut")):
+        return None
+    candidates = list(place.open(MATERIAL))
+    if mention.head in lexicon.MADE_OF:
+        return _made_of(mention.head, candidates)
+    return place.latest(MATERIAL)
+
+
+def renamed(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """What is left to cool, chilled or served under a name not heard before is what has been made.
+
+    "Fold in the egg whites. Refrigerate **the mousse** for two hours."
+    """
+    if mention.kind != "thing" or mention.role not in (SIMPLE_OBJECT, "subject"):
+        return None
+    if not mention.definite or mention.left_over:
+        return None
+    taken_off = any(other.role in ("from", "off") and other.kind == "thing" for other in action.mentions)
+    return place.latest(MATERIAL) if action.verb in lexicon.LATE and not taken_off else None
+
+
+def excess(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """What is too much of something belongs to what is being worked on.
+
+    "Brush the fish with oil. Wipe off **any drips**."
+    """
+    if mention.role == SIMPLE_OBJECT and mention.words & {"any", "excess"}:
+        return place.latest(MATERIAL)
+    return None
+
+
+def part_of(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A part belongs to what is being worked on.
+
+    "Press the dough into the tin. Trim the **edges**."
+    """
+    if mention.kind != "part" or mention.words & {"a", "an"} or mention.modifiers - {"pan", "meat", "cooking"}:
+        return None
+    if mention.role == "with" and not mention.definite:
+        return None
+    if mention.role in (CONDITION, SIMPLE_OBJECT) and any(thing.kind == "thing" for thing in action.objects):
+        return None
+    return place.latest(MATERIAL)
+
+
+def prepared_tool(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A tool that was made ready is used.
+
+    "Grease a **loaf tin**. … Pour the batter into the **prepared tin**."
+    """
+    if mention.kind not in ("container", "appliance", "tool"):
+        return None
+    ready = bool(mention.words & _READY)
+    for tool in place.open(TOOL):
+        if mention.head in tool.main:
+            modifiers = tool.things.get(mention.head, frozenset())
+            if ready or not mention.modifiers or not modifiers or mention.modifiers & modifiers:
+                return tool
+    if ready and mention.kind == "container":
+        return next((tool for tool in place.open(TOOL) if tool.main & lexicon.CONTAINERS), None)
+    return None
+
+
+def container(mention: Mention, action: Action, place: Workplace) -> Product | None:
+    """A container means what is in it.
+
+    "Whisk the eggs **in a bowl**. Melt the butter. Pour it into **the bowl**."
+    """
+    if mention.kind != "container" or mention.words & ({"a", "an"} | lexicon.ANEW | _READY):
+        return None
+    if mention.definite or mention.role != "in":
+        names = ({mention.head}, lexicon.PANS if mention.head == "pan" else set())
+        for same in names:
+            for product in place.open(MATERIAL, HEAT):
+                if product.container in same and not product.aside:
+                    return product
+    return place.emptied.get(mention.head) if mention.definite else None
+
+
+_READY = lexicon.words("prepared greased lined buttered preheated oiled floured heated")
+
+REFERENCES: dict[str, Rule] = {
+    "pronoun": pronoun,
+    "container": container,
+    "prepared tool": prepared_tool,
+    "mixture word": mixture_word,
+    "same noun": same_noun,
+    "general word": general_word,
+    "result": result_name,
+    "part of": part_of,
+    "excess": excess,
+    "renamed": renamed,
+}
+"""The rules in the order in which they are tried; the first answer counts."""
