@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "evaluate": {"flow", "tsort", "alignment", "evidence", "grounding", "datasets", "text"},
     "sample": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate"},
     "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
-    "bench": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
+    "bench": {"flow", "tsort", "alignment", "learn", "evidence", "grounding", "evaluate", "sample", "_native"},
     "doctor": {"alignment", "_native"},
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packing.hpp"
+#include "soft_layout.hpp"
 
 namespace g2v {
 
@@ -44,10 +45,19 @@ struct Procedure {
         return once.packing;
     }
 
+    // The same for the soft kernels.
+    const SoftLayout &soft_layout(int lanes) const {
+        const Packing &base = packing(lanes);
+        Once &once = lanes == 8 ? packed8_ : lanes == 4 ? packed4_ : packed1_;
+        std::call_once(once.soft_flag, [&] { once.soft = SoftLayout::of(*this, base); });
+        return once.soft;
+    }
+
 private:
     struct Once {
-        std::once_flag flag;
+        std::once_flag flag, soft_flag;
         Packing packing;
+        SoftLayout soft;
     };
     mutable Once packed8_, packed4_, packed1_;
 };

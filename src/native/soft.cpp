@@ -13,13 +13,33 @@ namespace {
 typedef int32_t Int32 __attribute__((vector_size(32)));
 typedef int64_t Int64 __attribute__((vector_size(32)));
 template <class T> struct Whole;
-template <> struct Whole<float> { typedef Int32 V; };
-template <> struct Whole<double> { typedef Int64 V; };
+template <> struct Whole<float> {
+    typedef Int32 V;
+    typedef uint32_t U __attribute__((vector_size(32)));
+};
+template <> struct Whole<double> {
+    typedef Int64 V;
+    typedef uint64_t U __attribute__((vector_size(32)));
+};
 
 template <class T> constexpr T INF = static_cast<T>(__builtin_inf());
 template <class T> constexpr T BIG = sizeof(T) == 4 ? static_cast<T>(1e30) : static_cast<T>(1e290);
 
 template <class T> G2V_INLINE V<T> full(T x) { return V<T>{} + x; }
+
+// c[0] + c[1] x + … + c[DEGREE] x^DEGREE, as four sums side by side: what waits is short.
+template <class T, int DEGREE> G2V_INLINE V<T> polynomial(V<T> x, const double *c) {
+    const V<T> x2 = x * x, x4 = x2 * x2;
+    V<T> part[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+        int i = DEGREE - (DEGREE - k) % 4;
+        part[k] = full<T>(static_cast<T>(k <= DEGREE ? c[i] : 0.0));
+#pragma GCC unroll 4
+        for (i -= 4; i >= 0; i -= 4) part[k] = part[k] * x4 + static_cast<T>(c[i]);
+    }
+    return (part[0] + part[1] * x) + (part[2] + part[3] * x) * x2;
+}
 
 // exp(x) for x <= 0, to about an ulp; 0 where that would be subnormal.
 template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
@@ -34,12 +54,9 @@ template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
     constexpr T low = F ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
     const V<T> r = (at - n * high) - n * low;
     // The series of exp, as far as it counts for |r| <= log(2) / 2.
-    constexpr int terms = F ? 7 : 13;
-    constexpr double factor[14] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-                                   1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
-    V<T> sum = full<T>(static_cast<T>(factor[terms]));
-#pragma GCC unroll 16
-    for (int i = terms - 1; i >= 0; --i) sum = sum * r + static_cast<T>(factor[i]);
+    constexpr double factors[14] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                                    1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+    const V<T> sum = polynomial<T, F ? 7 : 13>(r, factors);
     typedef typename Whole<T>::V I;
     const I power = ((I)shifted - (I)full<T>(magic)) << bits;
     const I found = (I)sum + power;
@@ -47,25 +64,40 @@ template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
     return (V<T>)(found & enough);
 }
 
+// log(m) for m in [sqrt(1/2), sqrt(2)]: 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1).
+template <class T> G2V_INLINE V<T> log_near_one(V<T> m) {
+    const V<T> s = (m - T(1)) / (m + T(1));
+    constexpr double factors[12] = {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
+                                    2.0 / 19, 2.0 / 21, 2.0 / 23};
+    return s * polynomial<T, sizeof(T) == 4 ? 5 : 11>(s * s, factors);
+}
+constexpr double LOG2 = 0.69314718055994530942, SQRT2 = 1.41421356237309504880;
+
+// log(x) for x in [1, 2].
+template <class T> G2V_INLINE V<T> log_to_two(V<T> x) {
+    typedef typename Whole<T>::V I;
+    const I large = x > full<T>(T(SQRT2));
+    const V<T> m = x - (V<T>)((I)(x * T(0.5)) & large);
+    return log_near_one<T>(m) + (V<T>)((I)full<T>(T(LOG2)) & large);
+}
+
 // log(x) for finite x >= 1.
 template <class T> G2V_INLINE V<T> log_positive(V<T> x) {
     constexpr bool F = sizeof(T) == 4;
-    typedef typename Whole<T>::V I;
+    typedef typename Whole<T>::U U;
     constexpr int bits = F ? 23 : 52;
-    const I raw = (I)x;
-    // x = m 2^n with m in [sqrt(1/2), sqrt(2)).
-    const I half = (I)full<T>(T(0.70710678118654752440));
-    const I n = (raw - half) >> bits;
-    const V<T> m = (V<T>)(raw - (n << bits));
-    const V<T> s = (m - T(1)) / (m + T(1)), q = s * s;
-    constexpr int terms = F ? 5 : 11;  // 2 (s + s^3/3 + s^5/5 + ...)
-    V<T> sum = full<T>(T(1) / (2 * terms + 1));
-#pragma GCC unroll 16
-    for (int i = terms - 1; i >= 0; --i) sum = sum * q + T(1) / (2 * i + 1);
-    V<T> power;
-    if constexpr (F) power = __builtin_convertvector(n, V<T>);
-    else for (int l = 0; l < LANES<T>; ++l) power[l] = static_cast<T>(n[l]);
-    return T(2) * s * sum + power * T(0.69314718055994530942);
+    constexpr T magic = F ? T(8388608.0) : T(4503599627370496.0);  // 2^bits: its lowest bits count ones
+    // x = m 2^n with m in [sqrt(1/2), sqrt(2)); n >= 0.
+    const U n = ((U)x - (U)full<T>(T(SQRT2 / 2))) >> bits;
+    const V<T> m = (V<T>)((U)x - (n << bits));
+    const V<T> power = (V<T>)((U)full<T>(magic) | n) - magic;
+    return log_near_one<T>(m) + power * T(LOG2);
+}
+
+// The vector of of(0), of(1), …
+template <class T, class Of> G2V_INLINE V<T> gather(Of of) {
+    if constexpr (sizeof(T) == 4) return V<T>{of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)};
+    else return V<T>{of(0), of(1), of(2), of(3)};
 }
 
 // x where it is finite, else 0: what the elements of a set are measured from.
@@ -102,8 +134,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     G2V_INLINE Vec exp_of(Vec distance) const { return exp_negative<T>(-distance * rate); }
     G2V_INLINE const T *group_before(int64_t g) const { return before + g * PARTS * L; }
     G2V_INLINE T *group_after(int64_t g) const { return after + g * PARTS * L; }
-    G2V_INLINE const T *slots_before() const { return before + job.groups * PARTS * L; }
-    G2V_INLINE T *slots_after() const { return after + job.groups * PARTS * L; }
+    G2V_INLINE const T *slots_before() const { return before + (job.groups + 1) * PARTS * L; }
+    G2V_INLINE T *slots_after() const { return after + (job.groups + 1) * PARTS * L; }
 
     // The end of the clip's set that is not a state: background after the same ideal, or before the first step.
     G2V_INLINE Vec rest(int64_t g) const {
@@ -113,11 +145,10 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     G2V_INLINE Vec unused(int64_t g) const { return load(job.group_unused + g * L); }
 
     // What a slot is entered from: a number, or (SETS) a set with least element m, sum z of the e, and sum w of the
-    // e-weighted distances from m.
+    // distances from m weighted by e.
     struct Set {
         Vec m, z, w;
     };
-    G2V_INLINE bool straight(int64_t slot, int64_t crossed) const { return VIDEOS || slot < crossed; }
     G2V_INLINE Set group_set(int64_t g, Vec price) const {
         const T *p = group_before(g);
         Set s;
@@ -128,28 +159,33 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
         }
         return s;
     }
-    G2V_INLINE Set entry_set(int64_t slot, int64_t crossed) const {
-        Set s = group_set(job.slots.slot_group[slot], Vec{});
-        if (straight(slot, crossed)) return s;
-        const Pick<T> pick(job.slots.patterns[job.slots.slot_pattern[slot]]);
-        s.m = pick.template of<true>(s.m);
-        if constexpr (SETS) {  // lanes without a state get +inf; finite, it vanishes
-            s.z = least(pick.template of<true>(s.z), full<T>(T(1e6)));
-            s.w = least(pick.template of<true>(s.w), full<T>(BIG<T>));
+    G2V_INLINE bool straight(int64_t slot, int64_t mixed) const { return VIDEOS || slot < mixed; }
+    G2V_INLINE Set entry_set(int64_t slot, int64_t mixed) const {
+        if (straight(slot, mixed)) return group_set(job.slots.slot_source[slot], Vec{});
+        const int32_t *source = job.slots.mixed_source + job.slots.slot_source[slot] * L;
+        auto part = [&](int k) __attribute__((always_inline)) {
+            return gather<T>([&](int l) __attribute__((always_inline)) { return before[place(source[l], PARTS, k)]; });
+        };
+        Set s;
+        s.m = part(0) - off;
+        if constexpr (SETS) {
+            s.z = part(1);
+            s.w = part(2);
         }
         return s;
     }
-    G2V_INLINE const int32_t *steps_of(int64_t slot, int64_t inner) const {
-        const int64_t row = job.slots.slot_row[slot];
-        return (slot < inner ? job.slots.crossed_steps : job.row_steps) + row * L;
+    // Where part k, of `parts`, of the ideal in `source` (group * LANES + lane) is.
+    static G2V_INLINE int64_t place(int32_t source, int parts, int k) {
+        return static_cast<int64_t>(source & ~(L - 1)) * parts + k * L + (source & (L - 1));
     }
-    G2V_INLINE Vec match(int64_t slot, int64_t crossed, int64_t inner) const {
+    G2V_INLINE const int32_t *mixed_steps(int64_t slot) const {
+        return job.slots.mixed_step + job.slots.slot_source[slot] * L;
+    }
+    G2V_INLINE Vec match(int64_t slot, int64_t mixed) const {
         const T *costs = job.match + clip * (job.n_steps + 1) * (VIDEOS ? L : 1);
-        if (straight(slot, crossed)) return cost<T, VIDEOS>(costs, job.slots.slot_step[slot]);
-        const int32_t *steps = steps_of(slot, inner);
-        T c[L];
-        for (int l = 0; l < L; ++l) c[l] = costs[steps[l]];
-        return load(c);
+        if (straight(slot, mixed)) return cost<T, VIDEOS>(costs, job.slots.slot_step[slot]);
+        const int32_t *steps = mixed_steps(slot);
+        return gather<T>([&](int l) __attribute__((always_inline)) { return costs[steps[l]]; });
     }
 
     // Two numbers: how far each is above the lesser, and its e. The lesser's e is 1, so one exponential does.
@@ -184,7 +220,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
                 p.second = t.eb * one * (T(1) - (t.db - mean) * rate);
             }
         } else {
-            p.value = t.low - job.gamma * log_positive<T>(most(z, full<T>(T(1))));
+            p.value = t.low - job.gamma * log_to_two<T>(most(z, full<T>(T(1))));
             if constexpr (GRADIENT) {
                 const Vec one = full<T>(T(1)) / z;
                 p.first = t.ea * one;
@@ -205,7 +241,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
         for (int64_t e = job.entries.slot_entry[slot]; e < job.entries.slot_entry[slot + 1]; ++e)
             visit(group_set(job.entries.group[e], load(job.waived + job.entries.waived[e] * L)), e);
     }
-    G2V_INLINE Entry entry(int64_t slot, int64_t crossed, Vec own) const {
+    G2V_INLINE Entry entry(int64_t slot, int64_t mixed, Vec own) const {
         Entry r;
         Vec low, w;
         auto add = [&](const Set &s, Vec far, Vec e) __attribute__((always_inline)) {
@@ -219,7 +255,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             r.d_own = above<T>(own, r.from);
             r.e_own = exp_of(r.d_own);
         } else {
-            r.source = entry_set(slot, crossed);
+            r.source = entry_set(slot, mixed);
             const Two t = two(r.source.m, own);
             low = t.low;
             r.from = t.from;
@@ -243,26 +279,29 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             r.value = low + r.mean;
         } else {
             r.mean = Vec{};
-            r.value = low - job.gamma * log_positive<T>(most(r.z, full<T>(T(1))));
+            const Vec z = most(r.z, full<T>(T(1)));
+            r.value = low - job.gamma * (SKIPS ? log_positive<T>(z) : log_to_two<T>(z));
         }
         return r;
     }
 
+    // First all slots, then all groups: what does not wait for one another stands close together.
     void forward(T *next_shift) {
+        for (int64_t g = 0; g < job.groups; ++g) {
+            const int64_t end = job.slots.group_slot[g + 1], mixed = VIDEOS ? end : job.slots.mixed[g];
+            for (int64_t slot = job.slots.group_slot[g]; slot < end; ++slot) {
+                const Vec own = load(slots_before() + slot * L) - off;
+                Vec value = match(slot, mixed) + entry(slot, mixed, own).value;
+                if constexpr (!CONTIGUOUS) value = pair<false>(value, drop + own).value;
+                store(slots_after() + slot * L, most(value, unused(g)));
+            }
+        }
         Vec least_sum = full<T>(INF<T>);
         for (int64_t g = 0; g < job.groups; ++g) {
             const int64_t begin = job.slots.group_slot[g], end = job.slots.group_slot[g + 1];
-            const int64_t crossed = VIDEOS ? end : job.slots.crossed[g], inner = VIDEOS ? end : job.slots.inner[g];
             const Vec other = rest(g);
             Vec low = other;
-            for (int64_t slot = begin; slot < end; ++slot) {
-                const Vec own = load(slots_before() + slot * L) - off;
-                Vec value = match(slot, crossed, inner) + entry(slot, crossed, own).value;
-                if constexpr (!CONTIGUOUS) value = pair<false>(value, drop + own).value;
-                value = most(value, unused(g));
-                store(slots_after() + slot * L, value);
-                low = least(low, value);
-            }
+            for (int64_t slot = begin; slot < end; ++slot) low = least(low, load(slots_after() + slot * L));
             const Vec from = finite_or_zero<T>(low), far = above<T>(other, from);
             Vec z = exp_of(far), w = far * z;
             for (int64_t slot = begin; slot < end; ++slot) {
@@ -282,6 +321,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             }
             least_sum = least(least_sum, low);
         }
+        store(group_after(job.groups), full<T>(INF<T>));
+        for (int k = 1; k < PARTS; ++k) store(group_after(job.groups) + k * L, Vec{});
         if constexpr (!VIDEOS) {
             T smallest = least_sum[0];
             for (int l = 1; l < L; ++l) smallest = least_sum[l] < smallest ? least_sum[l] : smallest;
@@ -293,15 +334,14 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     static G2V_INLINE void add_to(T *p, Vec v) { store(p, load(p) + v); }
 
     // Send a gradient to where a slot is entered from: part `part` of the group's.
-    G2V_INLINE void send(int64_t slot, int64_t crossed, int64_t group, int part, Vec g) const {
-        T *to = job.group_grad_prev + (group * GRADS + part) * L;
-        if (SKIPS || straight(slot, crossed)) {
-            add_to(to, g);
+    G2V_INLINE void send(int64_t slot, int64_t mixed, int64_t group, int part, Vec g) const {
+        if (SKIPS || straight(slot, mixed)) {
+            add_to(job.group_grad_prev + (group * GRADS + part) * L, g);
             return;
         }
-        const int32_t *lane = job.slots.patterns[job.slots.slot_pattern[slot]].lane;
-        for (int l = 0; l < L; ++l)
-            if (lane[l] >= 0) to[lane[l]] += g[l];
+        const int32_t *source = job.slots.mixed_source + job.slots.slot_source[slot] * L;
+#pragma GCC unroll 8
+        for (int l = 0; l < L; ++l) job.group_grad_prev[place(source[l], GRADS, part)] += g[l];
     }
 
     void backward() {
@@ -309,7 +349,6 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
         Vec dropped{};  // gradient of the clip's drop cost
         for (int64_t g = 0; g < job.groups; ++g) {
             const int64_t begin = job.slots.group_slot[g], end = job.slots.group_slot[g + 1];
-            const int64_t crossed = VIDEOS ? end : job.slots.crossed[g], inner = VIDEOS ? end : job.slots.inner[g];
             const Vec other = rest(g);
             Vec low = other;
             for (int64_t slot = begin; slot < end; ++slot) low = least(low, load(slots_after() + slot * L));
@@ -341,17 +380,23 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             add_to(job.group_grad_prev + (g * GRADS + GRADS - 1) * L, g_other);
             for (int64_t slot = begin; slot < end; ++slot) {
                 const Vec d = above<T>(load(slots_after() + slot * L), from);
-                Vec grad = load(job.slot_grad + slot * L) + share(d, load(job.weights + (slot - begin) * L));
+                add_to(job.slot_grad + slot * L, share(d, load(job.weights + (slot - begin) * L)));
+            }
+        }
+        for (int64_t g = 0; g < job.groups; ++g) {
+            const int64_t end = job.slots.group_slot[g + 1], mixed = VIDEOS ? end : job.slots.mixed[g];
+            for (int64_t slot = job.slots.group_slot[g]; slot < end; ++slot) {
+                Vec grad = load(job.slot_grad + slot * L);
                 const Vec own = load(slots_before() + slot * L) - off;
-                const Entry in = entry(slot, crossed, own);
+                const Entry in = entry(slot, mixed, own);
                 Vec own_grad{};
                 if constexpr (!CONTIGUOUS) {
-                    const Pair p = pair<true>(match(slot, crossed, inner) + in.value, drop + own);
+                    const Pair p = pair<true>(match(slot, mixed) + in.value, drop + own);
                     own_grad = grad * p.second;
                     dropped += own_grad;
                     grad = grad * p.first;
                 }
-                add_match(match_grad, slot, crossed, inner, grad);
+                add_match(match_grad, slot, mixed, grad);
                 const Vec scaled = grad / in.z;
                 auto slope = [&](Vec away) __attribute__((always_inline)) { return T(1) - (away - in.mean) * rate; };
                 const Vec kept = scaled * in.e_own;
@@ -359,12 +404,12 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
                 auto enter = [&](const Set &s, int64_t group, Vec away, Vec e) __attribute__((always_inline)) {
                     const Vec alpha = scaled * e;
                     if constexpr (SETS) {
-                        send(slot, crossed, group, 0, alpha);
-                        send(slot, crossed, group, 1, alpha * slope(away));
+                        send(slot, mixed, group, 0, alpha);
+                        send(slot, mixed, group, 1, alpha * slope(away));
                         return alpha * (s.z * slope(away) - s.w * rate);
                     } else {
                         const Vec whole = SMOOTH ? alpha * slope(away) : alpha;
-                        send(slot, crossed, group, 0, whole);
+                        send(slot, mixed, group, 0, whole);
                         return whole;
                     }
                 };
@@ -375,18 +420,19 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
                                enter(s, job.entries.group[e], away, exp_of(away)));
                     });
                 else
-                    enter(in.source, job.slots.slot_group[slot], in.d_source, in.e_source);
+                    enter(in.source, job.slots.slot_source[slot], in.d_source, in.e_source);
             }
         }
         add_to(job.drop_grad + clip * L, dropped);
     }
 
-    G2V_INLINE void add_match(T *match_grad, int64_t slot, int64_t crossed, int64_t inner, Vec g) const {
-        if (straight(slot, crossed)) {
+    G2V_INLINE void add_match(T *match_grad, int64_t slot, int64_t mixed, Vec g) const {
+        if (straight(slot, mixed)) {
             add_to(match_grad + job.slots.slot_step[slot] * L, g);
             return;
         }
-        const int32_t *steps = steps_of(slot, inner);
+        const int32_t *steps = mixed_steps(slot);
+#pragma GCC unroll 8
         for (int l = 0; l < L; ++l) match_grad[steps[l] * L + l] += g[l];
     }
 };

@@ -119,7 +119,7 @@ public:
     SoftSolver(std::span<SoftVideo<T> *> videos, bool in_lanes, const SoftOptions &o, const SoftKernels<T> &kernels,
                int64_t memory)
         : videos_(videos), g_(*videos[0]->procedure), each_(in_lanes ? L : 1), kernels_(kernels),
-          packing_(g_.packing(in_lanes ? 1 : L)), gradient_(videos[0]->match_grad), job_{} {
+          packing_(g_.packing(in_lanes ? 1 : L)), layout_(g_.soft_layout(in_lanes ? 1 : L)), gradient_(videos[0]->match_grad), job_{} {
         for (const SoftVideo<T> *v : videos_) longest_ = std::max(longest_, v->clips);
         job_.videos = in_lanes;
         job_.contiguous = o.contiguous;
@@ -127,9 +127,8 @@ public:
         job_.gamma = static_cast<T>(o.gamma);
         job_.n_steps = g_.n_steps;
         job_.groups = packing_.groups();
-        job_.n_slots = packing_.n_slots();
-        job_.slots = packing_.view();
-        job_.row_steps = packing_.row_steps.data();
+        job_.n_slots = layout_.n_slots();
+        job_.slots = layout_.view();
         columns_ = gradient_ ? Columns::fitting(longest_, memory / static_cast<int64_t>(sizeof(T)) / job_.column_numbers())
                              : Columns{1, 1};
         if (columns_.kept == 0) throw std::length_error("the table does not fit into memory");
@@ -181,6 +180,7 @@ private:
     int each_;
     SoftKernels<T> kernels_;
     const Packing &packing_;
+    const SoftLayout &layout_;
     bool gradient_;
     SoftJob<T> job_;
     int64_t longest_ = 0;
@@ -246,7 +246,7 @@ private:
             here[0] = 0;
         }
         if (parts == 3)  // every set but that of the first ideal is empty, and its sums must be finite
-            for (int64_t g = 0; g < job_.groups; ++g)
+            for (int64_t g = 0; g <= job_.groups; ++g)
                 for (int lane = 0; lane < L; ++lane) {
                     T *here = column + g * parts * L + lane;
                     here[L] = here[0] < INF ? 1 : 0;
@@ -316,14 +316,14 @@ private:
         drop_grad_.assign(static_cast<size_t>(longest_) * L, 0);
         if (waived_grad_.empty()) waived_grad_.assign(std::max<size_t>(waived_.size(), L), 0);
         slot_grad_.assign(static_cast<size_t>(job_.n_slots) * L, 0);
-        group_grad_.assign(static_cast<size_t>(job_.groups * job_.grads()) * L, 0);
+        group_grad_.assign(static_cast<size_t>((job_.groups + 1) * job_.grads()) * L, 0);
         group_grad_prev_ = group_grad_;
         job_.match_grad = match_grad_.data();
         job_.drop_grad = drop_grad_.data();
         job_.waived_grad = waived_grad_.data();
         job_.slot_grad = slot_grad_.data();
         int64_t most = 1;
-        for (int64_t g = 0; g < job_.groups; ++g) most = std::max(most, packing_.group_slot[g + 1] - packing_.group_slot[g]);
+        for (int64_t g = 0; g < job_.groups; ++g) most = std::max(most, layout_.group_slot[g + 1] - layout_.group_slot[g]);
         weights_.resize(static_cast<size_t>(most) * L);
         job_.weights = weights_.data();
     }

@@ -1,12 +1,23 @@
 // What one call of a soft kernel works on: one video with its ideals in the lanes, or LANES videos of one procedure.
 //
-// A column holds everything after one clip: for each group, PARTS vectors that sum up its ideals, then one vector per slot
-// with the values of its states. Columns are kept relative to the smallest sum of the column before, so that float32 stays
+// A column holds everything after one clip: for each group, PARTS vectors that sum up its ideals; the same for a group that is
+// never reached; then one vector per slot with the values of its states. Columns are kept relative to the smallest sum of the column before, so that float32 stays
 // exact where it matters however many clips there are.
 #pragma once
 #include "job.hpp"
 
 namespace g2v {
+
+// How the states of a procedure lie in slots: one vector of states each, in the lanes of the ideals that they belong to.
+struct SoftSlots {
+    const int64_t *group_slot;    // [groups + 1]
+    const int64_t *mixed;         // [groups]: the first mixed slot of each; those before it are straight
+    const int32_t *slot_source;   // [slots]: straight: the group it is entered from, lane by lane; mixed: its row
+    const int32_t *slot_step;     // [slots]: straight: the step of all lanes
+    const int32_t *mixed_source;  // [rows][LANES]: group * LANES + lane that each lane is entered from
+                                  // (the group that is never reached: no state)
+    const int32_t *mixed_step;    // [rows][LANES]; the number of steps stands for "no state"
+};
 
 // Where states are entered from when steps may be waived: several ideals, each for the price of the steps it still lacks.
 struct Entries {
@@ -20,8 +31,7 @@ template <class T> struct SoftJob {
     T gamma;
     int n_steps;
     int64_t groups, n_slots;
-    Slots slots;
-    const int32_t *row_steps;  // [rows][LANES]: the steps of inner slots
+    SoftSlots slots;
     const T *group_unused;     // [groups][LANES]: +inf in lanes that hold no ideal, else -inf
     const T *group_start;      // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
     Entries entries;
@@ -37,11 +47,11 @@ template <class T> struct SoftJob {
     // Gradients of the column that the backward pass has come to.
     T *weights;                       // [most slots of a group][LANES]: working memory
     T *slot_grad;                     // [slots][LANES]
-    T *group_grad, *group_grad_prev;  // [groups][GRADS][LANES]; the latter is zero before a clip
+    T *group_grad, *group_grad_prev;  // [groups + 1][GRADS][LANES]; the latter is zero before a clip
 
     int parts() const { return !contiguous && smooth ? 3 : 1; }
     int grads() const { return !contiguous && smooth ? 2 : 1; }
-    int64_t column_numbers() const { return (groups * parts() + n_slots) * LANES<T>; }
+    int64_t column_numbers() const { return ((groups + 1) * parts() + n_slots) * LANES<T>; }
 };
 
 template <class T> struct SoftKernels {

@@ -18,7 +18,7 @@ from graph2vid.tsort import TSortGraph
 
 BACKENDS = ("native", "reference")
 
-_FREE_BYTES = 256 << 20  # below this nobody asks how much memory there is
+FREE_BYTES = 256 << 20  # below this nobody asks how much memory there is
 _THREAD_UPDATES = 4_000_000  # state-clip updates below which one thread is quicker than two
 
 _procedures: WeakKeyDictionary[TSortGraph, Any] = WeakKeyDictionary()
@@ -123,12 +123,12 @@ def choose_window(
         sizes = {window: compiled.memory(itemsize, clips, window, True)[1] for window in (threads, 1)}
     else:
         blocks, full = compiled.memory(itemsize, clips, 0, False)
-        if memory_limit is None and full <= _FREE_BYTES:
+        if memory_limit is None and full <= FREE_BYTES:
             return 0
         windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
         sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False)[1] for w in windows if w < blocks}
-    if memory_limit is None and min(sizes.values()) <= _FREE_BYTES:
-        bound = max(memory_bound(None), _FREE_BYTES)
+    if memory_limit is None and min(sizes.values()) <= FREE_BYTES:
+        bound = max(memory_bound(None), FREE_BYTES)
     else:
         bound = memory_bound(memory_limit)
     for window, needed in sizes.items():

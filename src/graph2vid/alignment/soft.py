@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.alignment.backends import choose_threads, memory_bound, native, procedure, too_large
+from graph2vid.alignment.backends import (
+    FREE_BYTES,
+    choose_threads,
+    cpu_count,
+    memory_bound,
+    native,
+    procedure,
+    too_large,
+)
 from graph2vid.errors import InputError
 from graph2vid.tsort import TSortGraph
 
@@ -84,7 +92,13 @@ def soft_costs(
         raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
     gamma = check_gamma(gamma)
     updates = sum(tsort.n_states * match.shape[1] for tsort, match in zip(tsorts, matches, strict=True))
-    bound = memory_bound(memory_limit)
+    # A table of all columns, at the worst one lane of eight in use; small ones are not worth asking for the memory.
+    whole = max(
+        32 * (tsort.n_states + 3 * tsort.n_ideals) * (match.shape[1] + 1)
+        for tsort, match in zip(tsorts, matches, strict=True)
+    )
+    small = memory_limit is None and whole * cpu_count() <= FREE_BYTES
+    bound = FREE_BYTES if small else memory_bound(memory_limit)
     try:
         found = module.soft_many(
             [procedure(tsort) for tsort in tsorts],

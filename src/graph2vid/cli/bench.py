@@ -56,6 +56,17 @@ def peers(only: _Only = None, json: _Json = None, markdown: _Markdown = None) ->
     _run(bench_peers, only, json, markdown)
 
 
+@bench.command()
+def soft(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure soft costs and their gradients, beside a loop in torch and other packages' soft-DTW.
+
+    Cases: torch (`pip install 'graph2vid[learn]'`); tslearn, pysdtw (`pip install 'graph2vid[peers]'`).
+    """
+    from graph2vid.bench import bench_soft
+
+    _run(bench_soft, only, json, markdown)
+
+
 def _run(measure: Callable[..., Report], only: str | None, json: Path | None, markdown: Path | None) -> None:
     from rich.console import Console
 

@@ -27,7 +27,8 @@ def evaluate(
     dataset: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET", help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser: see below."
+            metavar="DATASET",
+            help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser: see below.",
         ),
     ],
     data: Annotated[
