@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "datasets": {"flow", "tsort", "evidence"},
     "learn": {"flow", "tsort", "alignment", "evidence", "text", "datasets"},
     "evaluate": {"flow", "tsort", "alignment", "evidence", "grounding", "datasets", "text"},
+    "report": {"flow", "evidence", "grounding"},
     "sample": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate"},
     "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
     "bench": {"flow", "tsort", "alignment", "learn", "evidence", "grounding", "evaluate", "sample", "_native"},

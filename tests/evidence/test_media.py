@@ -199,6 +199,24 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
     assert len(found) > 40 and len(caught) == 1
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_any_damage_is_survived_or_refused(tmp_path: Path, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    path = tmp_path / ("a.mp4" if seed % 2 else "a.mkv")
+    films.film(path, [i / 10 for i in range(20)], sound=films.clicks(2.0, 22_050), rate=22_050)
+    data = bytearray(path.read_bytes())
+    for at in random.integers(0, len(data), 25):
+        data[at] = random.integers(0, 256)
+    path.write_bytes(data[: random.integers(len(data) // 2, len(data) + 1)])
+    for read in (probe, lambda p: list(audio(p)), lambda p: list(frames(p, rate=2.0))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                read(path)
+            except Graph2VidError as error:
+                assert "\n" not in str(error)
+
+
 def test_what_is_not_a_video(tmp_path: Path, plain: Path) -> None:
     from matplotlib import image as pictures
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,24 @@ import typer
 if TYPE_CHECKING:
     from graph2vid.alignment import Constraint
     from graph2vid.alignment.constraints import Kind
+    from graph2vid.evidence import Cue
     from graph2vid.flow import FlowGraph
+    from graph2vid.grounding import Grounding
+    from graph2vid.grounding.from_video import Narration
 
 _FILE = "FILE.npy"
 
 
 def ground(
-    flow: Annotated[Path, typer.Argument(help="The flow graph: .json, .flow or .dot.", metavar="FLOW")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PROCEDURE… [VIDEO]",
+            help="A procedure in words, or its flow graph (.json, .flow, .dot), and the video: a media file, or its "
+            "captions (.vtt, .srt, Whisper's .json). Of several procedures the one that fits best is used. With arrays "
+            "(--scores, …) there is no VIDEO.",
+        ),
+    ],
     scores: Annotated[
         Path | None, typer.Option(metavar=_FILE, help="Scores, steps × clips; higher is a better match.")
     ] = None,
@@ -32,6 +44,23 @@ def ground(
     transpose: Annotated[
         bool, typer.Option("--transpose", help="The scores or log-probabilities are clips × steps.")
     ] = False,
+    captions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Captions of the video; by default its speech is recognised.")
+    ] = None,
+    parser: Annotated[
+        str, typer.Option(help="Who finds the flow graph of a procedure in words: rules, learned, linear, bag.")
+    ] = "rules",
+    embedder: Annotated[
+        str, typer.Option(metavar="NAME", help="What compares words said with steps: wordllama, minilm, st:NAME, …")
+    ] = "wordllama",
+    speech_model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A model of faster-whisper, by name or folder; tiny.en by default."),
+    ] = None,
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="The language spoken, such as en.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page to look at: bars, table, graph, narration.")
+    ] = None,
     clip_seconds: Annotated[float, typer.Option(help="Length of a clip in seconds.")] = 1.0,
     offset: Annotated[float, typer.Option(help="Where the first clip begins, in seconds.")] = 0.0,
     output: Annotated[
@@ -78,13 +107,16 @@ def ground(
         list[str] | None, typer.Option(metavar="START-END", help="No step happens in this span.")
     ] = None,
 ) -> None:
-    """Say when each step of a procedure happens in a video, given arrays of evidence."""
+    """Say when each step of a procedure happens in a video.
+
+    The evidence is what is said in the video, or arrays: scores of steps in clips, embeddings, log-probabilities.
+    """
+    from graph2vid.errors import InputError
     from graph2vid.evidence import read_array
-    from graph2vid.flow import FlowGraph
     from graph2vid.grounding import ground
     from graph2vid.grounding.timeline import print_timeline
+    from graph2vid.text import read_flow
 
-    procedure = FlowGraph.load(flow)
     arrays: dict[str, Any] = {
         name: read_array(path)
         for name, path in (
@@ -95,29 +127,79 @@ def ground(
         )
         if path is not None
     }
+    if arrays and len(inputs) > 1:
+        raise InputError(f"with arrays there is one procedure and no video, not {len(inputs)} files")
+    if not arrays and len(inputs) == 1:
+        raise InputError(f"{inputs[0]} alone is not enough: give the video too, its captions, or arrays (--scores …)")
     if transpose:
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
-    result = ground(
-        procedure,
-        **arrays,
-        clip_seconds=clip_seconds,
-        offset=offset,
-        preset=preset,
-        match=match,
-        drop=_choice(drop),
-        skip=_choice(skip),
-        temperature=temperature,
-        contiguous=contiguous,
-        confidence=confidence,
-        constraints=[
-            *(_of_step("within", text, procedure) for text in pin or ()),
-            *(_of_step("forbid", text, procedure) for text in forbid or ()),
-            *(_constraint("background", None, text) for text in background or ()),
-        ],
-    )
+    procedures = [read_flow(path, parser) for path in inputs[: None if arrays else -1]]
+
+    def options(procedure: FlowGraph) -> dict[str, Any]:
+        return {
+            "clip_seconds": clip_seconds,
+            "match": match,
+            "drop": _choice(drop),
+            "skip": _choice(skip),
+            "temperature": temperature,
+            "confidence": confidence,
+            "constraints": [
+                *(_of_step("within", text, procedure) for text in pin or ()),
+                *(_of_step("forbid", text, procedure) for text in forbid or ()),
+                *(_constraint("background", None, text) for text in background or ()),
+            ],
+        }
+
+    cues: tuple[Cue, ...] = ()
+    source = ""
+    if arrays:
+        (procedure,) = procedures
+        settings = options(procedure) | {"offset": offset, "preset": preset, "contiguous": contiguous}
+        result = ground(procedure, **arrays, **settings)
+    else:
+        narration = _hear(inputs[-1], captions, speech_model, language, output or report)
+        cues, source = narration.cues, narration.source
+        result = _ground_said(procedures, narration, embedder, options)
     for path in dict.fromkeys(path for path in (output, json) if path is not None):
         result.save(path)
+    if report is not None:
+        from graph2vid.report import write_report
+
+        write_report(report, result, cues, source)
     print_timeline(result)
+
+
+def _hear(
+    video: Path, captions: Path | None, model: str | None, language: str | None, output: Path | None
+) -> Narration:
+    """Find out what is said, with a progress bar while speech is recognised."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from graph2vid.evidence.cache import Cache, cache_folder
+    from graph2vid.grounding.from_video import hear
+
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task("listening", total=None, visible=False)
+
+        def tell(done: float, total: float) -> None:
+            bar.update(task, completed=done, total=total, visible=True)
+
+        cache = Cache(cache_folder(output))
+        return hear(video, captions=captions, model=model, language=language, cache=cache, progress=tell)
+
+
+def _ground_said(
+    procedures: list[FlowGraph],
+    narration: Narration,
+    embedder: str,
+    options: Callable[[FlowGraph], dict[str, Any]],
+) -> Grounding:
+    from graph2vid.grounding import ground_narrated
+
+    (procedure,) = procedures
+    return ground_narrated(procedure, narration.cues, narration.duration, embedder=embedder, **options(procedure))
 
 
 def _choice(text: str | None) -> Any:

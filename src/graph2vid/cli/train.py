@@ -52,7 +52,8 @@ def parser(
     console = Console(highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("epochs", total=epochs)
+        options = TrainingOptions(seed=seed, epochs=epochs)
+        task = bar.add_task("epochs", total=epochs * options.shape.branches)
         last = 0.0
 
         def report(done: int, loss: float) -> None:
@@ -60,7 +61,6 @@ def parser(
             last = loss
             bar.update(task, completed=done, description=f"epochs, loss {loss:.3f}")
 
-        options = TrainingOptions(seed=seed, epochs=epochs)
         train_parser(recipes, output, options, encoder=encoder, device=device, report=report)
     console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
     console.print(f"wrote {output}", markup=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graph2vid.text.flows import read_flow
 from graph2vid.text.model import (
     PARSERS,
     Entity,
@@ -29,5 +30,6 @@ __all__ = [
     "parse",
     "procedure_from_bytes",
     "procedure_from_text",
+    "read_flow",
     "read_procedure",
 ]

@@ -1,0 +1,126 @@
+"""WebVTT and SubRip, and automatic captions that roll."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graph2vid.errors import FormatError
+from graph2vid.evidence.captions.cues import Cue, Word
+
+HEADER = "WEBVTT"
+
+_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
+_TAG = re.compile(r"<[^>]*>")
+_WORD_TIME = re.compile(rf"<{_TIME}>")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A cue as it stands in the file: its times and its lines, with markup and without."""
+
+    start: float
+    end: float
+    marked: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def parse_captions(text: str, source: str = "captions") -> tuple[Cue, ...]:
+    """Parse the text of a WebVTT or SubRip file; ``source`` is what messages call it.
+
+    Returns
+    -------
+    tuple of Cue
+        In order of time.
+    """
+    blocks = sorted(_blocks(text, source), key=lambda block: (block.start, block.end))
+    news = _news(blocks)
+    if not _rolls(blocks, news):
+        news = [0] * len(blocks)
+    cues = []
+    for block, first in zip(blocks, news, strict=True):
+        said = " ".join(block.lines[first:])
+        if said:
+            words = tuple(_words(" ".join(block.marked[first:]), block.start, block.end))
+            cues.append(Cue(block.start, block.end, said, words))
+    return tuple(cues)
+
+
+def _blocks(text: str, source: str) -> list[_Block]:
+    lines = text.splitlines()
+    # In WebVTT a line of spaces belongs to the cue (rolling captions have them); elsewhere it ends it.
+    spaces = None if not text.startswith(HEADER) else ""
+    blocks = []
+    number = 0
+    while number < len(lines):
+        if "-->" not in lines[number]:  # a header, a note, a style, a cue's name or number, or nothing
+            number += 1
+            continue
+        start, end = _timing(lines[number], f"{source}, line {number + 1}")
+        number += 1
+        marked, plain = [], []
+        while number < len(lines) and lines[number].strip(spaces) and "-->" not in lines[number]:
+            words = _plain(lines[number])
+            if words:
+                marked.append(lines[number])
+                plain.append(words)
+            number += 1
+        blocks.append(_Block(start, end, tuple(marked), tuple(plain)))
+    return blocks
+
+
+def _plain(line: str) -> str:
+    return " ".join(html.unescape(_TAG.sub("", line)).split())
+
+
+def _timing(line: str, where: str) -> tuple[float, float]:
+    match = _TIMING.match(line)
+    if match is None:
+        raise FormatError(f"{where}: not a cue's times, such as 00:01:02.500 --> 00:01:04.000")
+    start, end = _seconds(match.groups()[:4]), _seconds(match.groups()[4:])
+    if end < start:
+        raise FormatError(f"{where}: the cue ends ({end} s) before it starts ({start} s)")
+    return start, end
+
+
+def _seconds(parts: tuple[str | None, ...]) -> float:
+    hours, minutes, seconds, fraction = parts
+    whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    return round(whole + float(f"0.{fraction}"), 3)
+
+
+def _news(blocks: list[_Block]) -> list[int]:
+    """Return for each cue how many of its first lines were on screen, last, in the cue before."""
+    news = [0] * min(len(blocks), 1)
+    for before, now in pairwise(blocks):
+        most = min(len(before.lines), len(now.lines))
+        news.append(next((n for n in range(most, 0, -1) if before.lines[-n:] == now.lines[:n]), 0))
+    return news
+
+
+def _rolls(blocks: list[_Block], news: list[int]) -> bool:
+    """Say whether captions roll: most cues begin with the line before. A word said twice is not enough for that."""
+    follow = sum(1 for before, now in pairwise(blocks) if before.lines and now.lines)
+    return follow >= 2 and sum(1 for repeated in news if repeated) > follow / 2
+
+
+def _words(marked: str, start: float, end: float) -> list[Word]:
+    """Return the words of a line with times between them: ``one<00:01.500> two``; none if there are no times."""
+    times = [start]
+    pieces = [""]
+    at = 0
+    for match in _WORD_TIME.finditer(marked):
+        pieces[-1] += marked[at : match.start()]
+        times.append(min(max(_seconds(match.groups()), times[-1]), end))
+        pieces.append("")
+        at = match.end()
+    if at == 0:
+        return []
+    pieces[-1] += marked[at:]
+    said = [(time, _plain(piece)) for time, piece in zip(times, pieces, strict=True)]
+    said = [(time, word) for time, word in said if word]
+    ends = [time for time, _ in said[1:]] + [end]
+    return [Word(time, until, word) for (time, word), until in zip(said, ends, strict=True)]

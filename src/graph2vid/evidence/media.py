@@ -1,0 +1,336 @@
+"""Video and audio files: what is in them, their sound and their frames, piece by piece and with exact times.
+
+All times are seconds from the start of the file (where a player shows 0:00), whatever the file's own clock says.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence._container import Media, opened
+
+if TYPE_CHECKING:
+    from av import AudioFrame, Packet, VideoFrame
+    from av.audio.resampler import AudioResampler
+
+SAMPLE_RATE = 16_000
+"""Samples per second that speech recognition wants."""
+
+_CHUNK_SECONDS = 10.0
+_GAP_SECONDS = 0.05
+"""Sound whose times jump by more than this is put where its times say; less is the rounding of the container."""
+_VARIES = 0.25
+"""Frame intervals that differ by more than this share of the usual one make the rate variable."""
+_INSTANT = 1e-6
+"""Seconds within which two times are the same, whatever they were rounded to."""
+_ENDS_EARLY = 1.0
+"""Seconds that the data may end before the declared end without the file being called broken."""
+
+
+@dataclass(frozen=True)
+class MediaInfo:
+    """What is in a video or audio file.
+
+    Attributes
+    ----------
+    duration : float
+        Seconds of sound or picture that are there, whichever is longer.
+    start : float
+        The time of the file's own clock at its start, in seconds; it is taken off all other times.
+    has_audio, has_video : bool
+        Whether there is sound or a moving picture that can be decoded.
+    width, height : int
+        Of a frame in pixels, turned upright; 0 without a picture.
+    rotation : int
+        By how many degrees the stored frames are turned counterclockwise to be upright: 0, 90, 180 or 270.
+    frame_rate : float
+        Frames per second on average; 0 without a picture.
+    variable_rate : bool
+        Whether the frames are not evenly spaced.
+    broken : str
+        What is wrong with the file, in words; empty if nothing was noticed. What is there can be used.
+    """
+
+    duration: float
+    start: float
+    has_audio: bool
+    has_video: bool
+    width: int
+    height: int
+    rotation: int
+    frame_rate: float
+    variable_rate: bool
+    broken: str
+
+
+def probe(path: str | os.PathLike[str]) -> MediaInfo:
+    """Say what is in a video or audio file. All of the file is read, and its first frame decoded.
+
+    Raises
+    ------
+    FormatError
+        The file is neither a video nor an audio file, or there is nothing in it.
+    Graph2VidError
+        The file cannot be read.
+    """
+    path = Path(path)
+    with opened(path) as media:
+        sound, picture = _Extent(), _Extent()
+        for packet in media.packets(media.audio, media.video):
+            extent = sound if packet.stream.index == media.audio else picture
+            extent.add(packet, media.start)
+        declared = None if media.container.duration is None else media.container.duration / 1_000_000
+        trouble = media.trouble
+    has_audio = bool(sound.times) and _first_frame(path, video=False) is not None
+    first = _first_frame(path, video=True) if picture.times else None
+    if sound.times and not has_audio:
+        trouble = trouble or "its sound cannot be decoded"
+    if picture.times and first is None:
+        trouble = trouble or "its picture cannot be decoded"
+    duration = max(sound.end if has_audio else 0.0, picture.end if first else 0.0)
+    if not duration > 0:
+        raise FormatError(f"{path} holds neither sound nor moving picture: 0 s can be decoded")
+    if not trouble and declared is not None:
+        # Some formats count from the start of the file, others from the zero of its clock.
+        declared -= max(float(media.start), 0.0)
+        if declared - max(sound.end, picture.end) > _ENDS_EARLY:
+            trouble = f"it should last {declared:.1f} s, but its data end at {duration:.1f} s"
+    rate, varies = picture.rate()
+    rotation = _rotation(first) if first else 0
+    width, height = _shown_size(first, media.pixel_aspect) if first else (0, 0)
+    if rotation % 180:
+        width, height = height, width
+    return MediaInfo(
+        duration=duration,
+        start=float(media.start),
+        has_audio=has_audio,
+        has_video=first is not None,
+        width=width,
+        height=height,
+        rotation=rotation,
+        frame_rate=rate if first else 0.0,
+        variable_rate=varies if first else False,
+        broken=trouble,
+    )
+
+
+def audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[NDArray[np.float32]]:
+    """Read the sound of a video or audio file, its channels mixed into one.
+
+    Parameters
+    ----------
+    rate : int
+        Samples per second.
+
+    Yields
+    ------
+    float32 [samples]
+        At most ten seconds in -1 … 1. Sample i of all, counted from the first chunk, is heard at i / rate seconds:
+        where the sound begins late or is interrupted, there is silence. What cannot be decoded is left out, and
+        a warning says where.
+
+    Raises
+    ------
+    InputError
+        There is no sound.
+    """
+    path = Path(path)
+    if rate < 1:
+        raise InputError(f"the rate must be a positive number of samples per second, not {rate!r}")
+    with opened(path) as media:
+        if media.audio is None:
+            raise InputError(f"{path} has no sound")
+        yield from _in_chunks(_samples(media, rate), round(_CHUNK_SECONDS * rate))
+        media.warn("sound")
+
+
+def frames(
+    path: str | os.PathLike[str], *, rate: float, size: int | None = None
+) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    """Read the picture of a video at evenly spaced times.
+
+    Parameters
+    ----------
+    rate : float
+        Frames per second that are wanted.
+    size : int, optional
+        The length in pixels to which the shorter side is brought, the other in proportion; by default frames
+        have the size they are shown at.
+
+    Yields
+    ------
+    seconds : float
+        0, 1 / rate, 2 / rate, …, less the times before the first frame.
+    image : uint8 [H, W, 3]
+        What is on the screen at that time, upright, red, green and blue: the last frame that began by then. What
+        cannot be decoded is left out, and a warning says where.
+
+    Raises
+    ------
+    InputError
+        There is no picture.
+    """
+    path = Path(path)
+    if not 0 < rate < math.inf:
+        raise InputError(f"the rate must be a positive number of frames per second, not {rate!r}")
+    if size is not None and size < 1:
+        raise InputError(f"the size must be a positive number of pixels, not {size!r}")
+    with opened(path) as media:
+        if media.video is None:
+            raise InputError(f"{path} has no moving picture")
+        tick = 0
+        for frame, begins, ends in _on_screen(media):
+            tick = max(tick, math.ceil((begins - _INSTANT) * rate))
+            image: NDArray[np.uint8] | None = None
+            while tick / rate < ends - _INSTANT:
+                image = _upright_image(frame, media.pixel_aspect, size) if image is None else image
+                yield tick / rate, image
+                tick += 1
+        media.warn("picture")
+
+
+# -- extent --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Extent:
+    """When the packets of one stream begin, and where the last of them ends, in seconds."""
+
+    times: list[float] = field(default_factory=list)
+    end: float = 0.0
+
+    def add(self, packet: Packet[Any], start: Fraction) -> None:
+        stamp = packet.pts if packet.pts is not None else packet.dts
+        if stamp is None or packet.size == 0:  # the mark at the end of the file
+            return
+        begins = float(stamp * packet.time_base - start)
+        lasts = float(packet.duration * packet.time_base) if packet.duration else 0.0
+        if not lasts and self.times:
+            lasts = abs(begins - self.times[-1])
+        self.times.append(begins)
+        self.end = max(self.end, begins + lasts)
+
+    def rate(self) -> tuple[float, bool]:
+        """Return the frames per second on average, and whether they vary."""
+        times = np.unique(self.times)
+        if len(times) < 2:
+            return (1.0 / (self.end - times[0]) if len(times) and self.end > times[0] else 0.0), False
+        intervals = np.diff(times)
+        varies = float(np.ptp(intervals)) > _VARIES * float(np.median(intervals))
+        return float((len(times) - 1) / (times[-1] - times[0])), varies
+
+
+def _first_frame(path: Path, *, video: bool) -> Any:
+    with opened(path) as media:
+        stream = media.video if video else media.audio
+        return None if stream is None else next(media.decoded(stream), None)
+
+
+# -- sound ---------------------------------------------------------------------------------------------------
+
+
+def _samples(media: Media, rate: int) -> Iterator[NDArray[np.float32]]:
+    """Yield the samples of the sound from second 0 on, in pieces of any length."""
+    from av import AudioResampler, FFmpegError
+
+    assert media.audio is not None
+    resampler: AudioResampler | None = None
+    shape: Any = None
+    heard = 0.0  # seconds of sound so far, silence put in between included
+    for frame in media.decoded(media.audio):
+        gap = media.seconds(frame) - heard
+        lasts = frame.samples / max(frame.sample_rate, 1)
+        if gap < -_GAP_SECONDS and gap + lasts <= 0:  # heard already
+            continue
+        now = (frame.format.name, frame.layout.name, frame.sample_rate)
+        if gap > _GAP_SECONDS or now != shape:
+            if resampler is not None:
+                yield from _arrays(resampler.resample(None))
+            resampler, shape = AudioResampler(format="flt", layout="mono", rate=rate), now
+        if gap > _GAP_SECONDS:
+            yield from _silence(round((heard + gap) * rate) - round(heard * rate), rate)
+            heard += gap
+        frame.pts = None  # what the times say was done above
+        try:
+            pieces = resampler.resample(frame) if resampler is not None else []
+        except FFmpegError as error:
+            media.note(f"it cannot be used after {heard:.1f} s ({error.strerror})")
+            resampler = shape = None
+            continue
+        yield from _arrays(pieces)
+        heard += lasts
+    if resampler is not None:
+        yield from _arrays(resampler.resample(None))
+
+
+def _arrays(pieces: list[AudioFrame]) -> Iterator[NDArray[np.float32]]:
+    for piece in pieces:
+        yield piece.to_ndarray().reshape(-1).astype(np.float32, copy=False)
+
+
+def _silence(samples: int, rate: int) -> Iterator[NDArray[np.float32]]:
+    for first in range(0, samples, rate):
+        yield np.zeros(min(rate, samples - first), dtype=np.float32)
+
+
+def _in_chunks(pieces: Iterator[NDArray[np.float32]], length: int) -> Iterator[NDArray[np.float32]]:
+    """Join pieces to chunks of ``length`` samples; the last may be shorter."""
+    waiting: list[NDArray[np.float32]] = []
+    count = 0
+    for piece in pieces:
+        waiting.append(piece)
+        count += len(piece)
+        while count >= length:
+            joined = np.concatenate(waiting)
+            yield joined[:length].copy()
+            waiting, count = [joined[length:]], count - length
+    if count:
+        yield np.concatenate(waiting)
+
+
+# -- picture -------------------------------------------------------------------------------------------------
+
+
+def _on_screen(media: Media) -> Iterator[tuple[VideoFrame, float, float]]:
+    """Yield each frame with the seconds at which it appears and is replaced."""
+    assert media.video is not None
+    shown: VideoFrame | None = None
+    begins = interval = 0.0
+    for frame in media.decoded(media.video):
+        follows = media.seconds(frame)
+        if shown is not None:
+            yield shown, begins, follows
+            interval = follows - begins
+        shown, begins = frame, follows
+    if shown is not None:
+        lasts = float(shown.duration * shown.time_base) if shown.duration and shown.time_base else interval
+        yield shown, begins, begins + max(lasts, 2 * _INSTANT)
+
+
+def _rotation(frame: VideoFrame) -> int:
+    """Return by how many degrees the frame is to be turned counterclockwise, in quarters of a turn."""
+    return round(frame.rotation / 90) * 90 % 360
+
+
+def _shown_size(frame: VideoFrame, pixel_aspect: Fraction, size: int | None = None) -> tuple[int, int]:
+    """Return width and height of a frame with square pixels, before it is turned."""
+    width, height = float(frame.width * pixel_aspect), float(frame.height)
+    scale = 1.0 if size is None else size / min(width, height)
+    return max(round(width * scale), 1), max(round(height * scale), 1)
+
+
+def _upright_image(frame: VideoFrame, pixel_aspect: Fraction, size: int | None) -> NDArray[np.uint8]:
+    width, height = _shown_size(frame, pixel_aspect, size)
+    image = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
+    turned: NDArray[np.uint8] = np.ascontiguousarray(np.rot90(image, _rotation(frame) // 90))
+    return turned

