@@ -67,7 +67,8 @@ test: setup  ## run the tests
 	@$(BIN)/python -m pytest $(ARGS)
 
 demo: setup  ## ground the bundled sample and show its timeline
-	@$(BIN)/graph2vid demo $(ARGS)
+	@mkdir -p build
+	@$(BIN)/graph2vid demo --report build/demo.html $(ARGS)
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check .

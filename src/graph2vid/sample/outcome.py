@@ -1,37 +1,43 @@
-"""Grounding the bundled sample, and how far from the truth that comes."""
+"""Grounding the bundled samples, and how far from the truth that comes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from graph2vid.evaluate import evaluate_video, labels_from_annotations
+from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground
+from graph2vid.grounding import Grounding, ground, ground_narrated
 from graph2vid.sample.load import Sample
+from graph2vid.sample.narrated import Narrated
 
-# The policies that the sample is grounded with; they suit its scores, and say nothing about other videos.
+# The policies that the scores are grounded with; they suit these scores, and say nothing about other videos.
 MATCH, DROP, SKIP = "raw", "percentile:20", "percentile"
+
+NEAR = 2.0
+"""Seconds within which a step counts as found."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one way of grounding made of the sample.
+    """What one way of grounding made of a sample.
 
     Attributes
     ----------
     method : str
         ``"graph"`` (any legal order) or ``"linear"`` (the order as written).
-    sample : Sample
-        What was grounded.
     grounding : Grounding
         The result.
+    truth : mapping of int to (float, float)
+        Start and end in seconds of every step that the video shows.
     measures : dict of str to float
         The measures of `graph2vid.evaluate.evaluate_video`.
     """
 
     method: str
-    sample: Sample
     grounding: Grounding
+    truth: Mapping[int, tuple[float, float]]
     measures: dict[str, float]
 
     def span(self, step: int) -> tuple[float, float] | None:
@@ -40,30 +46,48 @@ class Outcome:
         return (found[0].start, found[-1].end) if found else None
 
     def distance(self, step: int) -> float | None:
-        """Return by how many seconds start and end are off, on average; None where either is missing."""
-        found, true = self.span(step), self.sample.truth.get(step)
-        if found is None or true is None:
-            return None
-        return (abs(found[0] - true[0]) + abs(found[1] - true[1])) / 2
+        """Return by how many seconds the start is off; None where it is missing here or in truth."""
+        found, true = self.span(step), self.truth.get(step)
+        return None if found is None or true is None else abs(found[0] - true[0])
+
+    @property
+    def near(self) -> int:
+        """How many steps of the video begin within :data:`NEAR` seconds of the truth."""
+        return sum((off := self.distance(step)) is not None and off <= NEAR for step in self.truth)
 
 
 def ground_sample(sample: Sample) -> tuple[Outcome, ...]:
-    """Ground the sample in any legal order, and in the order as written."""
-    n_clips = sample.scores.shape[1]
-    annotations = [(step, start, end) for step, (start, end) in sample.truth.items()]
-    true = labels_from_annotations(annotations, n_clips, sample.clip_seconds)
+    """Ground the scores in any legal order, and in the order as written."""
+    return _both_ways(
+        sample.flow,
+        sample.truth,
+        lambda flow: ground(
+            flow, scores=sample.scores, clip_seconds=sample.clip_seconds, match=MATCH, drop=DROP, skip=SKIP
+        ),
+    )
+
+
+def ground_narrated_sample(sample: Narrated, flow: FlowGraph, cues: tuple[Cue, ...]) -> tuple[Outcome, ...]:
+    """Ground the narrated video in any order that ``flow`` allows, and in the order as written.
+
+    Parameters
+    ----------
+    sample : Narrated
+    flow : FlowGraph
+        The flow graph of its text, as somebody found it.
+    cues : tuple of Cue
+        What is said in it, as somebody heard it.
+    """
+    return _both_ways(flow, sample.truth, lambda flow: ground_narrated(flow, cues, sample.duration))
+
+
+def _both_ways(
+    flow: FlowGraph, truth: Mapping[int, tuple[float, float]], ground_in: Callable[[FlowGraph], Grounding]
+) -> tuple[Outcome, ...]:
+    annotations = [(step, start, end) for step, (start, end) in truth.items()]
     outcomes = []
-    for method, flow in (
-        ("graph", sample.flow),
-        ("linear", FlowGraph.chain(sample.flow.steps, sample.flow.title)),
-    ):
-        found = ground(
-            flow,
-            scores=sample.scores,
-            clip_seconds=sample.clip_seconds,
-            match=MATCH,
-            drop=DROP,
-            skip=SKIP,
-        )
-        outcomes.append(Outcome(method, sample, found, evaluate_video(found.labels, true)))
+    for method, order in (("graph", flow), ("linear", FlowGraph.chain(flow.steps, flow.title))):
+        found = ground_in(order)
+        true = labels_from_annotations(annotations, len(found.labels), found.clip_seconds)
+        outcomes.append(Outcome(method, found, truth, evaluate_video(found.labels, true)))
     return tuple(outcomes)
