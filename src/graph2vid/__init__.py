@@ -55,6 +55,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "learn":
+        return import_module("graph2vid.learn")
     module = _PUBLIC.get(name)
     if module is None:
         raise AttributeError(f"module 'graph2vid' has no attribute {name!r}")
@@ -64,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, "learn"})
