@@ -81,7 +81,7 @@ BAD = np.array([[0.0, 1.0], [2.0, math.nan], [0.0, 0.0]])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give one of scores, clips and steps"),
+        ([], "give the video too"),
         (["--scores", "missing.npy"], "cannot read missing.npy: No such file or directory"),
         (["--scores", "flow.json"], "flow.json is not a .npy file"),
         (["--scores", "nan.npy"], "scores is nan at step 1, clip 1"),
@@ -123,7 +123,7 @@ def test_bad_flow_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     document = json.loads(Path("flow.json").read_text(encoding="utf-8"))
     for change, message in (
         ({"version": 99}, "version 99"),
-        ({"format": "else"}, "not a graph2vid-flow file"),
+        ({"format": "else"}, "no recipe in this JSON"),
         ({"steps": [], "edges": []}, "no steps"),
     ):
         Path("flow.json").write_text(json.dumps(document | change), encoding="utf-8")

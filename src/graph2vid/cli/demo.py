@@ -42,7 +42,7 @@ def demo(
     if save is not None:
         _save(save)
     console = Console(highlight=False)
-    missing = sorted({extra for package, extra in _NEEDED.items() if find_spec(package) is None})
+    missing = sorted({extra for package, extra in _NEEDED.items() if not _is_installed(package)})
     if missing:
         extras = ",".join(missing)
         console.print(f"scores are grounded; for the narrated video: pip install 'graph2vid[{extras}]'", markup=False)
@@ -58,6 +58,13 @@ def demo(
     print_timeline(outcomes[0].grounding, console)
     console.print()
     console.print(_table(outcomes[0].grounding.flow, outcomes[0].truth, outcomes))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
 
 
 def _from_scores() -> tuple[Outcome, ...]:
