@@ -390,11 +390,16 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
                 const Vec own = load(slots_before() + slot * L) - off;
                 const Entry in = entry(slot, mixed, own);
                 Vec own_grad{};
-                if constexpr (!CONTIGUOUS) {
+                if constexpr (!CONTIGUOUS && SMOOTH) {
                     const Pair p = pair<true>(match(slot, mixed) + in.value, drop + own);
                     own_grad = grad * p.second;
                     dropped += own_grad;
                     grad = grad * p.first;
+                } else if constexpr (!CONTIGUOUS) {  // the shares of shown and dropped add up to 1: one of them is enough
+                    const Vec value = finite_or_zero<T>(load(slots_after() + slot * L));
+                    own_grad = grad * exp_of(most(above<T>(drop + own, value), Vec{}));
+                    dropped += own_grad;
+                    grad -= own_grad;
                 }
                 add_match(match_grad, slot, mixed, grad);
                 const Vec scaled = grad / in.z;
