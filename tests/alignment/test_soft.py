@@ -108,7 +108,7 @@ def test_checkpoints_change_nothing(flow: FlowGraph, seed: int, smoothing: str, 
     video = [[part] for part in random_video(seed, tsort, np.float64, skips, clips=50)]
     options: dict[str, Any] = {"gamma": 0.5, "smoothing": smoothing, "contiguous": contiguous}
     (whole,) = soft_costs([tsort], *video, **options)
-    column = 32 * (3 * tsort.n_ideals + tsort.n_states)
+    column = 32 * (3 * (tsort.n_ideals + 1) + tsort.n_states)
     (parts,) = soft_costs([tsort], *video, **options, memory_limit=20 * column)
     assert parts.cost == whole.cost
     for one, other in ((whole.match, parts.match), (whole.drop, parts.drop), (whole.skip, parts.skip)):

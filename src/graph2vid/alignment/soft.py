@@ -116,7 +116,7 @@ def soft_costs(
         largest = max(range(len(tsorts)), key=lambda at: tsorts[at].n_states * matches[at].shape[1])
         tsort, clips = tsorts[largest], matches[largest].shape[1]
         columns = 2 * int(clips**0.5) + 2
-        needed = columns * (tsort.n_states + 3 * tsort.n_ideals) * matches[largest].itemsize
+        needed = columns * (tsort.n_states + 3 * (tsort.n_ideals + 1)) * matches[largest].itemsize
         raise too_large(tsort, clips, max(needed, bound + 1), bound, "") from error
     results = []
     for (cost, flat), match in zip(found, matches, strict=True):

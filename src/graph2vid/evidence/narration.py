@@ -1,30 +1,225 @@
-"""Evidence from narration: how much what is said in a clip is like a step."""
+"""Evidence from narration: how much what is said around a clip speaks for a step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
+from graph2vid.evidence._words import FUNCTION_WORDS, content_words, words
 from graph2vid.evidence.arrays import cosine_similarity
 from graph2vid.evidence.captions import Cue
-from graph2vid.evidence.embed import Embedder
+
+Matrix: TypeAlias = NDArray[np.float64]
+EmbedTexts: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
+"""From Q texts to embeddings [Q, D]; an :class:`graph2vid.evidence.embed.Embedder` is one."""
+
+_WINDOW = 3.0  # seconds before and after a clip in which a step's words are looked for
+_TINY = 1e-6
+_SMALLEST_SPREAD = 0.007  # of the evidence for a step over the clips; less is noise
+_SMALLEST_STRENGTH = 0.02
+_REACH = 4.0  # standard deviations after which a kernel ends
+_MARGIN = 0.12  # share of a video before the first step and after the last
+
+
+@dataclass(frozen=True)
+class NarrationSettings:
+    """How what is heard becomes evidence. The defaults were chosen by cross-validation (docs, "Narration").
+
+    Attributes
+    ----------
+    spread, lag : float
+        Seconds. What is said at time s speaks for what is shown around s + ``lag``, within about ``spread`` (the
+        standard deviation of a Gaussian).
+    later, later_spread, later_lag : float
+        The weight beside it of a second, wider Gaussian: people often say what they are about to do.
+    words : float
+        The weight of the step's single words beside that of whole cues.
+    silence : float
+        How much silence there must be for the evidence to lie halfway between what is said and the step's mean, as a
+        share of the time around a clip; silence is uncertain, not "no match".
+    gain : float
+        Nats that a clip gains for each standard deviation by which it stands out among the clips of its step.
+    rivalry : float
+        How much a clip that speaks for every step speaks for none: the share of log Σ exp over the steps that is
+        taken off.
+    edges, edge_share : float
+        Nats by which background is likelier where the video begins, and over which share of its length that fades;
+        half of it holds where the video ends.
+    order, order_spread : float
+        The weight of a Gaussian around the place that the step has in the text, and its standard deviation as a share
+        of the video: steps tend to be shown where they are written. 0 switches it off.
+    level : float
+        The score of background in any video. The other half of background's score is the middle one of the clips'
+        best scores in this video.
+    skip_gain, skip_strength : float
+        A step is dear to leave out when some words in the video are more like it than ``skip_strength`` (a cosine
+        above the step's mean), by ``skip_gain`` nats for each factor of e, and to be left out when less.
+    """
+
+    spread: float = 2.0
+    lag: float = 1.0
+    later: float = 0.2
+    later_spread: float = 5.0
+    later_lag: float = 9.0
+    words: float = 0.5
+    silence: float = 1.0
+    gain: float = 0.75
+    rivalry: float = 0.3
+    edges: float = 3.0
+    edge_share: float = 0.06
+    order: float = 0.5
+    order_spread: float = 0.25
+    level: float = -1.0
+    skip_gain: float = 5.0
+    skip_strength: float = 0.15
+
+    def __post_init__(self) -> None:
+        for name in ("spread", "later_spread", "edge_share", "order_spread", "gain", "skip_strength"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"narration: {name} must be a positive number, not {getattr(self, name)!r}")
+        for name in ("later", "words", "silence", "rivalry", "edges", "order", "skip_gain"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"narration: {name} must be a number from 0 on, not {getattr(self, name)!r}")
+        for name in ("lag", "later_lag", "level"):
+            if not math.isfinite(getattr(self, name)):
+                raise InputError(f"narration: {name} must be a finite number, not {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What is said in the clips of a video, compared with the steps of a procedure.
+
+    Attributes
+    ----------
+    cue : float64 [K, N]
+        The mean cosine of each step and the cues of the clip, embeddings centred over the video's cues and over the
+        steps, times the share of the clip in which something is said.
+    spoken : float64 [N]
+        That share (more than 1 where cues overlap).
+    word : float64 [K, N]
+        The share of a step's words that are said, or something like them, within a few seconds; rare words count more.
+    near : float64 [N]
+        1 where a word is said within these seconds, else 0.
+    clip_seconds : float
+    """
+
+    cue: Matrix
+    spoken: Matrix
+    word: Matrix
+    near: Matrix
+    clip_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class NarrationEvidence:
+    """What narration says about the steps.
+
+    Attributes
+    ----------
+    log_odds : float64 [K, N]
+        How much likelier step i is than background in clip j, in nats: a match cost is its negative, beside a drop
+        cost of 0.
+    skip : float64 [K]
+        The price of not showing a step, in nats; negative for a step that hardly a word speaks for.
+    strength : float64 [K]
+        How much more like the step the words are in its best place than on average.
+    """
+
+    log_odds: Matrix
+    skip: Matrix
+    strength: Matrix
+
+
+def narration_evidence(
+    steps: Sequence[str],
+    cues: Sequence[Cue],
+    n_clips: int,
+    embed: EmbedTexts,
+    *,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+    settings: NarrationSettings | None = None,
+) -> NarrationEvidence:
+    """Say how much what is said in a video speaks for each step in each clip, against background.
+
+    Parameters
+    ----------
+    steps : sequence of str
+        The K texts, in the order in which they are written.
+    cues : sequence of Cue
+        What is said when.
+    n_clips : int
+        Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds``.
+    embed : callable
+        From texts to embeddings (see :func:`graph2vid.evidence.embed.text_embedder`); it is given cues and single
+        words.
+    clip_seconds, offset : float
+        Seconds.
+    settings : NarrationSettings, optional
+
+    Returns
+    -------
+    NarrationEvidence
+    """
+    return weigh(hear(steps, cues, n_clips, embed, clip_seconds=clip_seconds, offset=offset), settings)
+
+
+def hear(
+    steps: Sequence[str],
+    cues: Sequence[Cue],
+    n_clips: int,
+    embed: EmbedTexts,
+    *,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+) -> Heard:
+    """Compare what is said in each clip with the steps: what :func:`weigh` makes evidence of. See there."""
+    _check_clips(steps, n_clips, clip_seconds, offset)
+    said = [cue for cue in cues if cue.text.strip()]
+    share = _shares(said, n_clips, clip_seconds, offset)
+    cue = np.zeros((len(steps), n_clips))
+    if said:
+        cue = _centred_cosine(embed(steps), embed([cue.text for cue in said])) @ share
+    word, near = _word_recall(steps, said, n_clips, embed, clip_seconds, offset)
+    return Heard(cue, share.sum(axis=0), word, near, clip_seconds)
+
+
+def weigh(heard: Heard, settings: NarrationSettings | None = None) -> NarrationEvidence:
+    """Make evidence of what was heard: smooth it in time, and set it against background."""
+    chosen = settings or NarrationSettings()
+    kernel, before = _kernel(chosen, heard.clip_seconds)
+    silence = chosen.silence
+    found = _smoothed(heard.cue, heard.spoken, kernel, before, silence)
+    if chosen.words:
+        found = found + chosen.words * _smoothed(heard.word * heard.near, heard.near, kernel, before, silence)
+    strength = found.max(axis=1)
+    spread = found.std(axis=1, keepdims=True)
+    score = chosen.gain * (found - found.mean(axis=1, keepdims=True)) / (spread + _SMALLEST_SPREAD)
+    highest = score.max(axis=0)
+    score = score - chosen.rivalry * (highest + np.log(np.exp(score - highest).sum(axis=0)))
+    score = score + _where_in_video(*score.shape, chosen)
+    level = (float(np.median(score.max(axis=0))) + chosen.level) / 2
+    skip = chosen.skip_gain * np.log((strength + _SMALLEST_STRENGTH) / chosen.skip_strength)
+    return NarrationEvidence(score - level, skip, strength)
 
 
 def narration_similarity(
     steps: Sequence[str],
     cues: Sequence[Cue],
     n_clips: int,
-    embed: Embedder,
+    embed: EmbedTexts,
     *,
     clip_seconds: float = 1.0,
     offset: float = 0.0,
 ) -> NDArray[np.floating[Any]]:
-    """Compare the texts of steps with what is said in each clip.
+    """Compare the texts of steps with the cues of each clip, and do nothing more.
 
     Parameters
     ----------
@@ -46,10 +241,7 @@ def narration_similarity(
         The largest cosine over the cues of a clip, at least 0, which is that of silence: words about something
         else say no more against a step than no words.
     """
-    if not steps:
-        raise InputError("there are no steps to compare the narration with")
-    if n_clips < 1 or not 0 < clip_seconds < math.inf or not math.isfinite(offset):
-        raise InputError(f"impossible clips: {n_clips} of {clip_seconds} s from {offset} s")
+    _check_clips(steps, n_clips, clip_seconds, offset)
     similarity = np.zeros((len(steps), n_clips), dtype=np.float32)
     if cues:
         cosine = cosine_similarity(embed(steps), embed([cue.text for cue in cues]))
@@ -59,3 +251,145 @@ def narration_similarity(
             touched = similarity[:, first:stop]
             np.maximum(touched, cosine[:, at : at + 1], out=touched)
     return similarity
+
+
+# -- hearing -------------------------------------------------------------------------------------------------
+
+
+def _check_clips(steps: Sequence[str], n_clips: int, clip_seconds: float, offset: float) -> None:
+    if not steps:
+        raise InputError("there are no steps to compare the narration with")
+    if n_clips < 1 or not 0 < clip_seconds < math.inf or not math.isfinite(offset):
+        raise InputError(f"impossible clips: {n_clips} of {clip_seconds} s from {offset} s")
+
+
+def _shares(cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float) -> Matrix:
+    """Return the share of each clip that each cue fills [cues, N]."""
+    edges = np.arange(n_clips + 1, dtype=np.float64)
+    start = (np.array([cue.start for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
+    end = (np.array([cue.end for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
+    return np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0.0)
+
+
+def _centred_cosine(steps: NDArray[np.floating[Any]], cues: NDArray[np.floating[Any]]) -> Matrix:
+    """Compare steps [K, D] with cues [C, D] by what sets them apart from their like: [K, C].
+
+    What all cues share (the topic, the small words) and what all steps share says nothing about which of them go
+    together. A single step, or a single cue, has nothing to be set apart from and is compared as it is.
+    """
+    return np.asarray(cosine_similarity(_centred(steps), _centred(cues)), dtype=np.float64)
+
+
+def _centred(vectors: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(length > 0, length, 1.0)
+    if len(unit) == 1:
+        return unit
+    apart = unit - unit.mean(axis=0)
+    apart[length[:, 0] == 0] = 0.0  # an unknown text stays unlike all
+    return apart if np.linalg.norm(apart, axis=1).max() > _TINY else unit
+
+
+def _word_recall(
+    steps: Sequence[str],
+    cues: Sequence[Cue],
+    n_clips: int,
+    embed: EmbedTexts,
+    clip_seconds: float,
+    offset: float,
+) -> tuple[Matrix, Matrix]:
+    """Return what share of each step's words is said near each clip [K, N], and where anything is said [N]."""
+    of_step = [content_words(step) for step in steps]
+    wanted = sorted({word for found in of_step for word in found})
+    spoken, times = _spoken_words(cues)
+    first = np.floor((times - offset) / clip_seconds)
+    inside = (first >= 0) & (first < n_clips)
+    recall, near = np.zeros((len(steps), n_clips)), np.zeros(n_clips)
+    if not wanted or not inside.any():
+        return recall, near
+    known = sorted(set(spoken))
+    number = {word: at for at, word in enumerate(known)}
+    alike = np.maximum(cosine_similarity(embed(wanted), embed(known)), 0.0)
+    said = np.zeros((len(wanted), n_clips))
+    reach = max(0, round(_WINDOW / clip_seconds))
+    for word, clip, there in zip(spoken, first.astype(np.int64).tolist(), inside.tolist(), strict=True):
+        if there:
+            span = slice(max(clip - reach, 0), clip + reach + 1)
+            np.maximum(said[:, span], alike[:, number[word], np.newaxis], out=said[:, span])
+            near[span] = 1.0
+    steps_with = Counter(word for found in of_step for word in set(found))
+    weight = np.zeros((len(steps), len(wanted)))
+    place = {word: at for at, word in enumerate(wanted)}
+    for step, found in enumerate(of_step):
+        for word in found:  # what every step says tells none of them
+            weight[step, place[word]] = math.log1p(len(steps) / steps_with[word])
+    weight /= np.maximum(weight.sum(axis=1, keepdims=True), _TINY)
+    return weight @ said, near
+
+
+def _spoken_words(cues: Sequence[Cue]) -> tuple[list[str], Matrix]:
+    """Return the telling words of cues and when each is said (seconds); without times of words, spread evenly."""
+    spoken: list[str] = []
+    times: list[float] = []
+    for cue in cues:
+        timed = [(word.text, (word.start + word.end) / 2) for word in cue.words]
+        if not timed:
+            parts = words(cue.text)
+            timed = [
+                (word, cue.start + (cue.end - cue.start) * (at + 0.5) / len(parts)) for at, word in enumerate(parts)
+            ]
+        for text, time in timed:
+            telling = [word for word in words(text) if word not in FUNCTION_WORDS]
+            spoken += telling
+            times += [time] * len(telling)
+    return spoken, np.array(times, dtype=np.float64)
+
+
+# -- weighing ------------------------------------------------------------------------------------------------
+
+
+def _kernel(settings: NarrationSettings, clip_seconds: float) -> tuple[Matrix, int]:
+    """Return weights by the time between word and deed, in clips, that sum to 1, and the place of no time."""
+    parts = [(1.0, settings.spread, settings.lag)]
+    if settings.later:
+        parts.append((settings.later, settings.later_spread, settings.later_lag))
+    first = math.floor(min(lag - _REACH * spread for _, spread, lag in parts) / clip_seconds)
+    last = math.ceil(max(lag + _REACH * spread for _, spread, lag in parts) / clip_seconds)
+    first, last = min(first, 0), max(last, 0)
+    times = np.arange(first, last + 1) * clip_seconds
+    kernel = np.zeros(len(times))
+    for weight, spread, lag in parts:
+        bell = np.exp(-0.5 * ((times - lag) / spread) ** 2)
+        total = bell.sum()
+        if total > 0:
+            kernel += weight * bell / total
+        else:  # far narrower than a clip
+            kernel[round(lag / clip_seconds) - first] += weight
+    return kernel / kernel.sum(), -first
+
+
+def _smoothed(amount: Matrix, weight: Matrix, kernel: Matrix, before: int, silence: float) -> Matrix:
+    """Return the weighted mean of evidence around each clip, less its mean over the video [K, N].
+
+    ``amount`` [K, N] is evidence times ``weight`` [N]. Where there is little weight, the mean of the video takes its
+    place.
+    """
+    total = weight.sum()
+    if total <= _TINY:
+        return np.zeros_like(amount)
+    mean = amount.sum(axis=1, keepdims=True) / total
+    n_clips = amount.shape[1]
+    around = slice(before, before + n_clips)
+    near = np.convolve(weight, kernel)[around] + silence + _TINY
+    rows = np.stack([np.convolve(row, kernel)[around] for row in amount])
+    return (rows + (silence + _TINY) * mean) / near - mean
+
+
+def _where_in_video(n_steps: int, n_clips: int, settings: NarrationSettings) -> Matrix:
+    """Return what the place in the video alone says about each step [K, N], in nats."""
+    place = (np.arange(n_clips) + 0.5) / n_clips
+    edges = np.exp(-place / settings.edge_share) + 0.5 * np.exp(-(1.0 - place) / settings.edge_share)
+    # The first and the last step do not lie at the very ends, where videos greet and say good-bye.
+    expected = _MARGIN + (1.0 - 2.0 * _MARGIN) * (np.arange(n_steps) + 0.5) / n_steps
+    away = (place - expected[:, np.newaxis]) / settings.order_spread
+    return -settings.edges * edges - 0.5 * settings.order * away**2
