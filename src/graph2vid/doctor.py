@@ -75,7 +75,6 @@ _PACKAGES = (
     ("typer", "core", "the command line", "the core is incomplete"),
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
     ("spacy", "text", "flow graphs of procedures in words, by rules", "no rules parser"),
-    ("tokenizers", "text", "flow graphs of procedures in words, learned", "no learned parser"),
     ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
     ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
     ("faster-whisper", "media", "speech recognition", "videos need captions"),

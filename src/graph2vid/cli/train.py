@@ -20,7 +20,7 @@ def parser(
     ],
     split: Annotated[str, typer.Option(help="The part of the corpus to train on.")] = "train",
     seed: Annotated[int, typer.Option(min=0, help="Another seed gives other weights, the same seed the same.")] = 1,
-    epochs: Annotated[int, typer.Option(min=1, help="How often every recipe is seen.")] = 40,
+    epochs: Annotated[int, typer.Option(min=1, help="How often every recipe is seen.")] = 30,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1, …; by default a GPU where there is one.")
     ] = None,
@@ -53,7 +53,7 @@ def parser(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         options = TrainingOptions(seed=seed, epochs=epochs)
-        task = bar.add_task("epochs", total=epochs * options.shape.branches)
+        task = bar.add_task("epochs", total=epochs)
         last = 0.0
 
         def report(done: int, loss: float) -> None:

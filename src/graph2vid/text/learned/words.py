@@ -1,0 +1,117 @@
+"""Words of a text, and the pieces of words that the encoder reads."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+UNKNOWN, BEGIN, END, MASK = "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+LONGEST_WORD = 100
+MOST_PIECES = 16
+
+_WORD = re.compile(
+    r"\.?\d+(?:[.,/x×–-]\d+)*[°º]?[^\W\d_]*"  # 180C, 1/2, 2-3, 20x10cm, .5cm
+    r"|[^\W_]+(?:['’/&-][^\W_]+)*"  # medium-high, don't, and/or
+    r"|\S"
+)
+_SIGNS = frozenset("$+<=>^`|~")
+
+
+class Word(NamedTuple):
+    """A word and where it stands: characters of the text, end not included."""
+
+    text: str
+    start: int
+    end: int
+
+
+def words_of(text: str) -> list[Word]:
+    """Cut a text into words, numbers with their units, and single signs."""
+    return [Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text)]
+
+
+def tidy(word: str) -> str:
+    """Return a word in lower case without accents, UTF-8 that was read as Latin-1 mended."""
+    for _ in range(3):
+        try:
+            mended = word.encode("latin-1").decode("utf-8")
+        except UnicodeError:
+            break
+        if mended == word:
+            break
+        word = mended
+    decomposed = unicodedata.normalize("NFD", word.lower())
+    return "".join(sign for sign in decomposed if unicodedata.category(sign) not in ("Mn", "Cc", "Cf"))
+
+
+def stem(word: str) -> str:
+    """Cut common endings, so that "tomatoes" and "tomato", "mashed" and "mash", "slicing" and "slice" agree."""
+    word = word.lower()
+    for ending in ("ing", "ied", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)]
+            if ending in ("ing", "ed") and word[-1] == word[-2] and word[-1] not in "ls":  # chopped, but rolled
+                word = word[:-1]
+            return word.removesuffix("e")
+    return word[:-1] if word.endswith(("y", "e")) and len(word) > 3 else word
+
+
+class Pieces:
+    """Cuts words into the pieces of a vocabulary, the longest first (WordPiece).
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+        The pieces by number; one that goes on with a word begins with "##".
+    """
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.vocabulary = tuple(vocabulary)
+        self._numbers = {piece: number for number, piece in enumerate(self.vocabulary)}
+        self.unknown, self.begin, self.end, self.mask = (self._numbers[name] for name in (UNKNOWN, BEGIN, END, MASK))
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def of(self, word: str) -> tuple[int, ...]:
+        """Return the numbers of a word's pieces: at least one, at most ``MOST_PIECES``."""
+        found = self._known.get(word)
+        if found is None:
+            if len(self._known) > 50_000:  # a long-lived process must not collect every word it ever saw
+                self._known.clear()
+            numbers = [number for part in _parts(tidy(word[: 4 * LONGEST_WORD])) for number in self._cut(part)]
+            found = tuple(numbers[:MOST_PIECES]) or (self.unknown,)
+            self._known[word] = found
+        return found
+
+    def _cut(self, part: str) -> list[int]:
+        if len(part) > LONGEST_WORD:
+            return [self.unknown]
+        numbers, start = [], 0
+        while start < len(part):
+            for end in range(len(part), start, -1):
+                number = self._numbers.get(("##" if start else "") + part[start:end])
+                if number is not None:
+                    numbers.append(number)
+                    start = end
+                    break
+            else:
+                return [self.unknown]
+        return numbers
+
+
+def _parts(word: str) -> Iterable[str]:
+    """Yield the runs of letters and digits of a word, and each punctuation sign by itself."""
+    run = ""
+    for sign in word:
+        alone = unicodedata.category(sign).startswith("P") or sign in _SIGNS
+        if not alone and not sign.isspace():
+            run += sign
+            continue
+        if run:
+            yield run
+            run = ""
+        if alone:
+            yield sign
+    if run:
+        yield run
