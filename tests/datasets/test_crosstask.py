@@ -37,8 +37,20 @@ def test_reads_everything(root: Path) -> None:
     assert (dataset.label_rule, dataset.label_overlapping, dataset.problems) == ("cover", "start", ())
 
 
-def test_evidence_is_what_is_said(root: Path) -> None:
+def test_evidence_is_weighed_against_background(root: Path) -> None:
     dataset = pickle.loads(pickle.dumps(crosstask.load(root)))
+    evidence = dataset.evidence(dataset.recording("101_a_1"))
+    assert (evidence.kind, evidence.similarity.shape) == ("log_odds", (3, 11))
+    assert evidence.background is not None and not evidence.background.any()
+    assert evidence.skip is not None and evidence.skip.shape == (3,)
+    assert evidence.similarity[0].argmax() < evidence.similarity[2].argmax()
+    assert dataset.options["narration"] == "weighed"
+    with pytest.raises(InputError, match="narration"):
+        crosstask.load(root, narration="loud")
+
+
+def test_plain_evidence_is_what_is_said(root: Path) -> None:
+    dataset = pickle.loads(pickle.dumps(crosstask.load(root, narration="plain")))
     evidence = dataset.evidence(dataset.recording("101_a_1"))
     assert (evidence.kind, evidence.background, evidence.similarity.shape) == ("cosine", None, (3, 11))
     silent = [0, 4, 5, 8, 9, 10]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from graph2vid.datasets import Split
+from graph2vid.datasets.model import Evidence, Recording
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import NOT_EXACT, Options, Results, evaluate_dataset, in_folds
+from graph2vid.evaluate.engine import NOT_EXACT, Options, Results, evaluate_dataset, in_folds, without_unmapped
 from graph2vid.evaluate.methods import Training, instructions_in_order
 from toys import make_dataset, make_recording, make_task, spread
 
@@ -44,6 +45,39 @@ def test_background_class_joins_the_argmax() -> None:
     assert found.runs["argmax+background"].labels[0].tolist() == labels
     assert found.runs["argmax"].labels[0].min() >= 0
     assert found.runs["argmax+background"].measures[0]["mof"] == 1.0
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Evidence as narration gives it: log-odds against background, and prices of leaving steps out."""
+
+    shown: tuple[int, ...]
+
+    def __call__(self, recording: Recording) -> Evidence:
+        odds = np.where(np.array(self.shown) == np.arange(4)[:, np.newaxis], 2.0, -2.0)
+        return Evidence(odds, np.zeros(len(self.shown)), "log_odds", np.array([9.0, 9.0, 9.0, -1.0]))
+
+
+def test_log_odds_come_with_their_own_policies() -> None:
+    labels = [-1, 0, 0, -1, 1, 1, 2, -1]
+    dataset = replace(make_dataset({"a": labels}), evidence=Odds(tuple(labels)))
+    found = evaluate_dataset(dataset, ["argmax+background", "linear"], Options(folds=0))
+    for run in found.runs.values():
+        assert run.labels[0].tolist() == labels  # the last step is left out
+    assert found.videos[0].costs.options["preset"] == "log_odds"
+    every = evaluate_dataset(dataset, ["linear"], Options(folds=0, skip="constant:inf")).runs["linear"].labels[0]
+    assert 3 in every.tolist()
+    paper = evaluate_dataset(dataset, ["linear"], Options(folds=0, preset="paper"))
+    assert paper.videos[0].costs.options["match"] == "likelihood"
+
+
+def test_removed_steps_take_their_prices_with_them() -> None:
+    task = make_task(correspondence=((0,), (2,), (3,), ()))
+    dataset = make_dataset({"a": [0, 0, 1, 1, 2, 2]}, task)
+    dataset = without_unmapped(replace(dataset, evidence=Odds((0, 0, 2, 2, 3, 3))))
+    evidence = dataset.evidence(dataset.recordings[0])
+    assert evidence.similarity.shape == (3, 6) and evidence.skip is not None
+    assert evidence.skip.tolist() == [9.0, 9.0, -1.0]
 
 
 def test_true_order_takes_the_steps_that_are_there() -> None:

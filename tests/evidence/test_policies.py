@@ -211,7 +211,7 @@ def test_presets_and_what_overrules_them() -> None:
         "skip": None,
         "temperature": 1.0,
     }
-    assert set(PRESETS) == {"paper", "released"}
+    assert set(PRESETS) == {"paper", "released", "log_odds"}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_presets_and_what_overrules_them() -> None:
         ({"temperature": 0.0}, "temperature must be a positive number, not 0.0"),
         ({"temperature": math.nan}, "temperature must be a positive number, not nan"),
         ({"classes": [0, 1]}, r"classes must be whole numbers of shape \(3,\)"),
-        ({"preset": "theirs"}, "unknown preset 'theirs'; known: paper, released"),
+        ({"preset": "theirs"}, "unknown preset 'theirs'; known: log_odds, paper, released"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

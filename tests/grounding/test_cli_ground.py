@@ -130,3 +130,38 @@ def test_bad_flow_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert run("--scores", "s.npy") == 2
         shown = capsys.readouterr().err
         assert message in shown and shown.count("\n") == 1
+
+
+TOAST = "1. Whisk the eggs with the milk.\n2. Dip the bread.\n3. Fry the bread in butter.\n"
+SHELF = "1. Saw the board.\n2. Sand the edges.\n3. Screw the bracket to the wall.\n"
+SAID = """WEBVTT
+
+00:01.000 --> 00:04.000
+today we make french toast
+
+00:06.000 --> 00:10.000
+whisk two eggs with some milk
+
+00:12.000 --> 00:16.000
+dip your bread into it
+
+00:20.000 --> 00:25.000
+and fry the bread in a lot of butter
+"""
+
+
+def test_of_several_procedures_the_best_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wordllama", reason="needs graph2vid[text]")
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"toast.txt": TOAST, "shelf.txt": SHELF, "said.vtt": SAID}.items():
+        Path(name).write_text(text, encoding="utf-8")
+    both = ["shelf.txt", "toast.txt", "said.vtt", "--parser", "linear", "-o", "r.json"]
+    assert main(["ground", *both]) == 0
+    assert len(Grounding.load("r.json").segments_of(2)) == 1
+    assert "butter" in Grounding.load("r.json").flow.texts[2]
+    told = capsys.readouterr().err
+    assert "fits best" in told and "warning" not in told
+    assert main(["ground", "shelf.txt", "said.vtt", "--parser", "linear"]) == 0
+    assert "warning: what is said hardly goes with this procedure" in capsys.readouterr().err

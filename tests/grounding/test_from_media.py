@@ -32,9 +32,11 @@ def starts(cues: tuple[Cue, ...], duration: float = 30.0, **options: float) -> d
 def test_steps_are_where_they_are_said() -> None:
     found = ground_narrated(TSortGraph.compile(FLOW), CUES, 30.0)
     assert found.order == (1, 0, 2) and found.not_shown == ()
-    assert [segment.start for segment in found.segments] == [6.0, 12.0, 20.0]
+    assert [segment.start for segment in found.segments] == pytest.approx([6.0, 12.0, 20.0], abs=1.0)
     assert all(segment.confidence is not None for segment in found.segments)
-    assert found.options["narration"] == {"embedder": "wordllama", "cues": 5, "duration": 30.0}
+    about = found.options["narration"]
+    assert about.pop("plausibility") > 0.9
+    assert about == {"embedder": "wordllama", "cues": 5, "duration": 30.0}
     assert found.end == 30.0
 
 

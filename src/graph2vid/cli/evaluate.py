@@ -57,11 +57,16 @@ def evaluate(
         str | None, typer.Option("--split", metavar="NAME", help="parser: the split of the corpus; by default dev.")
     ] = None,
     preset: Annotated[
-        str, typer.Option("--preset", metavar="NAME", help="Match and drop policies: paper or released.")
-    ] = "paper",
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Match and drop policies: paper, released or log_odds; by default log_odds for narration, else paper.",
+        ),
+    ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option("--temperature", help="Divides similarities; by default 1 for scores, 0.1 for cosines."),
+        typer.Option("--temperature", help="Divides similarities; by default 1, and 0.1 for cosines."),
     ] = None,
     drop: Annotated[
         str | None, typer.Option("--drop", metavar="POLICY[:N]", help="A drop policy in place of the preset's.")
@@ -71,7 +76,8 @@ def evaluate(
         typer.Option(
             "--skip-steps",
             metavar="POLICY[:N]",
-            help="Let steps be left out at this price (percentile, constant:3, …); by default every step must appear.",
+            help="Let steps be left out at this price (percentile, constant:3, …; constant:inf: none). By default as "
+            "narration says, else every step must appear.",
         ),
     ] = None,
     contiguous: Annotated[

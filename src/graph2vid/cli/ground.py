@@ -69,7 +69,7 @@ def ground(
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result; the same as --output.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="Named settings of the costs: paper, released.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Named settings of the costs: paper, released, log_odds.")] = None,
     match: Annotated[str | None, typer.Option(help="Match policy: likelihood, likelihood_bg, raw.")] = None,
     drop: Annotated[
         str | None,
@@ -82,8 +82,8 @@ def ground(
         str | None,
         typer.Option(
             metavar="POLICY[:VALUE]",
-            help="The price of not showing a step: constant:3, percentile:75, given:FILE.npy. "
-            "By default every step must appear.",
+            help="The price of not showing a step: constant:3, percentile:75, given:FILE.npy; constant:inf: it must "
+            "appear. By default as narration says; with arrays every step must appear.",
         ),
     ] = None,
     temperature: Annotated[
@@ -200,9 +200,27 @@ def _ground_said(
     embedder: str,
     options: Callable[[FlowGraph], dict[str, Any]],
 ) -> Grounding:
+    from rich.console import Console
+
+    from graph2vid.evidence import plausibilities, text_embedder
     from graph2vid.grounding import ground_narrated
 
-    (procedure,) = procedures
+    stderr = Console(stderr=True, highlight=False)
+    asked = [(procedure.title, procedure.texts) for procedure in procedures]
+    found = plausibilities(asked, narration.cues, text_embedder(embedder))
+    ranked = sorted(range(len(procedures)), key=lambda at: -found[at].score)
+    procedure = procedures[ranked[0]]
+    if len(procedures) > 1:
+        places = [f"{procedures[at].title or f'procedure {at + 1}'} {found[at].probability:.0%}" for at in ranked]
+        stderr.print(f"fits best: {'; '.join(places)}", markup=False, soft_wrap=True, style="dim")
+    if found[ranked[0]].is_unlikely:
+        stderr.print(
+            f"warning: what is said hardly goes with this procedure ({found[ranked[0]].probability:.0%}); is it the "
+            "right one for this video, and in the language spoken? (--embedder names one for other languages)",
+            markup=False,
+            soft_wrap=True,
+            style="yellow",
+        )
     return ground_narrated(procedure, narration.cues, narration.duration, embedder=embedder, **options(procedure))
 
 

@@ -30,7 +30,6 @@ from graph2vid.datasets.reading import (
 )
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import read_captions
-from graph2vid.evidence.embed import text_embedder
 from graph2vid.flow import FlowGraph
 
 ANNOTATIONS = "annotations.json"
@@ -79,6 +78,7 @@ def load(
     clip_seconds: float = 1.0,
     offset: float = 0.0,
     embedder: str = "wordllama",
+    narration: str = "weighed",
     label_rule: str = "cover",
     label_overlapping: str = "start",
 ) -> Dataset:
@@ -94,6 +94,8 @@ def load(
         Length and beginning of the clips in seconds.
     embedder : str
         The text embedder.
+    narration : {"weighed", "plain"}
+        How what is said becomes evidence, see :class:`graph2vid.datasets.narrated.Narration`.
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
 
@@ -104,11 +106,11 @@ def load(
         not given ends with its last caption or annotation.
     """
     places = _find_places(folder(Path(data), "captions/, annotations/ and procedures/"))
-    text_embedder(embedder)  # a missing package is named now, not in the middle of the work
+    tasks: dict[str, Task] = {}
+    source = Narration(places.caption_of, tasks, embedder, narration)
     trouble = Trouble(skip_bad)
     durations = _read_durations(places.data / DURATIONS)
     videos = _videos(places, trouble)
-    tasks: dict[str, Task] = {}
     for name in dict.fromkeys(video.task for video in videos):
         with trouble.passing():
             tasks[name] = _task(name, places)
@@ -131,12 +133,12 @@ def load(
         tasks={name: task for name, task in tasks.items() if name in used},
         recordings=tuple(recordings),
         splits=(),
-        evidence=Narration(places.caption_of, tasks, embedder),
+        evidence=source,
         problems=tuple(trouble.problems),
         remarks=tuple(trouble.remarks),
         label_rule=label_rule,
         label_overlapping=label_overlapping,
-        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder},
+        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder, "narration": narration},
     )
 
 

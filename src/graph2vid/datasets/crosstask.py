@@ -41,7 +41,6 @@ from graph2vid.datasets.reading import (
 from graph2vid.errors import FormatError
 from graph2vid.evidence.arrays import cosine_similarity, read_array
 from graph2vid.evidence.captions import read_captions
-from graph2vid.evidence.embed import text_embedder
 from graph2vid.flow import FlowGraph
 
 DESCRIPTIONS = ("steps", "instructions")
@@ -101,6 +100,7 @@ def load(
     clip_seconds: float | None = None,
     offset: float = 0.0,
     embedder: str = "wordllama",
+    narration: str = "weighed",
     flows: str | Path | None = None,
     label_rule: str = "cover",
     label_overlapping: str = "start",
@@ -124,6 +124,8 @@ def load(
         Time of the first clip in seconds.
     embedder : str
         The text embedder for captions.
+    narration : {"weighed", "plain"}
+        How captions become evidence, see :class:`graph2vid.datasets.narrated.Narration`.
     flows : path, optional
         Flow graphs in the published form, whose instructions are then the how-to text; by default
         ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for
@@ -152,8 +154,7 @@ def load(
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
         source = _Features(chosen.parent, stems(chosen, ".npy"), stems(step_folder, ".npy"), tasks)
     else:
-        text_embedder(embedder)  # a missing package is named now, not in the middle of the work
-        source = Narration(caption_files(chosen), tasks, embedder)
+        source = Narration(caption_files(chosen), tasks, embedder, narration)
     recordings = []
     for stem, path in annotated.items():
         if stem.partition("_")[0] not in tasks:
@@ -174,7 +175,7 @@ def load(
         label_rule=label_rule,
         label_overlapping=label_overlapping,
         options={"descriptions": descriptions, "evidence": kind, "clip_seconds": seconds, "offset": offset}
-        | ({"embedder": embedder} if kind == "captions" else {}),
+        | ({"embedder": embedder, "narration": narration} if kind == "captions" else {}),
     )
 
 

@@ -157,7 +157,7 @@ class Split:
     test: tuple[str, ...]
 
 
-Kind: TypeAlias = Literal["scores", "cosine"]
+Kind: TypeAlias = Literal["scores", "cosine", "log_odds"]
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,16 @@ class Evidence:
         Steps of the procedure by clips; higher is more alike.
     background : array [N] or None
         The score of "no step" per clip, where the scores have such a class.
-    kind : {"scores", "cosine"}
-        What the numbers are; the default temperature depends on it.
+    kind : {"scores", "cosine", "log_odds"}
+        What the numbers are; the default policies depend on it. Log-odds are nats against background.
+    skip : array [K] or None
+        The price of not showing each step, where the evidence tells one.
     """
 
     similarity: NDArray[np.floating[Any]]
     background: NDArray[np.floating[Any]] | None
     kind: Kind
+    skip: NDArray[np.floating[Any]] | None = None
 
 
 @dataclass(frozen=True)

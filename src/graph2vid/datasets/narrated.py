@@ -7,17 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from graph2vid.datasets.model import Evidence, Recording, Task
-from graph2vid.datasets.reading import folder, stems
+from graph2vid.datasets.reading import choice, folder, stems
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import SUFFIXES, read_captions
 from graph2vid.evidence.embed import text_embedder
-from graph2vid.evidence.narration import narration_similarity
+from graph2vid.evidence.narration import narration_evidence, narration_similarity
+
+NARRATIONS = ("weighed", "plain")
+"""How what is said becomes evidence: weighed against background, or the plain cosines of a clip's cues."""
 
 
 @dataclass(frozen=True)
 class Narration:
-    """Evidence from captions: each clip is as like a step as the most alike of the cues that it touches.
+    """Evidence from captions.
 
     Attributes
     ----------
@@ -26,22 +31,32 @@ class Narration:
     tasks : mapping of str to Task
     embedder : str
         The name of the text embedder.
+    narration : {"weighed", "plain"}
+        ``weighed``: log-odds against background, and prices of not showing steps
+        (:func:`graph2vid.evidence.narration_evidence`). ``plain``: each clip is as like a step as the most alike of
+        the cues that it touches (:func:`graph2vid.evidence.narration_similarity`), and every step must appear.
     """
 
     files: Mapping[str, Path]
     tasks: Mapping[str, Task]
     embedder: str
+    narration: str = "weighed"
+
+    def __post_init__(self) -> None:
+        choice(self.narration, "narration", NARRATIONS)
+        text_embedder(self.embedder)  # a missing package is named now, not in the middle of the work
 
     def __call__(self, recording: Recording) -> Evidence:
-        similarity = narration_similarity(
-            self.tasks[recording.task].procedure,
-            read_captions(self.files[recording.notes["video"]]),
-            recording.n_clips,
-            text_embedder(self.embedder),
-            clip_seconds=recording.clip_seconds,
-            offset=recording.offset,
-        )
-        return Evidence(similarity, None, "cosine")
+        steps = self.tasks[recording.task].procedure
+        cues = read_captions(self.files[recording.notes["video"]])
+        embed, n_clips = text_embedder(self.embedder), recording.n_clips
+        seconds, offset = recording.clip_seconds, recording.offset
+        if self.narration == "plain":
+            similarity = narration_similarity(steps, cues, n_clips, embed, clip_seconds=seconds, offset=offset)
+            return Evidence(similarity, None, "cosine")
+        found = narration_evidence(steps, cues, n_clips, embed, clip_seconds=seconds, offset=offset)
+        background = np.zeros(n_clips, dtype=np.float32)
+        return Evidence(found.log_odds.astype(np.float32), background, "log_odds", found.skip.astype(np.float32))
 
 
 def caption_files(directory: Path) -> dict[str, Path]:

@@ -15,7 +15,6 @@ from graph2vid.datasets.narrated import Narration, caption_file, caption_files, 
 from graph2vid.datasets.reading import DATASETS, Trouble, annotation, as_number, data_folder, entry, remark_overlaps
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import read_captions
-from graph2vid.evidence.embed import text_embedder
 
 
 @DATASETS.register("youcook2")
@@ -26,6 +25,7 @@ def load(
     clip_seconds: float = 1.0,
     offset: float = 0.0,
     embedder: str = "wordllama",
+    narration: str = "weighed",
     label_rule: str = "cover",
     label_overlapping: str = "start",
 ) -> Dataset:
@@ -41,6 +41,8 @@ def load(
         Length and beginning of the clips in seconds.
     embedder : str
         The text embedder.
+    narration : {"weighed", "plain"}
+        How what is said becomes evidence, see :class:`graph2vid.datasets.narrated.Narration`.
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
 
@@ -56,10 +58,10 @@ def load(
     videos = document.get("database", document) if isinstance(document, dict) else None
     if not isinstance(videos, dict):
         raise FormatError(f"{path} should map each video to its annotations")
-    text_embedder(embedder)  # a missing package is named now, not in the middle of the work
     trouble = Trouble(skip_bad)
     files = caption_files(captions)
     tasks: dict[str, Task] = {}
+    source = Narration(files, tasks, embedder, narration)
     recordings = []
     for video, record in videos.items():
         with trouble.passing():
@@ -80,12 +82,12 @@ def load(
         tasks=tasks,
         recordings=tuple(recordings),
         splits=_splits(recordings),
-        evidence=Narration(files, tasks, embedder),
+        evidence=source,
         problems=tuple(trouble.problems),
         remarks=tuple(trouble.remarks),
         label_rule=label_rule,
         label_overlapping=label_overlapping,
-        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder},
+        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder, "narration": narration},
     )
 
 

@@ -57,14 +57,15 @@ class Options:
 
     Attributes
     ----------
-    preset : str
-        Match and drop policies: a name in :data:`graph2vid.evidence.PRESETS`.
+    preset : str or None
+        Match and drop policies: a name in :data:`graph2vid.evidence.PRESETS`; None: ``log_odds`` for evidence of that
+        kind (narration), else ``paper``.
     temperature : float or None
         What similarities are divided by; None: the preset's, else 1 for scores and 0.1 for cosines.
     drop : str or None
         A drop policy in place of the preset's.
     skip : str or None
-        A skip policy; None: every step must appear.
+        A skip policy; None: as the evidence says (narration), else every step must appear.
     contiguous : bool
         Whether a step is one unbroken run of clips.
     linear : {"auto", "listed", "mean-position"}
@@ -81,7 +82,7 @@ class Options:
         Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
     """
 
-    preset: str = "paper"
+    preset: str | None = None
     temperature: float | None = None
     drop: str | None = None
     skip: str | None = None
@@ -94,7 +95,7 @@ class Options:
     drop_unmapped: bool = False
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
+        if self.preset is not None and self.preset not in PRESETS:
             raise InputError(f"unknown preset {self.preset!r}; known: {', '.join(sorted(PRESETS))}")
         if self.folds is not None and (self.folds < 0 or self.folds == 1):
             raise InputError(f"the number of folds is 0 (the dataset's own splits) or at least 2, not {self.folds}")
@@ -106,6 +107,10 @@ class Options:
         if self.folds is not None:
             return self.folds
         return 0 if dataset.name in OWN_SPLITS and dataset.splits else FOLDS
+
+    def preset_of(self, evidence: Evidence) -> str:
+        """Return which preset holds for a video's evidence."""
+        return self.preset or ("log_odds" if evidence.kind == "log_odds" else "paper")
 
     def linear_of(self, dataset: Dataset) -> str:
         """Return which linear order holds for a dataset."""
@@ -347,7 +352,9 @@ class _KeptRows:
 
     def __call__(self, recording: Recording) -> Evidence:
         found = self.evidence(recording)
-        return replace(found, similarity=found.similarity[list(self.kept[recording.task])])
+        rows = list(self.kept[recording.task])
+        skip = None if found.skip is None else found.skip[rows]
+        return replace(found, similarity=found.similarity[rows], skip=skip)
 
 
 def _judged(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
@@ -385,20 +392,21 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
                 f"the evidence has shape {evidence.similarity.shape}, but the procedure has {n_steps} steps and the "
                 f"video {n_clips} clips"
             )
-        if options.skip is None and n_clips < n_steps:
+        skip = evidence.skip if options.skip is None else options.skip
+        if skip is None and n_clips < n_steps:
             raise InputError(
                 f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip-steps lets them be "
                 "left out)"
             )
-        temperature = options.temperature
-        if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[options.preset]:
+        temperature, preset = options.temperature, options.preset_of(evidence)
+        if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
             temperature = COSINE_TEMPERATURE
         costs = costs_from_arrays(
             scores=evidence.similarity,
-            preset=options.preset,
+            preset=preset,
             temperature=temperature,
             drop=options.drop,
-            skip=options.skip,
+            skip=skip,
         )
         return evidence, costs, true_labels(dataset, recording)
     except Graph2VidError as error:

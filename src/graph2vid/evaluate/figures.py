@@ -202,7 +202,7 @@ class Figures:
         first = results.videos[0]
         return {
             **dict(results.dataset.options),
-            "preset": results.options.preset,
+            "preset": first.costs.options["preset"],
             "match": first.costs.options["match"],
             "drop": first.costs.options["drop"],
             "skip": first.costs.options["skip"],

@@ -39,6 +39,9 @@ class Table:
         return "\n".join(lines)
 
 
+_SKIPPING = {None: "every step required", "given": "steps left out at the prices that the evidence tells"}
+
+
 def _line(entries: Iterable[str]) -> str:
     return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
 
@@ -58,7 +61,7 @@ class Report(Figures):
             *([SIMULATED] if results.dataset.simulated else []),
             f"preset {options['preset']} (match {options['match']}, drop {options['drop']}, temperature "
             f"{options['temperature']:g})",
-            "every step required" if options["skip"] is None else f"skip {options['skip']}",
+            _SKIPPING.get(options["skip"], f"skip {options['skip']}"),
             "contiguous" if options["contiguous"] else "not contiguous",
             f"linear: {'as listed' if options['linear'] == 'listed' else 'mean position in training'}",
             *(["steps without a counterpart removed"] if options["drop_unmapped"] else []),

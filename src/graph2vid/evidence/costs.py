@@ -33,6 +33,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"match": "likelihood", "drop": "percentile:30"},
     # The drop level is the similarity that the top 10% exceed, so the 10th percentile of the costs.
     "released": {"match": "raw", "temperature": 10.0, "drop": "percentile:10"},
+    # Scores that are log-odds against background: a clip shows a step where that is likelier than not.
+    "log_odds": {"match": "raw", "temperature": 1.0, "drop": "constant:0"},
 }
 """Named settings of ``match``, ``drop`` and ``temperature``; an option given beside a preset overrules it."""
 

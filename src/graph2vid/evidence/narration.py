@@ -15,6 +15,7 @@ from graph2vid.errors import InputError
 from graph2vid.evidence._words import FUNCTION_WORDS, content_words, words
 from graph2vid.evidence.arrays import cosine_similarity
 from graph2vid.evidence.captions import Cue
+from graph2vid.evidence.odds import log_likelihood, log_odds
 
 Matrix: TypeAlias = NDArray[np.float64]
 EmbedTexts: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
@@ -22,7 +23,6 @@ EmbedTexts: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
 
 _WINDOW = 3.0  # seconds before and after a clip in which a step's words are looked for
 _TINY = 1e-6
-_SMALLEST_SPREAD = 0.007  # of the evidence for a step over the clips; less is noise
 _SMALLEST_STRENGTH = 0.02
 _REACH = 4.0  # standard deviations after which a kernel ends
 _MARGIN = 0.12  # share of a video before the first step and after the last
@@ -63,22 +63,22 @@ class NarrationSettings:
         above the step's mean), by ``skip_gain`` nats for each factor of e, and to be left out when less.
     """
 
-    spread: float = 2.0
-    lag: float = 1.0
+    spread: float = 1.5
+    lag: float = 1.5
     later: float = 0.2
     later_spread: float = 5.0
     later_lag: float = 9.0
-    words: float = 0.5
-    silence: float = 1.0
+    words: float = 0.75
+    silence: float = 0.3
     gain: float = 0.75
     rivalry: float = 0.3
     edges: float = 3.0
     edge_share: float = 0.06
-    order: float = 0.5
+    order: float = 0.35
     order_spread: float = 0.25
     level: float = -1.0
-    skip_gain: float = 5.0
-    skip_strength: float = 0.15
+    skip_gain: float = 10.0
+    skip_strength: float = 0.25
 
     def __post_init__(self) -> None:
         for name in ("spread", "later_spread", "edge_share", "order_spread", "gain", "skip_strength"):
@@ -123,6 +123,8 @@ class NarrationEvidence:
 
     Attributes
     ----------
+    log_likelihood : float64 [K, N]
+        How much speaks for step i in clip j, in nats; what is fused with other sources.
     log_odds : float64 [K, N]
         How much likelier step i is than background in clip j, in nats: a match cost is its negative, beside a drop
         cost of 0.
@@ -132,6 +134,7 @@ class NarrationEvidence:
         How much more like the step the words are in its best place than on average.
     """
 
+    log_likelihood: Matrix
     log_odds: Matrix
     skip: Matrix
     strength: Matrix
@@ -200,14 +203,10 @@ def weigh(heard: Heard, settings: NarrationSettings | None = None) -> NarrationE
     if chosen.words:
         found = found + chosen.words * _smoothed(heard.word * heard.near, heard.near, kernel, before, silence)
     strength = found.max(axis=1)
-    spread = found.std(axis=1, keepdims=True)
-    score = chosen.gain * (found - found.mean(axis=1, keepdims=True)) / (spread + _SMALLEST_SPREAD)
-    highest = score.max(axis=0)
-    score = score - chosen.rivalry * (highest + np.log(np.exp(score - highest).sum(axis=0)))
-    score = score + _where_in_video(*score.shape, chosen)
-    level = (float(np.median(score.max(axis=0))) + chosen.level) / 2
+    likelihood = log_likelihood(found, gain=chosen.gain, rivalry=chosen.rivalry)
+    likelihood += _where_in_video(len(found), found.shape[1], chosen)
     skip = chosen.skip_gain * np.log((strength + _SMALLEST_STRENGTH) / chosen.skip_strength)
-    return NarrationEvidence(score - level, skip, strength)
+    return NarrationEvidence(likelihood, log_odds(likelihood, level=chosen.level), skip, strength)
 
 
 def narration_similarity(
@@ -268,7 +267,8 @@ def _shares(cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: floa
     edges = np.arange(n_clips + 1, dtype=np.float64)
     start = (np.array([cue.start for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
     end = (np.array([cue.end for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
-    return np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0.0)
+    shares: Matrix = np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0.0)
+    return shares
 
 
 def _centred_cosine(steps: NDArray[np.floating[Any]], cues: NDArray[np.floating[Any]]) -> Matrix:
@@ -382,7 +382,8 @@ def _smoothed(amount: Matrix, weight: Matrix, kernel: Matrix, before: int, silen
     around = slice(before, before + n_clips)
     near = np.convolve(weight, kernel)[around] + silence + _TINY
     rows = np.stack([np.convolve(row, kernel)[around] for row in amount])
-    return (rows + (silence + _TINY) * mean) / near - mean
+    smoothed: Matrix = (rows + (silence + _TINY) * mean) / near - mean
+    return smoothed
 
 
 def _where_in_video(n_steps: int, n_clips: int, settings: NarrationSettings) -> Matrix:

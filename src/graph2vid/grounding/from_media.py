@@ -8,19 +8,13 @@ from dataclasses import replace
 
 from graph2vid.alignment import Constraint
 from graph2vid.errors import InputError
-from graph2vid.evidence import Cue, narration_similarity, text_embedder
+from graph2vid.evidence import Cue, NarrationSettings, narration_evidence, plausibility, text_embedder
 from graph2vid.evidence.costs import Choice
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_arrays import ground
 from graph2vid.grounding.result import Grounding
 from graph2vid.grounding.times import format_time
 from graph2vid.tsort import TSortGraph
-
-# How cosines between words said and steps become costs. Most videos leave something out: a step may be not shown.
-MATCH = "likelihood_bg"
-DROP = "percentile:20"
-SKIP = "percentile"
-TEMPERATURE = 0.1
 
 
 def ground_narrated(
@@ -30,6 +24,7 @@ def ground_narrated(
     *,
     embedder: str = "wordllama",
     clip_seconds: float = 1.0,
+    settings: NarrationSettings | None = None,
     match: str | None = None,
     drop: Choice | None = None,
     skip: Choice | None = None,
@@ -52,16 +47,20 @@ def ground_narrated(
         What compares words said with steps: a name of :func:`graph2vid.evidence.text_embedder`.
     clip_seconds : float
         The video is cut into clips of this many seconds; the last may reach beyond its end.
+    settings : NarrationSettings, optional
+        How what is said becomes log-odds of steps against background.
     match, drop, skip, temperature
-        How similarities become costs (see :func:`graph2vid.evidence.costs_from_arrays`); by default
-        :data:`MATCH`, :data:`DROP`, :data:`SKIP` and :data:`TEMPERATURE`.
+        How log-odds become costs (see :func:`graph2vid.evidence.costs_from_arrays`); by default preset ``log_odds``,
+        and the prices of not showing a step that :func:`graph2vid.evidence.narration_evidence` tells: most videos
+        leave something out.
     constraints, confidence
         As for :func:`graph2vid.ground`.
 
     Returns
     -------
     Grounding
-        Its options say, under ``"narration"``, what was compared.
+        Its options say, under ``"narration"``, what was compared, and how plausible it is that the video shows this
+        procedure at all (:func:`graph2vid.evidence.plausibility`).
 
     Raises
     ------
@@ -83,23 +82,31 @@ def ground_narrated(
             else "nothing is said in the video: give captions, or scores of another kind"
         )
     procedure = flow if isinstance(flow, FlowGraph) else flow.flow
-    scores = narration_similarity(
+    embed = text_embedder(embedder)
+    evidence = narration_evidence(
         procedure.texts,
         said,
         math.ceil(duration / clip_seconds),
-        text_embedder(embedder),
+        embed,
         clip_seconds=clip_seconds,
+        settings=settings,
     )
     found = ground(
         flow,
-        scores=scores,
+        scores=evidence.log_odds,
         clip_seconds=clip_seconds,
-        match=MATCH if match is None else match,
-        drop=DROP if drop is None else drop,
-        skip=SKIP if skip is None else skip,
-        temperature=TEMPERATURE if temperature is None else temperature,
+        preset="log_odds",
+        match=match,
+        drop=drop,
+        skip=evidence.skip if skip is None else skip,
+        temperature=temperature,
         constraints=constraints,
         confidence=confidence,
     )
-    about = {"embedder": embedder, "cues": len(said), "duration": float(duration)}
+    about = {
+        "embedder": embedder,
+        "cues": len(said),
+        "duration": float(duration),
+        "plausibility": plausibility(procedure.texts, said, embed, title=procedure.title).probability,
+    }
     return replace(found, options=found.options | {"narration": about})
