@@ -22,7 +22,7 @@ class Effort:
         The least time that quick things are repeated for in one turn.
     """
 
-    seconds: float = 0.6
+    seconds: float = 1.5
     rounds: int = 6
     slice_seconds: float = 0.005
 
