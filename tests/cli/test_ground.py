@@ -59,6 +59,9 @@ def test_what_is_missing_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[st
     silent = tmp_path / "silent.vtt"
     silent.write_text("WEBVTT\n", encoding="utf-8")
     assert "nothing is said" in refused(["ground", str(FILES.flow), str(silent)], capfd)
+    for option in (["--preset", "paper"], ["--offset", "3"], ["--no-contiguous"]):
+        error = refused(["ground", str(FILES.flow), str(FILES.captions), *option], capfd)
+        assert "are for arrays" in error
     twice = ["ground", str(FILES.flow), str(FILES.captions), "--captions", str(FILES.captions)]
     assert "holds captions itself" in refused(twice, capfd)
 

@@ -157,6 +157,8 @@ def ground(
         settings = options(procedure) | {"offset": offset, "preset": preset, "contiguous": contiguous}
         result = ground(procedure, **arrays, **settings)
     else:
+        if offset or preset is not None or not contiguous:
+            raise InputError("--offset, --preset and --no-contiguous are for arrays; a video's narration has its own")
         narration = hear_with_progress(inputs[-1], captions, speech_model, language, output or report)
         cues, source = narration.cues, narration.source
         result = _ground_said(procedures, narration, embedder, options)
