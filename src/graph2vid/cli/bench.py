@@ -67,6 +67,17 @@ def soft(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> 
     _run(bench_soft, only, json, markdown)
 
 
+@bench.command()
+def gpu(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure hard and soft costs on the GPU, beside what its shared memory can do at most.
+
+    Cases: 77, 770, 2002, 20004 (states); mixed (procedures and lengths in one batch); chain (beside pysdtw).
+    """
+    from graph2vid.bench import bench_gpu
+
+    _run(bench_gpu, only, json, markdown)
+
+
 def _run(measure: Callable[..., Report], only: str | None, json: Path | None, markdown: Path | None) -> None:
     from rich.console import Console
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -69,7 +71,7 @@ def soft_cost(
     _check_batch(tsorts, match, drop, skip)
     dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
     clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
-    if len(clips) != len(tsorts) or not all(1 <= length <= match.shape[2] for length in clips):
+    if len(clips) != len(tsorts) or not 1 <= min(clips) <= max(clips) <= match.shape[2]:
         raise InputError(
             f"lengths must be {len(tsorts)} numbers of clips between 1 and {match.shape[2]}, one for each video, "
             f"not {clips}"
@@ -77,10 +79,11 @@ def soft_cost(
     with torch.autocast(match.device.type, enabled=False):
         costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
         wanted = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
-        graphs = [_number_of(tsort) for tsort in tsorts]
-        found: Tensor = _soft_cost(
-            *costs, graphs, clips, check_gamma(gamma), smoothing == "smoothmin", contiguous, wanted
-        )[0]
+        how = (check_gamma(gamma), smoothing == "smoothmin", contiguous, wanted)
+        if torch.compiler.is_compiling():
+            opaque: Tensor = _soft_cost(*costs, [_number_of(tsort) for tsort in tsorts], clips, *how)[0]
+            return opaque
+        found: Tensor = _SoftCost.apply(*costs, tsorts, clips, *how)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -96,22 +99,34 @@ def _check_batch(tsorts: Sequence[TSortGraph], match: Tensor, drop: Tensor, skip
             raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {match.shape[1]} rows")
 
 
-@torch.library.custom_op("graph2vid::soft_cost", mutates_args=())
-def _soft_cost(
+Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+Gradients: TypeAlias = tuple[Tensor | None, ...]
+
+
+def _compute(
     match: Tensor,
     drop: Tensor,
     skip: Tensor | None,
-    graphs: list[int],
-    lengths: list[int],
+    tsorts: Sequence[TSortGraph],
+    lengths: Sequence[int],
     gamma: float,
     smooth: bool,
     contiguous: bool,
     gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> Found:
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
-    tsorts = [_graphs[number] for number in graphs]
+    smoothing = "smoothmin" if smooth else "softmin"
     if match.is_cuda:
-        _warn_of_detour()
+        if skip is None and _gpu_kernels():
+            from graph2vid.learn.cuda import Kind, costs_on_gpu
+
+            kind = Kind(smoothing, contiguous, gradient)
+            gpu = costs_on_gpu(tsorts, match, drop, lengths, gamma=gamma, kind=kind)
+            nothing = match.new_empty(0)
+            if gpu.match is None or gpu.drop is None:
+                return gpu.cost, nothing, nothing.clone(), nothing.clone()
+            return gpu.cost, gpu.match, gpu.drop, nothing
+        _warn_of_detour("skip costs have no kernel there" if skip is not None else "NVRTC is not installed")
     rows = [part.detach().cpu().numpy() for part in (match, drop)]
     waive = None if skip is None else skip.detach().cpu().numpy()
     videos = list(zip(tsorts, lengths, strict=True))
@@ -121,7 +136,7 @@ def _soft_cost(
         [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in enumerate(videos)],
         [None if waive is None else np.ascontiguousarray(waive[at, : t.n_steps]) for at, (t, _) in enumerate(videos)],
         gamma=gamma,
-        smoothing="smoothmin" if smooth else "softmin",
+        smoothing=smoothing,
         contiguous=contiguous,
         gradient=gradient,
     )
@@ -138,6 +153,23 @@ def _soft_cost(
             skip_grad[at, : tsort.n_steps] = result.skip
     gradients = (torch.from_numpy(part).to(match.device) for part in (match_grad, drop_grad, skip_grad))
     return (cost.to(match.device), *gradients)  # type: ignore[return-value]
+
+
+@torch.library.custom_op("graph2vid::soft_cost", mutates_args=())
+def _soft_cost(
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor | None,
+    graphs: list[int],
+    lengths: list[int],
+    gamma: float,
+    smooth: bool,
+    contiguous: bool,
+    gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Do the same where torch compiles: an operator it does not look into."""
+    tsorts = [_graphs[number] for number in graphs]
+    return _compute(match, drop, skip, tsorts, lengths, gamma, smooth, contiguous, gradient)
 
 
 @_soft_cost.register_fake
@@ -159,12 +191,26 @@ def _(
     return cost, torch.empty_like(match), torch.empty_like(drop), like_skip
 
 
-def _keep_gradients(ctx, inputs, output):  # type: ignore[no-untyped-def]
+class _SoftCost(torch.autograd.Function):
+    """The same for plain calls: the operator's way through torch takes longer than a short video."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _compute(*inputs)
+        _keep_gradients(ctx, inputs, output)
+        return output[0]
+
+    @staticmethod
+    def backward(ctx: Any, cost_grad: Tensor) -> Gradients:
+        return _backward(ctx, cost_grad)
+
+
+def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
     ctx.save_for_backward(*output[1:])
     ctx.skips = inputs[2] is not None
 
 
-def _backward(ctx, cost_grad, *_):  # type: ignore[no-untyped-def]
+def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> Gradients:
     if torch.is_grad_enabled():
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
@@ -182,13 +228,25 @@ def _backward(ctx, cost_grad, *_):  # type: ignore[no-untyped-def]
 
 _soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
 
-_warned = False
+
+@cache
+def _gpu_kernels() -> bool:
+    """Whether CUDA kernels can be compiled here."""
+    from graph2vid.learn.cuda import CudaError
+    from graph2vid.learn.cuda.compiler import nvrtc
+
+    try:
+        nvrtc()
+    except CudaError:
+        return False
+    return True
 
 
-def _warn_of_detour() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(
-            "the recursion runs on the CPU: tensors on the GPU are copied there and back", RuntimeWarning, stacklevel=2
-        )
+@cache
+def _warn_of_detour(why: str) -> None:
+    """Say once that the GPU waits for the CPU."""
+    warnings.warn(
+        f"the recursion runs on the CPU, and tensors on the GPU are copied there and back: {why}",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,8 @@
+"""The costs of grounding on the GPU: CUDA C++, compiled at run time."""
+
+from __future__ import annotations
+
+from graph2vid.learn.cuda.compiler import CudaError, Module, compile_cuda
+from graph2vid.learn.cuda.costs import Costs, Kind, costs_on_gpu
+
+__all__ = ["Costs", "CudaError", "Kind", "Module", "compile_cuda", "costs_on_gpu"]

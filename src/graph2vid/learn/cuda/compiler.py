@@ -1,0 +1,124 @@
+"""CUDA C++ at run time: NVRTC compiles it, the driver loads and launches it. Nothing but ctypes is needed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from graph2vid.errors import Graph2VidError
+
+
+class CudaError(Graph2VidError):
+    """CUDA is not there, or refused."""
+
+
+def _candidates() -> Iterator[str]:
+    """Yield where NVRTC may lie: in the packages that torch brings, or where the system looks."""
+    spec = find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        yield from sorted((str(path) for path in Path(folder).glob("*/lib/libnvrtc.so.*")), reverse=True)
+    yield from (f"libnvrtc.so.{major}" for major in (13, 12))
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    """Return the compiler; a `CudaError` says that there is none."""
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise CudaError("NVRTC, which compiles CUDA kernels, is not installed (pip install nvidia-cuda-nvrtc)")
+
+
+def compile_cuda(source: str, name: str, options: Sequence[str]) -> bytes:
+    """Return machine code, or PTX where the options ask for a virtual architecture (``compute_90``).
+
+    Parameters
+    ----------
+    source, name : str
+        The code, and what messages call it.
+    options : sequence of str
+        As for ``nvcc``: ``--gpu-architecture=sm_90``, ``-DNAME=1``.
+    """
+    library = nvrtc()
+    program = ctypes.c_void_p()
+    _check(library, library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
+    try:
+        given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        status = library.nvrtcCompileProgram(program, len(options), given)
+        if status:
+            raise CudaError(
+                f"{name} does not compile: {_read(library, program, 'ProgramLog').decode(errors='replace')}"
+            )
+        virtual = any("compute_" in option for option in options)
+        return _read(library, program, "PTX" if virtual else "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _read(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(library, getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    _check(library, getattr(library, f"nvrtcGet{what}")(program, text))
+    return text.raw
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        raise CudaError(f"NVRTC: {library.nvrtcGetErrorString(status).decode()}")
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise CudaError("there is no CUDA driver on this machine") from error
+
+
+def _call(name: str, *arguments: object) -> None:
+    status = getattr(_driver(), name)(*arguments)
+    if status:
+        text = ctypes.c_char_p()
+        _driver().cuGetErrorString(status, ctypes.byref(text))
+        raise CudaError(f"{name}: {(text.value or b'unknown error').decode()}")
+
+
+class Module:
+    """Loaded machine code, for the device whose context is current."""
+
+    MOST_SHARED_WITHOUT_ASKING = 48 * 1024
+    _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+    def __init__(self, code: bytes) -> None:
+        self._handle = ctypes.c_void_p()
+        _call("cuModuleLoadData", ctypes.byref(self._handle), code)
+        self._functions: dict[str, ctypes.c_void_p] = {}
+        self._shared: dict[str, int] = {}
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int],
+        threads: int,
+        shared: int,
+        stream: int,
+        arguments: Sequence[ctypes._SimpleCData[int] | ctypes.Structure],
+    ) -> None:
+        """Start a kernel: ``grid`` blocks of ``threads`` threads with ``shared`` bytes of shared memory each."""
+        if name not in self._functions:
+            function = ctypes.c_void_p()
+            _call("cuModuleGetFunction", ctypes.byref(function), self._handle, name.encode())
+            self._functions[name], self._shared[name] = function, self.MOST_SHARED_WITHOUT_ASKING
+        function = self._functions[name]
+        if shared > self._shared[name]:
+            _call("cuFuncSetAttribute", function, self._MAX_DYNAMIC_SHARED, shared)
+            self._shared[name] = shared
+        places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
+        _call("cuLaunchKernel", function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), places, None)

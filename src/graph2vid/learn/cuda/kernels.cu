@@ -1,0 +1,619 @@
+// Costs of grounding on the GPU: hard, softmin and smoothmin, and the gradients of the soft ones. One block per video.
+//
+// Compiled at run time, once for each combination that is needed:
+//   DOUBLE      0 float, 1 double
+//   SMOOTHING   0 hard minimum, 1 softmin, 2 smoothmin
+//   CONTIGUOUS  1 a step is one unbroken run of clips, 0 background may lie inside it
+//   ROWS, WIDTH ideals per thread and states per ideal, kept in registers; 0 and 0: they stay in memory
+//   KEEP        1 the table keeps every column, 0 at most two: no gradient is wanted
+//   SPILL       1 what ideals and states tell one another does not fit into shared memory
+//   STARTS      1 the gradient is that of beginning a step at a clip, in place of showing it
+//
+// The table has one column per clip, and one before the first. A column holds the value of each state, then PARTS values
+// for each ideal that sum up its states, and one cell that belongs to no one: threads that have fewer states than others write
+// there. Ideals are sorted by their number of states, most first; the w-th states of all
+// ideals that have one lie side by side, so that neighbouring threads touch neighbouring numbers.
+//
+// Values are kept relative to the cheapest label of each clip, and every CHUNK clips to the best ideal, so that float stays
+// exact where it matters however long the video is. Infinite costs stay infinite.
+
+#if DOUBLE
+typedef double real;
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
+__device__ __forceinline__ real exp2_(real x) { return exp2(x); }
+__device__ __forceinline__ real log2_(real x) { return log2(x); }
+__device__ __forceinline__ real inverse_(real x) { return 1 / x; }
+#else
+typedef float real;
+#define INFINITE __int_as_float(0x7f800000)
+__device__ __forceinline__ real exp2_(real x) {
+    real y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ real log2_(real x) {
+    real y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ real inverse_(real x) {
+    real y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#endif
+
+#define HARD (SMOOTHING == 0)
+#define SMOOTH (SMOOTHING == 2)
+#define RESIDENT (ROWS > 0)
+// Where sets of states are averaged as a whole, an ideal needs their soft minimum and their mean.
+#define FLAT (SMOOTH && !CONTIGUOUS)
+#define PARTS (FLAT ? 2 : 1)
+#define TABLE (KEEP || !RESIDENT)
+#define CHUNK 32
+
+struct Graph {
+    int steps, states, ideals, width, empty, full;
+    const int *place;      // [width + 1]: where the w-th states begin in a column
+    const int *count;      // [ideals]: how many states each has
+    const int *from;       // [states]: the ideal that each is entered from
+    const int *step;       // [states]
+    const int *out_start;  // [ideals + 1]
+    const int *out;        // [states]: the states that are entered from each ideal
+    const int *of_start;   // [steps + 1]
+    const int *of_step;    // [states]: the states of each step
+};
+
+struct Batch {
+    const Graph *graphs;
+    const int *video;      // [blocks]: the video of each block
+    const int *graph;      // [blocks]
+    const int *clips;      // [blocks]
+    const real *match;     // [videos][rows][columns]
+    const real *drop;      // [videos][columns]
+    int rows, columns;
+    double gamma;
+    int first, last;       // clips first ... last - 1 are to be done
+    real *table;           // columns from `first` on; null: none is needed
+    const long long *table_at;  // [blocks]
+    real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
+    double *base;          // [blocks]: what they have lost so far
+    real *cost;            // [videos]
+    real *carry;           // gradients of the states, then of the ideals, between two parts of a video
+    const long long *carry_at;  // [blocks]
+    real *match_grad, *drop_grad;
+    real *spilled;
+    const long long *spilled_at;  // [blocks]
+};
+
+#if RESIDENT
+#define EACH_IDEAL(r, i) _Pragma("unroll") for (int r = 0; r < ROWS; ++r) if (const int i = r * blockDim.x + threadIdx.x; i < graph.ideals)
+#define EACH_STATE(w, n) _Pragma("unroll") for (int w = 0; w < WIDTH; ++w)
+#else
+#define EACH_IDEAL(r, i) for (int i = threadIdx.x, r = 0; i < graph.ideals; i += blockDim.x)
+#define EACH_STATE(w, n) for (int w = 0; w < (n); ++w)
+#endif
+
+struct Soft {
+    real scale, per_bit, inverse;  // exp(-a / gamma) = exp2(a * scale)
+    __device__ explicit Soft(double gamma)
+        : scale(-1.4426950408889634 / gamma), per_bit(-0.6931471805599453 * gamma), inverse(1 / gamma) {}
+    __device__ real weight(real above) const { return exp2_(above * scale); }
+    // How a mean changes with one of its members, a, of this share; what is infinite is no member.
+    __device__ real slope(real share, real a, real mean) const {
+        return share > 0 && a < INFINITE ? share * (1 - (a - mean) * inverse) : 0;
+    }
+    __device__ real log(real total) const { return log2_(total) * per_bit; }  // -gamma ln(total)
+};
+
+// Two values: their minimum, and how much each of them counts.
+struct Pair {
+    real low, high, p_low, p_high;
+    bool first_low;
+    __device__ Pair(const Soft &soft, real a, real b) {
+        first_low = a <= b;
+        low = first_low ? a : b;
+        high = first_low ? b : a;
+        const real far = high < INFINITE ? soft.weight(high - low) : 0;
+        p_low = inverse_(1 + far);
+        p_high = far * p_low;
+    }
+    __device__ real p_first() const { return first_low ? p_low : p_high; }
+    __device__ real p_second() const { return first_low ? p_high : p_low; }
+    __device__ real mean() const { return p_high > 0 ? low + (high - low) * p_high : low; }
+};
+
+__device__ __forceinline__ real minimum(const Soft &soft, real a, real b) {
+    const real low = a < b ? a : b;
+#if HARD
+    return low;
+#elif SMOOTH
+    return Pair(soft, a, b).mean();
+#else
+    const real high = a < b ? b : a;
+    return high < INFINITE ? low + soft.log(1 + soft.weight(high - low)) : low;
+#endif
+}
+
+__device__ __forceinline__ real times(real weight, real value) { return weight > 0 ? weight * value : 0; }
+
+// The costs of the clips of a chunk, relative to the cheapest label of each: [CHUNK][steps + 1], drop last.
+struct Costs {
+    real *at;
+    int stride;
+    // Returns what was taken off, in all threads. Begins and ends with a barrier.
+    __device__ double stage(const Batch &batch, int video, int steps, int first, int clips, double *sum) {
+        stride = steps + 1;
+        __syncthreads();
+        for (int n = threadIdx.x; n < stride * CHUNK; n += blockDim.x) {
+            const int k = n / CHUNK, j = n % CHUNK;
+            if (j >= clips) continue;
+            at[j * stride + k] = k < steps ? batch.match[((long long)video * batch.rows + k) * batch.columns + first + j]
+                                           : batch.drop[(long long)video * batch.columns + first + j];
+        }
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            real low = INFINITE;
+            if (threadIdx.x < clips) {
+                real *own = at + threadIdx.x * stride;
+                for (int k = 0; k < stride; ++k) low = own[k] < low ? own[k] : low;
+                if (low < INFINITE)
+                    for (int k = 0; k < stride; ++k) own[k] -= low;
+            }
+            double total = low < INFINITE ? (double)low : 0.0;
+            for (int o = 16; o; o /= 2) total += __shfl_xor_sync(~0u, total, o);
+            if (threadIdx.x == 0) *sum = total;
+        }
+        __syncthreads();
+        return *sum;
+    }
+};
+
+__device__ __forceinline__ real lowest(real value, real *scratch) {
+    for (int o = 16; o; o /= 2) {
+        const real other = __shfl_xor_sync(~0u, value, o);
+        value = other < value ? other : value;
+    }
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
+    __syncthreads();
+    for (int n = 0; n < blockDim.x / 32; ++n) value = scratch[n] < value ? scratch[n] : value;
+    return value;
+}
+
+__device__ __forceinline__ long long column_size(const Graph &graph) { return graph.states + PARTS * (long long)graph.ideals + 1; }
+
+extern __shared__ double shared_memory[];
+
+// From the column before clip `first` to that after clip `last - 1`.
+extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_constant__ Batch batch) {
+    const int video = batch.video[blockIdx.x];
+    const Graph graph = batch.graphs[batch.graph[blockIdx.x]];
+    const int clips = batch.clips[blockIdx.x], last = batch.last < clips ? batch.last : clips;
+    if (batch.first >= clips) return;
+    const Soft soft(batch.gamma);
+    const long long size = column_size(graph);
+    real *table = TABLE ? batch.table + batch.table_at[blockIdx.x] : nullptr;
+    const auto column = [&](int j) { return table + (KEEP ? j - batch.first : (j - batch.first) & 1) * size; };
+
+    double *sum = shared_memory;
+    real *scratch = (real *)(shared_memory + 1);
+    int *place = (int *)(scratch + 32);
+    Costs costs{(real *)(place + ((graph.width + 2) & ~1))};
+    real *best = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : costs.at + (graph.steps + 1) * CHUNK;
+    for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
+    __syncthreads();
+
+#if RESIDENT
+    real x[ROWS][WIDTH], own[ROWS], own_mean[ROWS];
+    unsigned link[ROWS][WIDTH];
+    int slot[ROWS][WIDTH];
+#define X(r, w, i) x[r][w]
+#define COUNT(r, i) WIDTH
+#define FROM(r, w, i) (link[r][w] >> 16)
+#define STEP(r, w, i) (link[r][w] & 0xffff)
+#else
+    real *before_x, *after_x;
+#define X(r, w, i) after_x[place[w] + (i)]
+#define COUNT(r, i) graph.count[i]
+#define FROM(r, w, i) graph.from[place[w] + (i)]
+#define STEP(r, w, i) graph.step[place[w] + (i)]
+#endif
+    // States that are not there are entered from an ideal that is never reached.
+    const int stride = graph.ideals + 1;
+    for (int n = threadIdx.x; n < 2 * PARTS; n += blockDim.x) best[n * stride + graph.ideals] = INFINITE;
+    // What is done at the start: nothing.
+    EACH_IDEAL(r, i) {
+        real value = i == graph.empty ? (real)0 : INFINITE, mean = value;
+        if (batch.first > 0) {
+            value = column(batch.first)[graph.states + i];
+            if (FLAT) mean = column(batch.first)[graph.states + graph.ideals + i];
+        }
+        best[i] = value;
+        if (FLAT) best[stride + i] = mean;
+#if RESIDENT
+        own[r] = value;
+        own_mean[r] = mean;
+        const int count = graph.count[i];
+        EACH_STATE(w, count) {
+            const int s = slot[r][w] = w < count ? place[w] + i : (int)size - 1;
+            x[r][w] = batch.first > 0 ? column(batch.first)[s] : INFINITE;
+            link[r][w] = w < count ? (unsigned)graph.from[s] << 16 | graph.step[s] : (unsigned)graph.ideals << 16;
+            if (TABLE && batch.first == 0) column(0)[s] = INFINITE;
+        }
+#else
+        if (batch.first == 0) {
+            const int n = graph.count[i];
+            for (int w = 0; w < n; ++w) column(0)[place[w] + i] = INFINITE;
+        }
+#endif
+        if (TABLE && batch.first == 0) {
+            column(0)[graph.states + i] = value;
+            if (FLAT) column(0)[graph.states + graph.ideals + i] = mean;
+        }
+    }
+    double base = batch.first > 0 ? batch.base[blockIdx.x] : 0;
+    const real *now = best;
+    real *next = best + PARTS * stride;
+
+    for (int begin = batch.first; begin < last; begin += CHUNK) {
+        const int end = begin + CHUNK < last ? begin + CHUNK : last;
+        base += costs.stage(batch, video, graph.steps, begin, end - begin, sum);
+        real shift = 0;
+        if (begin > 0) {
+            real low = INFINITE;
+            EACH_IDEAL(r, i) low = now[i] < low ? now[i] : low;
+            low = lowest(low, scratch);
+            shift = low < INFINITE ? low : 0;
+            base += shift;
+            if (threadIdx.x == 0 && KEEP)
+                batch.shift[blockIdx.x * (long long)((batch.columns + CHUNK - 1) / CHUNK) + begin / CHUNK] = shift;
+#if RESIDENT
+            EACH_IDEAL(r, i) {
+                own[r] -= shift;
+                own_mean[r] -= shift;
+                EACH_STATE(w, WIDTH) x[r][w] -= shift;
+            }
+#endif
+        }
+        for (int j = begin; j < end; ++j) {
+            const real *cost = costs.at + (j - begin) * costs.stride;
+            const real drop = cost[graph.steps];
+            const real lost = j == begin ? shift : 0;  // what `now` has not lost yet
+            real *after = TABLE ? column(j + 1) : nullptr;
+#if !RESIDENT
+            before_x = column(j);
+            after_x = after;
+#endif
+            EACH_IDEAL(r, i) {
+                const int n = COUNT(r, i);
+#if RESIDENT
+                const real rest = own[r];
+#else
+                const real rest = now[i] - lost;
+#endif
+                real low = CONTIGUOUS || i == graph.empty ? drop + rest : INFINITE;
+                const real idle = low;
+                EACH_STATE(w, n) {
+                    const int from = FROM(r, w, i);
+#if RESIDENT
+                    const real old = x[r][w];
+#else
+                    const real old = before_x[place[w] + i] - lost;
+#endif
+                    const real enter = now[from] - lost;
+#if FLAT
+                    const Pair pair(soft, enter, old);
+                    const real set_mean = now[stride + from] - lost;
+                    const real p = pair.p_first(), q = pair.p_second();
+                    const real mean = pair.low < INFINITE ? times(p, set_mean) + times(q, old) : INFINITE;
+                    real value = cost[STEP(r, w, i)] + mean;
+#else
+                    real value = cost[STEP(r, w, i)] + minimum(soft, enter, old);
+#endif
+                    if (!CONTIGUOUS) value = minimum(soft, value, drop + old);
+                    X(r, w, i) = value;
+                    low = value < low ? value : low;
+#if RESIDENT
+                    if (TABLE) after[slot[r][w]] = value;
+#endif
+                }
+                real value = low, mean = low;
+#if !HARD
+                if (low < INFINITE) {
+                    real total = idle < INFINITE ? soft.weight(idle - low) : 0, moment = times(total, idle - low);
+                    EACH_STATE(w, n) {
+                        const real above = X(r, w, i) - low, weight = soft.weight(above);
+                        total += weight;
+                        if (SMOOTH) moment += times(weight, above);
+                    }
+                    if (SMOOTH) mean = low + moment * inverse_(total);
+                    value = CONTIGUOUS && SMOOTH ? mean : low + soft.log(total);
+                }
+#endif
+                next[i] = value;
+                if (FLAT) next[stride + i] = mean;
+#if RESIDENT
+                own[r] = value;
+                own_mean[r] = mean;
+#endif
+                if (TABLE) {
+                    after[graph.states + i] = value;
+                    if (FLAT) after[graph.states + graph.ideals + i] = mean;
+                }
+            }
+            real *other = (real *)now;
+            now = next;
+            next = other;
+            __syncthreads();
+        }
+    }
+    if (threadIdx.x == 0) {
+        batch.base[blockIdx.x] = base;
+        if (last == clips) batch.cost[video] = (real)(base + (double)now[(FLAT ? stride : 0) + graph.full]);
+    }
+#undef X
+#undef COUNT
+#undef FROM
+#undef STEP
+}
+
+#if KEEP
+// From the gradients of the column after clip `last - 1` to those of the column before clip `first`. The value of each state
+// in the table gives way to the gradient of its match cost.
+extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_constant__ Batch batch) {
+    const int video = batch.video[blockIdx.x];
+    const Graph graph = batch.graphs[batch.graph[blockIdx.x]];
+    const int clips = batch.clips[blockIdx.x], last = batch.last < clips ? batch.last : clips;
+    if (batch.first >= clips) return;
+    const Soft soft(batch.gamma);
+    const long long size = column_size(graph);
+    real *table = batch.table + batch.table_at[blockIdx.x];
+    const auto column = [&](int j) { return table + (j - batch.first) * size; };
+
+    double *sum = shared_memory;
+    real *scratch = (real *)(shared_memory + 1);
+    int *place = (int *)(scratch + 32);
+    Costs costs{(real *)(place + ((graph.width + 2) & ~1))};
+    real *after_costs = costs.at + (graph.steps + 1) * CHUNK;
+    // Two buffers each: the values of the ideals one clip back, and what states pass to the ideals they were entered from.
+    real *values = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : after_costs;
+    const long long stride = graph.ideals + 1, pass_stride = graph.states + 1;
+    real *passed = values + 2 * PARTS * stride;
+    for (int n = threadIdx.x; n < 2 * PARTS; n += blockDim.x) {
+        values[n * stride + graph.ideals] = INFINITE;
+        passed[n * pass_stride + graph.states] = 0;
+    }
+    for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
+    __syncthreads();
+
+    real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
+    const bool ends = last == clips;
+#if RESIDENT
+    real x[ROWS][WIDTH], x_before[ROWS][WIDTH], x_ahead[ROWS][WIDTH], grad[ROWS][WIDTH];
+    real own[ROWS], own_before[ROWS], own_ahead[ROWS], mean_[ROWS], mean_before[ROWS], mean_ahead[ROWS];
+    real pull[ROWS], pull_mean[ROWS];
+    unsigned link[ROWS][WIDTH];
+    int slot[ROWS][WIDTH], pass_to[ROWS][WIDTH], out[ROWS][WIDTH];
+#define COUNT(r, i) WIDTH
+#define SLOT(r, w, i) slot[r][w]
+#define PASS_TO(r, w, i) pass_to[r][w]
+#define FROM(r, w, i) (link[r][w] >> 16)
+#define STEP(r, w, i) (link[r][w] & 0xffff)
+#define GRAD(r, w, i) grad[r][w]
+#else
+    real *pulls = carry + graph.states;  // [PARTS][ideals]
+#define COUNT(r, i) graph.count[i]
+#define FROM(r, w, i) graph.from[place[w] + (i)]
+#define STEP(r, w, i) graph.step[place[w] + (i)]
+#define GRAD(r, w, i) carry[place[w] + (i)]
+#define SLOT(r, w, i) (place[w] + (i))
+#define PASS_TO(r, w, i) (place[w] + (i))
+#endif
+    const bool possible = column(last)[graph.states + graph.full] < INFINITE;
+    EACH_IDEAL(r, i) {
+#if RESIDENT
+        const int count = graph.count[i];
+        EACH_STATE(w, count) {
+            const int s = slot[r][w] = w < count ? place[w] + i : (int)size - 1;
+            pass_to[r][w] = w < count ? s : graph.states;
+            link[r][w] = w < count ? (unsigned)graph.from[s] << 16 | graph.step[s] : (unsigned)graph.ideals << 16;
+            grad[r][w] = ends || w >= count ? 0 : carry[s];
+            x[r][w] = column(last)[s];
+            x_before[r][w] = column(last - 1)[s];
+            const int n = graph.out_start[i] + w;
+            out[r][w] = n < graph.out_start[i + 1] ? graph.out[n] : graph.states;
+        }
+        own[r] = column(last)[graph.states + i];
+        own_before[r] = column(last - 1)[graph.states + i];
+        if (FLAT) {
+            mean_[r] = column(last)[graph.states + graph.ideals + i];
+            mean_before[r] = column(last - 1)[graph.states + graph.ideals + i];
+        }
+        pull[r] = ends ? (real)(i == graph.full && possible) : carry[graph.states + i];
+        pull_mean[r] = ends ? pull[r] : FLAT ? carry[graph.states + graph.ideals + i] : 0;
+#else
+        if (ends) {
+            const int n = graph.count[i];
+            for (int w = 0; w < n; ++w) carry[place[w] + i] = 0;
+            pulls[i] = i == graph.full && possible;
+            if (FLAT) pulls[graph.ideals + i] = pulls[i];
+        }
+#endif
+        values[i] = column(last - 1)[graph.states + i];
+        if (FLAT) values[stride + i] = column(last - 1)[graph.states + graph.ideals + i];
+    }
+
+    int side = 0;
+    for (int begin = (last - 1) / CHUNK * CHUNK; begin >= batch.first; begin -= CHUNK) {
+        const int end = begin + CHUNK < last ? begin + CHUNK : last;
+        costs.stage(batch, video, graph.steps, begin, end - begin, sum);
+        const real shift =
+            begin > 0 ? batch.shift[blockIdx.x * (long long)((batch.columns + CHUNK - 1) / CHUNK) + begin / CHUNK] : (real)0;
+        for (int j = end - 1; j >= begin; --j) {
+            const real *cost = costs.at + (j - begin) * costs.stride;
+            const real drop = cost[graph.steps];
+            const real lost = j == begin ? shift : 0;
+            const real *before = values + side * PARTS * stride;
+            real *ahead = values + (1 - side) * PARTS * stride;
+            real *pass = passed + side * PARTS * pass_stride;
+            real *here = column(j + 1);
+            const real *back = column(j);
+            const bool more = j > batch.first;
+            EACH_IDEAL(r, i) {
+                const int n = COUNT(r, i);
+#if RESIDENT
+                if (more) {  // asked for now, needed one clip later
+                    EACH_STATE(w, n) x_ahead[r][w] = column(j - 1)[slot[r][w]];
+                    own_ahead[r] = column(j - 1)[graph.states + i];
+                    if (FLAT) mean_ahead[r] = column(j - 1)[graph.states + graph.ideals + i];
+                }
+                const real value = own[r], value_before = own_before[r] - lost, mean = FLAT ? mean_[r] : 0;
+                const real g = pull[r], g_mean = pull_mean[r];
+#define XNOW(w) x[r][w]
+#define XBACK(w) x_before[r][w]
+#else
+                const real value = here[graph.states + i], value_before = back[graph.states + i] - lost;
+                const real mean = FLAT ? here[graph.states + graph.ideals + i] : 0;
+                const real g = pulls[i], g_mean = FLAT ? pulls[graph.ideals + i] : 0;
+#define XNOW(w) here[place[w] + i]
+#define XBACK(w) back[place[w] + i]
+#endif
+                real stay = 0;  // to the same ideal, one clip back
+#if CONTIGUOUS
+                const real idle = drop + value_before;
+#if SMOOTH
+                real low = idle, total = 0;
+                EACH_STATE(w, n) low = XNOW(w) < low ? XNOW(w) : low;
+                if (low < INFINITE) {
+                    total = soft.weight(idle - low);
+                    EACH_STATE(w, n) total += soft.weight(XNOW(w) - low);
+                    total = inverse_(total);
+                }
+#define SHARE(a) (low < INFINITE ? soft.slope(soft.weight((a) - low) * total, a, value) : (real)0)
+#else
+#define SHARE(a) (value < INFINITE ? soft.weight((a) - value) : (real)0)
+#endif
+                stay = g * SHARE(idle);
+#else
+#if FLAT
+                // Of a set: g is what its members pull together, g_mean the same with the slope at the set's mean.
+#define SHARE(a) (value < INFINITE ? times(soft.weight((a) - value), g_mean - g * ((a) - mean) * soft.inverse) : (real)0)
+#else
+#define SHARE(a) (value < INFINITE ? soft.weight((a) - value) : (real)0)
+#endif
+#endif
+                EACH_STATE(w, n) {
+                    const int from = FROM(r, w, i);
+                    const real now = XNOW(w), old = XBACK(w) - lost, enter = before[from] - lost;
+                    real g_now = GRAD(r, w, i) + (FLAT ? SHARE(now) : g * SHARE(now));
+                    const Pair pair(soft, enter, old);
+                    real to_enter = pair.p_first(), to_old = pair.p_second(), to_mean = 0, keep = 0;
+#if FLAT
+                    const real set_mean = before[stride + from] - lost;
+                    const real joint = pair.low < INFINITE ? times(to_enter, set_mean) + times(to_old, old) : INFINITE;
+                    to_mean = soft.slope(to_enter, set_mean, joint);
+                    to_old = soft.slope(to_old, old, joint);
+                    const real chosen = joint;
+#elif SMOOTH
+                    const real chosen = pair.mean();
+                    to_enter = soft.slope(to_enter, enter, chosen);
+                    to_old = soft.slope(to_old, old, chosen);
+#else
+                    const real chosen = CONTIGUOUS ? (real)0 : minimum(soft, enter, old);
+#endif
+                    real shown = g_now;
+                    if (!CONTIGUOUS) {
+                        const Pair label(soft, cost[STEP(r, w, i)] + chosen, drop + old);
+                        real p = label.p_first(), q = label.p_second();
+                        if (SMOOTH) {
+                            const real middle = label.mean();
+                            p = soft.slope(p, cost[STEP(r, w, i)] + chosen, middle);
+                            q = soft.slope(q, drop + old, middle);
+                        }
+                        shown = g_now * p;
+                        keep = g_now * q;
+                    }
+                    GRAD(r, w, i) = shown * to_old + keep;
+                    pass[PASS_TO(r, w, i)] = shown * to_enter;
+                    if (FLAT) pass[pass_stride + PASS_TO(r, w, i)] = shown * to_mean;
+                    here[SLOT(r, w, i)] = STARTS ? shown * to_enter : shown;
+#if RESIDENT
+                    x[r][w] = x_before[r][w];
+                    if (more) x_before[r][w] = x_ahead[r][w];
+#endif
+                }
+#if RESIDENT
+                own[r] = own_before[r];
+                mean_[r] = mean_before[r];
+                if (more) {
+                    own_before[r] = own_ahead[r];
+                    mean_before[r] = mean_ahead[r];
+                    ahead[i] = own_ahead[r];
+                    if (FLAT) ahead[stride + i] = mean_ahead[r];
+                }
+                pull[r] = stay;
+#else
+                if (more) {
+                    ahead[i] = column(j - 1)[graph.states + i];
+                    if (FLAT) ahead[stride + i] = column(j - 1)[graph.states + graph.ideals + i];
+                }
+                pulls[i] = stay;
+#endif
+            }
+            __syncthreads();
+            EACH_IDEAL(r, i) {
+                real g = 0, g_mean = 0;
+#if RESIDENT
+                EACH_STATE(w, WIDTH) {
+                    g += pass[out[r][w]];
+                    if (FLAT) g_mean += pass[pass_stride + out[r][w]];
+                }
+                pull[r] += g;
+                pull_mean[r] = g_mean;
+#else
+                for (int n = graph.out_start[i]; n < graph.out_start[i + 1]; ++n) {
+                    g += pass[graph.out[n]];
+                    if (FLAT) g_mean += pass[pass_stride + graph.out[n]];
+                }
+                pulls[i] += g;
+                if (FLAT) pulls[graph.ideals + i] = g_mean;
+#endif
+            }
+            side = 1 - side;
+        }
+    }
+#if RESIDENT
+    if (carry && batch.first > 0) {
+        EACH_IDEAL(r, i) {
+            EACH_STATE(w, WIDTH) carry[slot[r][w]] = grad[r][w];
+            carry[graph.states + i] = pull[r];
+            if (FLAT) carry[graph.states + graph.ideals + i] = pull_mean[r];
+        }
+    }
+#endif
+}
+
+// The gradients of the states of each step, added up: of match costs, and of drop costs as what is left of one.
+// GROUP threads work on one number. Grid: tiles of clips x steps, and the blocks' videos.
+extern "C" __global__ void __launch_bounds__(256) collect(const __grid_constant__ Batch batch, const int group) {
+    const int video = batch.video[blockIdx.y];
+    const Graph graph = batch.graphs[batch.graph[blockIdx.y]];
+    const int clips = batch.clips[blockIdx.y];
+    const int lane = threadIdx.x % group;
+    const int clip = batch.first + blockIdx.x * (256 / group) + threadIdx.x / group;
+    if (clip >= batch.last || clip >= batch.columns) return;
+    const real *column = batch.table + batch.table_at[blockIdx.y] + (clip + 1 - batch.first) * column_size(graph);
+    const real cost = batch.cost[video];
+    const bool shown = clip < clips && cost < INFINITE;
+    real all = 0;
+    for (int k = 0; k < batch.rows; ++k) {
+        real total = 0;
+        if (shown && k < graph.steps)
+            for (int n = graph.of_start[k] + lane; n < graph.of_start[k + 1]; n += group) total += column[graph.of_step[n]];
+        for (int o = group / 2; o; o /= 2) total += __shfl_xor_sync(__activemask(), total, o);
+        all += total;
+        if (lane == 0) batch.match_grad[((long long)video * batch.rows + k) * batch.columns + clip] = total;
+    }
+    if (lane == 0) batch.drop_grad[(long long)video * batch.columns + clip] = shown ? 1 - all : 0;
+}
+#endif

@@ -1,0 +1,77 @@
+"""Every kernel compiles without a GPU; with one, they are checked against the reference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed")
+
+from graph2vid.learn.cuda import CudaError, Kind, compile_cuda  # noqa: E402
+from graph2vid.learn.cuda.compiler import nvrtc  # noqa: E402
+from graph2vid.learn.cuda.costs import SOURCE  # noqa: E402
+from graph2vid.learn.cuda.plan import Numbers, Shape  # noqa: E402
+
+try:
+    nvrtc()
+    WITHOUT = ""
+except CudaError as error:
+    WITHOUT = str(error)
+
+needs_compiler = pytest.mark.skipif(bool(WITHOUT), reason=WITHOUT)
+SHAPES = {
+    "registers": Shape(1, 3, 64, False, 64, 0, 0),
+    "memory": Shape(0, 0, 1024, False, 1024, 0, 0),
+    "spilled": Shape(0, 0, 1024, True, 1024, 0, 0),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(Kind("hard", contiguous, gradient=False) for contiguous in (True, False)),
+        *(Kind(*options) for options in product(("softmin", "smoothmin"), (True, False), (True, False))),
+        Kind("softmin", contiguous=True, gradient=True, starts=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("bytes_", [4, 8])
+def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> None:
+    dtype = {4: torch.float32, 8: torch.float64}[bytes_]
+    options = ["--gpu-architecture=compute_80", *kind.defines(kind.numbers(dtype), SHAPES[shape])]
+    ptx = compile_cuda(SOURCE.read_text(), SOURCE.name, options).decode()
+    entries = {"forward", "backward", "collect"} if kind.gradient else {"forward"}
+    assert entries <= {line.split()[2].split("(")[0] for line in ptx.splitlines() if line.startswith(".visible .entry")}
+    assert ("f64" in ptx) or bytes_ == 4
+
+
+@needs_compiler
+def test_code_that_does_not_compile_is_shown() -> None:
+    with pytest.raises(CudaError, match=r"broken\.cu does not compile: (?s:.*)nonsense"):
+        compile_cuda("nonsense", "broken.cu", ["--gpu-architecture=compute_80"])
+
+
+def test_parts_of_an_ideal() -> None:
+    assert Kind("smoothmin", contiguous=False, gradient=True).numbers(torch.float32) == Numbers(4, 2)
+    assert Kind("softmin", contiguous=False, gradient=True).numbers(torch.float64) == Numbers(8, 1)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_the_gpu_agrees_with_the_reference() -> None:
+    script = Path(__file__).parents[3] / "benchmarks" / "gpu_check.py"
+    subprocess.run([sys.executable, script, "--cases", "8"], check=True)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_bench_gpu_says_that_there_is_none() -> None:
+    from graph2vid.bench import bench_gpu
+    from graph2vid.errors import Graph2VidError
+
+    with pytest.raises(Graph2VidError, match="no GPU here"):
+        bench_gpu()
