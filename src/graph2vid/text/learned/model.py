@@ -14,8 +14,8 @@ import numpy as np
 
 from graph2vid._files import check_format, parse_json
 from graph2vid.errors import FormatError, InputError
-from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates
-from graph2vid.text.learned.network import Floats, Network, Shape, mean_pool
+from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates, probabilities
+from graph2vid.text.learned.network import EdgeScores, Floats, Network, Shape, mean_pool
 from graph2vid.text.learned.pairs import pair_features
 from graph2vid.text.learned.scheme import SENTENCE_ENDS, TAGS, Span, sentence_numbers, spans_of
 from graph2vid.text.learned.tensors import Tensors, read_safetensors, write_safetensors
@@ -44,6 +44,23 @@ class Reading(NamedTuple):
     stop: int
     central: range
     words: list[Floats]
+
+
+class Scored(NamedTuple):
+    """Scores of the edges between the entities of a stretch.
+
+    Attributes
+    ----------
+    inside : list of int
+        The entities that lie in the stretch, by their number in the text.
+    wanted : list of int
+        Those, by their place in ``inside``, whose heads are looked for here.
+    scores : EdgeScores
+    """
+
+    inside: list[int]
+    wanted: list[int]
+    scores: EdgeScores
 
 
 class RecipeModel:
@@ -165,9 +182,12 @@ class RecipeModel:
         self, words: list[str], spans: list[Span], readings: list[Reading], units: Sequence[int] | None = None
     ) -> list[Candidate]:
         """Return the edges between entities: by dependent, its primary head first, without a cycle."""
+        return choose_edges(spans, self.score(words, spans, readings), units)
+
+    def score(self, words: list[str], spans: list[Span], readings: list[Reading]) -> list[Scored]:
+        """Score the edges between the entities of each stretch."""
         sentences = sentence_numbers(words)
-        possible: list[Candidate] = []
-        links: dict[int, Candidate] = {}
+        found = []
         for reading in readings:
             inside = [at for at, span in enumerate(spans) if span.start >= reading.start and span.end <= reading.stop]
             local = [
@@ -178,19 +198,30 @@ class RecipeModel:
                 continue
             there = slice(reading.start, reading.stop)
             features = pair_features(words[there], sentences[there], local)
-            scores = self.network.score_edges(reading.words, local, features)
-            possible += [_moved(edge, inside) for edge in candidates(scores, wanted)]
-            if units is not None:
-                for unit, edge in best_links(scores, wanted, [units[spans[at].start] for at in inside]).items():
-                    if unit not in links or edge.score > links[unit].score:
-                        links[unit] = _moved(edge, inside)
-        found = AcyclicEdges(len(spans))
-        found.take_all(possible)
+            found.append(Scored(inside, wanted, self.network.score_edges(reading.words, local, features)))
+        return found
+
+
+def choose_edges(
+    spans: Sequence[Span], scored: Sequence[Scored], units: Sequence[int] | None = None
+) -> list[Candidate]:
+    """Return the edges that scores speak for: by dependent, its primary head first, without a cycle."""
+    possible: list[Candidate] = []
+    links: dict[int, Candidate] = {}
+    for inside, wanted, scores in scored:
+        judged = probabilities(scores)
+        possible += [_moved(edge, inside) for edge in candidates(judged, wanted)]
         if units is not None:
-            of = [units[span.start] for span in spans]
-            leads_on = {of[edge.dependent] for edge in found.edges if of[edge.head] > of[edge.dependent]}
-            found.take_all(edge for unit, edge in links.items() if unit not in leads_on)
-        return sorted(found.edges, key=lambda edge: (edge.dependent, -edge.score))
+            for unit, edge in best_links(judged, wanted, [units[spans[at].start] for at in inside]).items():
+                if unit not in links or edge.score > links[unit].score:
+                    links[unit] = _moved(edge, inside)
+    found = AcyclicEdges(len(spans))
+    found.take_all(possible)
+    if units is not None:
+        of = [units[span.start] for span in spans]
+        leads_on = {of[edge.dependent] for edge in found.edges if of[edge.head] > of[edge.dependent]}
+        found.take_all(edge for unit, edge in links.items() if unit not in leads_on)
+    return sorted(found.edges, key=lambda edge: (edge.dependent, -edge.score))
 
 
 def stretches(sizes: Sequence[int], most: int) -> list[tuple[int, int, range]]:

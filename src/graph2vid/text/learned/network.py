@@ -19,8 +19,11 @@ from graph2vid.text.learned.tensors import Array, Tensors, rows
 
 Floats = npt.NDArray[np.float32]
 
-_GELU = np.float32(np.sqrt(2 / np.pi))
+_GELU = np.float32(-2 * np.sqrt(2 / np.pi))
+_LARGEST_POWER = np.float32(80)
 _EPSILON = np.float32(1e-12)
+_TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
+"""Features of pairs that are looked up at once, in a table of all their combinations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,18 @@ class Network:
         _check(shape, tensors, self._weights)
         branches = range(shape.branches)
         self.transitions = np.mean([self._weights[f"branches.{b}.transitions"] for b in branches], axis=0)
+        self._features = [self._feature_table(numbers) for numbers in _TOGETHER]
+
+    def _feature_table(self, numbers: Sequence[int]) -> Floats:
+        """Return the sums of the features' values: a row per combination, the branches side by side."""
+        tables = [
+            np.concatenate([self._weights[f"branches.{b}.features.{n}"] for b in range(self.shape.branches)], axis=1)
+            for n in numbers
+        ]
+        found = tables[0]
+        for table in tables[1:]:
+            found = (found[:, None] + table).reshape(-1, found.shape[1])
+        return found
 
     def encode(self, pieces: Sequence[int]) -> list[Floats]:
         """Read word pieces.
@@ -133,19 +148,24 @@ class Network:
         """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
         pools = span_pools(spans, len(words[0]))
         kinds = [CLASSES.index(span.kind) for span in spans]
-        found = [self._edges(branch, hidden, pools, kinds, features) for branch, hidden in enumerate(words)]
+        pairs = self._pairs(features)
+        found = [self._edges(branch, hidden, pools, kinds, pairs[branch]) for branch, hidden in enumerate(words)]
         return EdgeScores(*(_mean(scores) for scores in zip(*found, strict=True)))
 
-    def _edges(
-        self, branch: int, words: Floats, pools: Floats, kinds: list[int], features: npt.NDArray[np.int64]
-    ) -> EdgeScores:
+    def _pairs(self, features: npt.NDArray[np.int64]) -> Floats:
+        """Return what stands for the features of pairs: shape (branches, entities, entities, pair)."""
+        count, branches = len(features), self.shape.branches
+        values = np.moveaxis(features, -1, 0)
+        found = np.zeros((count, count, branches * self.shape.pair), dtype=np.float32)
+        for numbers, table in zip(_TOGETHER, self._features, strict=True):
+            row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
+            found += table.take(row, axis=0)
+        return np.ascontiguousarray(_gelu(found).reshape(count, count, branches, -1).transpose(2, 0, 1, 3))
+
+    def _edges(self, branch: int, words: Floats, pools: Floats, kinds: list[int], pair: Floats) -> EdgeScores:
         weights, name = self._weights, f"branches.{branch}"
         read = (pools @ words).transpose(1, 0, 2).reshape(len(kinds), -1)
         entities = np.concatenate([read, weights[f"{name}.kinds"][kinds]], axis=1)
-        pair = weights[f"{name}.features.0"][features[..., 0]]
-        for number in range(1, len(SIZES)):
-            pair += weights[f"{name}.features.{number}"][features[..., number]]
-        pair = _gelu(pair)
         dependent, head, label_dependent, label_head = (
             _gelu(self._linear(entities, f"{name}.{part}")) for part in ("dependent", "head", "labelled", "labelling")
         )
@@ -190,12 +210,13 @@ class Network:
         return mixed.transpose(1, 0, 2).reshape(count, -1)
 
 
-def mean_pool(groups: Sequence[Sequence[int]], size: int) -> Floats:
-    """Return the matrix that takes the mean of groups of rows: shape (groups, size)."""
-    pool = np.zeros((len(groups), size), dtype=np.float32)
-    for at, group in enumerate(groups):
-        pool[at, group] = 1 / len(group)
-    return pool
+def mean_pool(groups: Sequence[range], size: int) -> Floats:
+    """Return the matrix that takes the mean of runs of rows: shape (groups, size)."""
+    limits = np.array([(group.start, group.stop) for group in groups], dtype=np.int64).reshape(-1, 2)
+    start, stop = limits[:, :1], limits[:, 1:]
+    place = np.arange(size)
+    found: Floats = ((start <= place) & (place < stop)) / np.maximum(stop - start, 1).astype(np.float32)
+    return found
 
 
 def span_pools(spans: Sequence[Span], words: int) -> Floats:
@@ -206,14 +227,14 @@ def span_pools(spans: Sequence[Span], words: int) -> Floats:
     array, shape (4, spans, words)
         At the ends of the text its first and last word stand for what would lie outside.
     """
-    return np.stack(
-        [
-            mean_pool([range(span.start, span.end) for span in spans], words),
-            mean_pool([[span.start] for span in spans], words),
-            mean_pool([[max(span.start - 1, 0)] for span in spans], words),
-            mean_pool([[min(span.end, words - 1)] for span in spans], words),
-        ]
-    )
+    groups = [range(span.start, span.end) for span in spans]
+    for place in (
+        [span.start for span in spans],
+        [max(span.start - 1, 0) for span in spans],
+        [min(span.end, words - 1) for span in spans],
+    ):
+        groups += [range(at, at + 1) for at in place]
+    return mean_pool(groups, words).reshape(4, len(spans), words)
 
 
 def _ready(tensors: Tensors, name: str) -> Floats:
@@ -298,17 +319,16 @@ def _mean(values: Sequence[Any]) -> Floats:
 
 
 def _gelu(value: Floats) -> Floats:
-    """Return the smooth rectifier in its tanh form; ``value`` is used up."""
-    inner = value * value
-    inner *= np.float32(0.044715)
-    inner += 1
-    inner *= value
-    inner *= _GELU
-    np.tanh(inner, out=inner)
-    inner += 1
-    inner *= value
-    inner *= np.float32(0.5)
-    return inner
+    """Turn values into those of the smooth rectifier, in its tanh form; ``value`` is overwritten."""
+    raised = value * value
+    raised *= _GELU * np.float32(0.044715)
+    raised += _GELU
+    raised *= value
+    np.minimum(raised, _LARGEST_POWER, out=raised)
+    np.exp(raised, out=raised)  # (1 + tanh y) / 2 = 1 / (1 + exp(-2y)), and exp is quicker
+    raised += 1
+    value /= raised
+    return value
 
 
 def _normalise(value: Floats, weights: Mapping[str, Floats], name: str) -> Floats:
