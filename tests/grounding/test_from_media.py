@@ -36,7 +36,7 @@ def test_steps_are_where_they_are_said() -> None:
     assert all(segment.confidence is not None for segment in found.segments)
     about = found.options["narration"]
     assert about.pop("plausibility") > 0.9
-    assert about == {"embedder": "wordllama", "cues": 5, "duration": 30.0}
+    assert about == {"embedder": "wordllama", "weight": 1.0, "cues": 5, "duration": 30.0}
     assert found.end == 30.0
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graph2vid.errors import FormatError, Graph2VidError
+from graph2vid.errors import FormatError, Graph2VidError, InputError
+from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import GroundedSegment, Grounding
 
@@ -42,6 +44,37 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     assert document["graph2vid"] == FOUND.version and document["not_shown"] == ["z"]
     assert document["segments"][0]["step"] == "a" and document["duration"] == 0.5
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_video_words_and_evidence_are_kept(tmp_path: Path) -> None:
+    evidence = np.linspace(-2.0, 3.0, 15).reshape(3, 5)
+    full = replace(FOUND, cues=(Cue(0.0, 0.2, "peel “them”"),), evidence=evidence)
+    full.save(tmp_path / "r.json")
+    again = Grounding.load(tmp_path / "r.json")
+    assert again == full and again.cues == full.cues and again.evidence is not None
+    np.testing.assert_allclose(again.evidence, evidence, atol=5 / 509)
+    assert not again.evidence.flags.writeable
+    assert not {"video", "cues", "evidence"} & set(FOUND.to_json())  # as files of older versions
+
+
+def test_a_video_beside_the_file_moves_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    found = replace(FOUND, video="a/film.mp4")
+    found.save("a/r.json")
+    assert json.loads((tmp_path / "a" / "r.json").read_text(encoding="utf-8"))["video"] == "film.mp4"
+    (tmp_path / "a").rename(tmp_path / "c")
+    assert Grounding.load("c/r.json").video == str(Path("c") / "film.mp4")
+    found.save("b/r.json")
+    assert Grounding.load("b/r.json").video == str(tmp_path / "a" / "film.mp4")
+    replace(FOUND, video="https://example.org/a.mp4").save("r.json")
+    assert Grounding.load("r.json").video == "https://example.org/a.mp4"
+
+
+def test_evidence_of_another_shape_is_refused() -> None:
+    with pytest.raises(InputError, match=r"shape \(2, 5\) and must have \(3, 5\)"):
+        replace(FOUND, evidence=np.zeros((2, 5)))
 
 
 def test_groundings_are_values() -> None:
@@ -85,6 +118,15 @@ def test_unknown_keys_are_ignored() -> None:
         ),
         ({"segments": [{"step": ["a"], "start": 2, "end": 1}]}, r"'segments\[0\].step'"),
         ({"options": []}, r"'options' must be an object, not \[\]"),
+        ({"video": 3}, "'video' must be a path or a URL, not 3"),
+        ({"cues": {}}, "'cues' must be a list"),
+        ({"cues": [{"start": 0, "end": 1}]}, r"'cues\[0\].text' is missing"),
+        ({"cues": [{"start": "0", "end": 1, "text": ""}]}, r"'cues\[0\].start' must be a finite number"),
+        ({"evidence": []}, r"'evidence' must be an object with 'shape'"),
+        (
+            {"evidence": {"shape": [1, 1], "range": [0, 1], "bytes": "AA=="}},
+            "'evidence.shape' must be 3 steps × 5",
+        ),
     ],
 )
 def test_bad_files_are_refused_by_name_and_place(change: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``graph2vid train``: parser."""
+"""``graph2vid train``: features and parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from graph2vid.cli.train_features import features
+
 commands = typer.Typer(no_args_is_help=True, help="Train what graph2vid runs.")
+commands.command()(features)
 
 
 @commands.command()
@@ -20,7 +23,10 @@ def parser(
     ],
     split: Annotated[str, typer.Option(help="The part of the corpus to train on.")] = "train",
     seed: Annotated[int, typer.Option(min=0, help="Another seed gives other weights, the same seed the same.")] = 1,
-    epochs: Annotated[int, typer.Option(min=1, help="How often every recipe is seen.")] = 30,
+    epochs: Annotated[int, typer.Option(min=1, help="How often every recipe is seen.")] = 40,
+    tune_on: Annotated[
+        str, typer.Option(help="The part of the corpus by which labels are weighed against one another; '' for none.")
+    ] = "dev",
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1, …; by default a GPU where there is one.")
     ] = None,
@@ -43,6 +49,7 @@ def parser(
     if output.suffix != ".safetensors":
         raise InputError(f"{output}: the weights are written as safetensors, so the name must end in .safetensors")
     recipes = read_recipes(data, split)
+    further = read_recipes(data, tune_on) if tune_on else ()
     try:
         from graph2vid.learn.parser.training import TrainingOptions, train_parser
     except ModuleNotFoundError as error:
@@ -61,7 +68,7 @@ def parser(
             last = loss
             bar.update(task, completed=done, description=f"epochs, loss {loss:.3f}")
 
-        train_parser(recipes, output, options, encoder=encoder, device=device, report=report)
+        train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
     console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
     console.print(f"wrote {output}", markup=False, soft_wrap=True)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from graph2vid.grounding.from_arrays import ground
-from graph2vid.grounding.from_media import ground_narrated
+from graph2vid.grounding.from_media import ground_media, ground_narrated
+from graph2vid.grounding.from_video import ground_video
 from graph2vid.grounding.result import GroundedSegment, Grounding
 
-__all__ = ["GroundedSegment", "Grounding", "ground", "ground_narrated"]
+__all__ = ["GroundedSegment", "Grounding", "ground", "ground_media", "ground_narrated", "ground_video"]

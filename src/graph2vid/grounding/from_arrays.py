@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from graph2vid import alignment
-from graph2vid.alignment import Alignment, Constraint, Posterior
+from graph2vid.alignment import Alignment, Constraint, Durations, Posterior
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence import costs_from_arrays
+from graph2vid.evidence import Costs, costs_from_arrays, repeat_costs
 from graph2vid.evidence.costs import Choice
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.result import GroundedSegment, Grounding
@@ -39,6 +39,9 @@ def ground(
     skip: Choice | None = None,
     temperature: float | None = None,
     classes: ArrayLike | None = None,
+    repeat: Choice | None = None,
+    durations: Durations | ArrayLike | None = None,
+    breaking: float = 1.0,
     constraints: Iterable[Constraint] = (),
     contiguous: bool = True,
     method: str | None = None,
@@ -63,6 +66,11 @@ def ground(
         Where the first clip begins, in seconds.
     preset, match, drop, skip, temperature, classes
         How evidence becomes costs: see :func:`graph2vid.evidence.costs_from_arrays`.
+    repeat : choice, optional
+        A policy of ``REPEAT_POLICIES``: the price of returning to a step; by default no step is returned to.
+    durations, breaking
+        As for :func:`graph2vid.align`: what runs cost by their length in clips, or how many clips they have at the
+        least; and what the log-odds of doubtful edges are multiplied by.
     constraints : iterable of Constraint
         Pins and forbidden spans, in **seconds**. A clip belongs to a span if its middle lies in start ≤ t <
         stop; ±∞ is an open end. A span that holds no clip is an error.
@@ -104,7 +112,10 @@ def ground(
     n_clips = costs.match.shape[1]
     in_seconds = tuple(constraints)
     in_clips = tuple(_in_clips(c, procedure, n_clips, clip_seconds, offset) for c in in_seconds)
-    if isinstance(flow, FlowGraph) and method != "brute":
+    returns, returning = (None, None) if repeat is None else repeat_costs(costs, repeat)
+    beyond: dict[str, Any] = {"repeat": returns, "durations": durations, "breaking": breaking}
+    is_plain = returns is None and durations is None and procedure.is_plain
+    if isinstance(flow, FlowGraph) and method != "brute" and is_plain:
         flow = TSortGraph.compile(flow)  # once, for alignment and posterior
     found = alignment.align(
         flow,
@@ -114,6 +125,7 @@ def ground(
         contiguous=contiguous,
         method=method,
         constraints=in_clips,
+        **beyond,
     )
     sure = None
     if confidence:
@@ -126,20 +138,35 @@ def ground(
                 gamma=gamma,
                 contiguous=contiguous,
                 constraints=in_clips,
+                **beyond,
             )
         except TooLargeError as error:  # the posterior needs more memory than the alignment, which stands
             warnings.warn(f"no confidence is given: {error}", stacklevel=2)
     options = costs.options | {
+        "repeat": returning,
+        "durations": durations is not None,
         "contiguous": bool(contiguous),
         "constraints": [_described(constraint, procedure) for constraint in in_seconds],
         "gamma": None if sure is None else float(gamma),
         "alignment": _plain(found.options),
     }
-    return _grounding(found, sure, float(clip_seconds), float(offset), options)
+    return _grounding(found, sure, _evidence(costs), float(clip_seconds), float(offset), options)
+
+
+def _evidence(costs: Costs) -> NDArray[np.float64]:
+    """Return by how much each step explains each clip better than background does, [K, N]."""
+    with np.errstate(invalid="ignore"):  # forbidden both ways: ∞ - ∞
+        evidence = costs.drop - costs.match
+    return np.where(np.isnan(evidence), -np.inf, evidence)
 
 
 def _grounding(
-    found: Alignment, sure: Posterior | None, clip_seconds: float, offset: float, options: dict[str, Any]
+    found: Alignment,
+    sure: Posterior | None,
+    evidence: NDArray[np.float64],
+    clip_seconds: float,
+    offset: float,
+    options: dict[str, Any],
 ) -> Grounding:
     flow = found.flow
     segments = []
@@ -166,6 +193,7 @@ def _grounding(
         clip_seconds=clip_seconds,
         offset=offset,
         options=options,
+        evidence=evidence,
     )
 
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_json, write_json
-from graph2vid.errors import FormatError
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding.quantised import pack, unpack
 from graph2vid.grounding.times import format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from graph2vid.grounding.exporting import Exported
 
 KIND = "graph2vid-grounding"
 VERSION = 1
@@ -74,6 +83,13 @@ class Grounding:
         The settings used, fit for JSON.
     version : str
         The version of graph2vid that made this.
+    video : str or None
+        The video: a path (from the working folder) or a URL; None if it is not known.
+    cues : tuple of Cue
+        What is said in it, as far as it was asked.
+    evidence : float array [K, N] or None
+        By how much each step explains each clip better than background does, in units of cost: what is above zero
+        speaks for the step. Read-only.
     """
 
     flow: FlowGraph
@@ -86,11 +102,23 @@ class Grounding:
     offset: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
     version: str = __version__
+    video: str | None = None
+    cues: tuple[Cue, ...] = ()
+    evidence: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.int64)
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
+        if self.evidence is not None:
+            evidence = np.array(self.evidence, dtype=np.float64)
+            if evidence.shape != (len(self.flow), len(labels)):
+                raise InputError(
+                    f"the evidence has the shape {evidence.shape} and must have ({len(self.flow)}, {len(labels)}): "
+                    "steps × clips"
+                )
+            evidence.flags.writeable = False
+            object.__setattr__(self, "evidence", evidence)
 
     @property
     def duration(self) -> float:
@@ -131,20 +159,88 @@ class Grounding:
             lines.append(f"  {'not shown':>17}  {self.flow.steps[step].id}: {self.flow.steps[step].text}")
         return "\n".join(lines)
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a row per step (matplotlib), in the order of the video; what is less sure is paler.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, here and in the other plots; by default in a new figure.
+        """
+        from graph2vid.grounding import plot
+
+        return plot.plot_steps(self, ax)
+
+    def plot_bars(
+        self,
+        others: Mapping[str, Grounding | Iterable[tuple[int | str, float, float]]] | None = None,
+        ax: Axes | None = None,
+        *,
+        name: str = "found",
+    ) -> Axes:
+        """Draw the segmentation as a coloured row (matplotlib), and others below it to compare.
+
+        Parameters
+        ----------
+        others : mapping of str to Grounding or (step, start, end) each, optional
+            Further rows, such as ``{"linear": other, "truth": [("mix", 12.0, 30.5)]}``; times in seconds.
+        ax : matplotlib Axes, optional
+        name : str
+            What this row is called.
+        """
+        from graph2vid.grounding import plot
+
+        return plot.plot_bars(self, others or {}, name, ax)
+
+    def plot_evidence(self, ax: Axes | None = None) -> Axes:
+        """Draw the evidence as a heat map, steps × time, and the path of the alignment on it (matplotlib)."""
+        from graph2vid.grounding import plot
+
+        return plot.plot_evidence(self, ax)
+
+    def plot_flow(self, ax: Axes | None = None) -> Axes:
+        """Draw the flow graph (matplotlib) with the order that was found numbered at the steps."""
+        return self.flow.plot(ax, order=self.order)
+
+    def _repr_svg_(self) -> str | None:
+        from graph2vid.grounding import plot
+
+        return plot.to_svg(self) if len(self.labels) else None
+
+    def export(self, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
+        """Write the grounding in the format of another program: see :func:`graph2vid.export.export`."""
+        from graph2vid.grounding import exporting
+
+        return exporting.export(self, format, video=video, frame_rate=frame_rate)
+
     # -- file
     # -------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the grounding as JSON, whole or not at all."""
-        write_json(path, self.to_json())
+        """Write the grounding as JSON, whole or not at all.
+
+        A video beside the file, or in a folder beside it, is named from there: the two can be moved together.
+        """
+        document = self.to_json()
+        if self.video is not None and not is_url(self.video):
+            video, folder = Path(self.video).resolve(), Path(path).resolve().parent
+            document["video"] = str(video.relative_to(folder) if video.is_relative_to(folder) else video)
+        write_json(path, document)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Grounding:
         """Read a grounding that :meth:`save` wrote, with this version of graph2vid or an older one."""
-        return cls.from_json(read_json(path), source=str(path))
+        found = cls.from_json(read_json(path), source=str(path))
+        if found.video is None or is_url(found.video):
+            return found
+        return replace(found, video=str(Path(path).parent / found.video))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the grounding as a JSON document: steps by id, labels by index into the flow's steps."""
+        """Return the grounding as a JSON document: steps by id, labels by index into the flow's steps.
+
+        The times of single words are left out, and the evidence is rounded to 256 levels. What is not known of video,
+        cues and evidence has no entry.
+        """
         ids = self.flow.ids
         return {
             "format": KIND,
@@ -169,13 +265,30 @@ class Grounding:
             "order": [ids[step] for step in self.order],
             "labels": self.labels.tolist(),
             "options": self.options,
+            **self._what_is_known(),
         }
+
+    def _what_is_known(self) -> dict[str, Any]:
+        """Return the entries of the JSON document that only some groundings have."""
+        known: dict[str, Any] = {}
+        if self.video is not None:
+            known["video"] = self.video
+        if self.cues:
+            known["cues"] = [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in self.cues]
+        if self.evidence is not None:
+            known["evidence"] = pack(self.evidence)
+        return known
 
     @classmethod
     def from_json(cls, value: Any, *, source: str = "grounding") -> Grounding:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
         document = check_format(value, kind=KIND, version=VERSION, source=source)
         return _Reader(source).grounding(document)
+
+
+def is_url(video: str) -> bool:
+    """Say whether a video is named by a URL, and not by a path."""
+    return "://" in video
 
 
 class _Reader:
@@ -227,21 +340,44 @@ class _Reader:
                 raise self.wrong(f"labels[{clip}]", f"a whole number from -1 to {n_steps - 1}", label)
         return np.array(found, dtype=np.int64)
 
+    def cue(self, entry: Any, place: str) -> Cue:
+        if not isinstance(entry, dict):
+            raise self.wrong(place, "an object", entry)
+        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
+        return Cue(start, end, self.get(entry, "text", str, "a text", f"{place}."))
+
+    def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
+        if document.get("evidence") is None:
+            return None
+        try:
+            found = unpack(document["evidence"])
+        except ValueError as error:
+            raise self.wrong("evidence", str(error), document["evidence"]) from None
+        if found.shape != shape:
+            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", document["evidence"]["shape"])
+        return found
+
     def grounding(self, document: dict[str, Any]) -> Grounding:
         flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
         clip_seconds = self.number(document, "clip_seconds")
         if clip_seconds <= 0:
             raise self.wrong("clip_seconds", "positive", clip_seconds)
         entries = self.get(document, "segments", list, "a list")
+        labels = self.labels(document, len(flow))
+        known = {key: value for key, value in document.items() if value is not None}
+        said = self.get({"cues": []} | known, "cues", list, "a list")
         return Grounding(
             flow=flow,
             segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
             not_shown=self.steps(document, "not_shown", flow),
             order=self.steps(document, "order", flow),
             cost=self.number(document, "cost"),
-            labels=self.labels(document, len(flow)),
+            labels=labels,
             clip_seconds=clip_seconds,
             offset=self.number(document, "offset"),
             options=self.get(document, "options", dict, "an object"),
             version=self.get(document, "graph2vid", str, "a version"),
+            video=self.get(known, "video", str, "a path or a URL") if "video" in known else None,
+            cues=tuple(self.cue(entry, f"cues[{i}]") for i, entry in enumerate(said)),
+            evidence=self.evidence(document, (len(flow), len(labels))),
         )

@@ -5,15 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from graph2vid.flow.colours import PALETTE as PALETTE  # where others have always found it
+from graph2vid.flow.colours import colour_of
 from graph2vid.grounding.result import GroundedSegment, Grounding
 from graph2vid.grounding.times import format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-
-# Okabe and Ito's colours, which the common forms of colour blindness tell apart (black left out).
-PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 
 _LEAST_BAR = 12
 
@@ -54,12 +53,12 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     if flow.title:
         drawing.append(_cropped(_clean(flow.title), width) + "\n", style="bold")
     drawing.append(_cropped(_facts(grounding, dash), width) + "\n", style="dim")
-    for place, (step, span) in enumerate(spans.items()):
+    for step, span in spans.items():
         runs = grounding.segments_of(step)
         drawing.append(columns.name(step))
         drawing.append(
             columns.bar([(run.start, run.end) for run in runs], grounding, full),
-            style=PALETTE[place % len(PALETTE)],
+            style=colour_of(step),
         )
         drawing.append(columns.times(span, _confidence(runs)) + "\n")
     if background:

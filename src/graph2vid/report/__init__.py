@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from graph2vid.report.page import page, write_report
+from graph2vid.report.model import Spans, view_model
+from graph2vid.report.page import STATIC, page, write_report
 
-__all__ = ["page", "write_report"]
+__all__ = ["STATIC", "Spans", "page", "view_model", "write_report"]

@@ -1,140 +1,160 @@
-"""A grounding as one self-contained HTML page: bars over time, a table, the flow graph, and what is said."""
+"""A grounding as one HTML page that needs nothing but itself, and the video beside it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import mimetypes
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping
+from functools import cache
 from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
 
-from graph2vid._files import write_text
-from graph2vid.evidence.captions import Cue
-from graph2vid.flow.draw import to_svg
-from graph2vid.grounding import GroundedSegment, Grounding
-from graph2vid.grounding.timeline import PALETTE
+from graph2vid._files import read_bytes, write_text
+from graph2vid.errors import InputError
+from graph2vid.grounding import Grounding
+from graph2vid.grounding.result import is_url
 from graph2vid.grounding.times import format_time
+from graph2vid.report.model import Spans, view_model
 
-_STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --dim: #5b6470; --line: #d6dbe1; --back: #ffffff; --bar: #eef1f4; }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #e6e9ed; --dim: #9aa4b0; --line: #363d46; --back: #15181c; --bar: #23282f; }
-}
-body { margin: 2rem auto; max-width: 64rem; padding: 0 1rem; background: var(--back); color: var(--text);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; } .dim { color: var(--dim); }
-.row { display: grid; grid-template-columns: minmax(9rem, 20rem) 1fr; gap: .75rem; align-items: center;
-  margin: .3rem 0; }
-.track { position: relative; height: 1.2rem; background: var(--bar); border-radius: .25rem; overflow: hidden; }
-.track i { position: absolute; top: 0; bottom: 0; border-radius: .2rem; min-width: 2px; }
-.axis { display: flex; justify-content: space-between; font-size: .8rem; }
-table { border-collapse: collapse; width: 100%; } th, td { padding: .3rem .6rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); } td.number, th.number { text-align: right; font-variant-numeric: tabular-nums;
-  white-space: nowrap; }
-.swatch { display: inline-block; width: .8rem; height: .8rem; border-radius: .2rem; margin-right: .5rem; }
-.scroll { overflow-x: auto; } svg { max-width: 100%; height: auto; }
-"""
+STATIC = Path(__file__).parent / "static"
+"""The folder of scripts and style that report and studio share."""
+
+_MOST_EMBEDDED = 200 * 1024 * 1024
+_WEB = re.compile(r"(https?://[\w.:\[\]-]+|file://)(/|$)", re.ASCII)  # nothing that could slip into the policy
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 
 
 def write_report(
-    path: str | os.PathLike[str], grounding: Grounding, cues: Sequence[Cue] = (), source: str = ""
+    path: str | os.PathLike[str],
+    grounding: Grounding,
+    *,
+    compare: Mapping[str, Grounding | Spans] | None = None,
+    embed_video: bool = False,
 ) -> None:
     """Write the page of a grounding, whole or not at all.
 
     Parameters
     ----------
     path : path
+        The video is linked from here: by its name if it lies in this folder or below, so that both can be moved
+        together.
     grounding : Grounding
-    cues : sequence of Cue
-        What is said in the video.
-    source : str
-        Where that comes from, for people.
+    compare : mapping of str to Grounding or iterable of (int, float, float), optional
+        What to set beside it; see :func:`graph2vid.report.view_model`.
+    embed_video : bool
+        Put the video into the page.
     """
-    write_text(path, page(grounding, cues, source))
+    folder = Path(path).resolve().parent
+    write_text(path, page(grounding, compare=compare, embed_video=embed_video, folder=folder))
 
 
-def page(grounding: Grounding, cues: Sequence[Cue] = (), source: str = "") -> str:
-    """Return the page as HTML; parameters as for :func:`write_report`."""
-    flow = grounding.flow
-    title = escape(flow.title or "Grounding")
-    colours = {step: PALETTE[place % len(PALETTE)] for place, step in enumerate(grounding.order)}
+def page(
+    grounding: Grounding,
+    *,
+    compare: Mapping[str, Grounding | Spans] | None = None,
+    embed_video: bool = False,
+    folder: Path | None = None,
+) -> str:
+    """Return the page as HTML; ``folder`` is where it will lie, the rest is as for :func:`write_report`."""
+    embedded = _embedded(grounding.video) if embed_video else None
+    url = "" if embedded is not None else _url(grounding.video, folder)
+    model = view_model(grounding, compare=compare, video_url=url)
+    title = escape(grounding.flow.title or "When each step happens")
+    style, script = (STATIC / "view.css").read_text("utf-8"), _script()
     parts = [
-        f"<h1>{title}</h1>",
-        f'<p class="dim">{_facts(grounding)}</p>',
-        "<h2>When each step happens</h2>",
-        _bars(grounding, colours),
-        _table(grounding, colours),
-        _orders(grounding),
-        "<h2>The procedure</h2>",
-        f'<div class="scroll">{to_svg(flow)}</div>',
+        "<!doctype html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script, url)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{title}</title>",
+        f"<style>{style}</style></head>",
+        f'<body><main id="view"></main><noscript>{_plain(grounding)}</noscript>',
+        f'<footer class="made">Made by graph2vid {escape(grounding.version)}</footer>',
+        f'<script type="application/json" id="result">{_inert(model)}</script>',
+        embedded or "",
+        f'<script type="module">{script}</script>',
+        "</body></html>",
     ]
-    if cues:
-        parts += ["<h2>What is said</h2>", f'<p class="dim">{escape(source)}</p>', _said(grounding, cues, colours)]
-    body = "\n".join(parts)
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _inert(model: dict[str, Any]) -> str:
+    """Return JSON that cannot end the script element it stands in, whatever users wrote."""
+    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _script() -> str:
+    """Return the modules of the report as one, each after those that it imports."""
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        text = (STATIC / name).read_text("utf-8")
+        done[name] = ""  # in work
+        for needed in _IMPORT.findall(text):
+            add(needed)
+        del done[name]
+        done[name] = re.sub(r"^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE)
+
+    add("report.js")
+    return "\n".join(done.values())
+
+
+def _policy(style: str, script: str, url: str | None) -> str:
+    """Return what the page may load: its own style and script, and the video."""
+    own = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    media = "'self' blob: file:"
+    if url and is_url(url) and not url.startswith("file:"):
+        media += f" {urlsplit(url).scheme}://{urlsplit(url).netloc}"
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body>\n{body}\n"
-        f'<p class="dim">Made by graph2vid {escape(grounding.version)}.</p>\n</body></html>\n'
+        f"default-src 'none'; style-src 'sha256-{own[0]}'; script-src 'sha256-{own[1]}'; media-src {media}; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
-def _facts(grounding: Grounding) -> str:
-    shown, steps = len(grounding.order), len(grounding.flow)
-    return f"{shown} of {steps} steps shown, {format_time(grounding.offset)} to {format_time(grounding.end)}"
+def _url(video: str | None, folder: Path | None) -> str | None:
+    """Return how a page in ``folder`` links to the video."""
+    if video is None:
+        return None
+    if is_url(video):
+        return video if _WEB.match(video) else None
+    path = Path(video).resolve()
+    if folder is not None and path.is_relative_to(folder):
+        return quote(path.relative_to(folder).as_posix())
+    return path.as_uri()
 
 
-def _bars(grounding: Grounding, colours: dict[int, str]) -> str:
-    rows = []
-    for step in grounding.order:
-        spans = "".join(_span(grounding, segment, colours[step]) for segment in grounding.segments_of(step))
-        rows.append(f'<div class="row"><span>{_name(grounding, step)}</span><div class="track">{spans}</div></div>')
-    ends = f"<span>{format_time(grounding.offset)}</span><span>{format_time(grounding.end)}</span>"
-    return "\n".join([*rows, f'<div class="row"><span></span><div class="axis dim">{ends}</div></div>'])
-
-
-def _span(grounding: Grounding, segment: GroundedSegment, colour: str) -> str:
-    left = 100 * (segment.start - grounding.offset) / grounding.duration
-    width = 100 * segment.duration / grounding.duration
-    times = f"{format_time(segment.start)}–{format_time(segment.end)}"
-    return f'<i style="left:{left:.3f}%;width:{width:.3f}%;background:{colour}" title="{times}"></i>'
-
-
-def _name(grounding: Grounding, step: int) -> str:
-    return escape(grounding.flow.texts[step] or grounding.flow.ids[step])
-
-
-def _table(grounding: Grounding, colours: dict[int, str]) -> str:
-    numbers = "".join(f'<th class="number">{name}</th>' for name in ("start", "end", "confidence"))
-    head = f"<tr><th>step</th>{numbers}</tr>"
-    rows = []
-    for segment in grounding.segments:
-        sure = "" if segment.confidence is None else f"{segment.confidence:.0%}"
-        times = "".join(f'<td class="number">{format_time(at)}</td>' for at in (segment.start, segment.end))
-        swatch = f'<span class="swatch" style="background:{colours[segment.step]}"></span>'
-        rows.append(f'<tr><td>{swatch}{_name(grounding, segment.step)}</td>{times}<td class="number">{sure}</td></tr>')
-    for step in grounding.not_shown:
-        rows.append(
-            f'<tr class="dim"><td>{_name(grounding, step)}</td><td class="number" colspan="3">not shown</td></tr>'
+def _embedded(video: str | None) -> str:
+    """Return the element that holds the video itself."""
+    if video is None:
+        raise InputError("there is no video to embed: the result names none (--video does)")
+    if is_url(video):
+        raise InputError(f"only a file can be embedded, not {video}: download it, or link it")
+    size = Path(video).stat().st_size if Path(video).is_file() else 0
+    if size > _MOST_EMBEDDED:
+        raise InputError(
+            f"{video} has {size / 2**20:,.0f} MiB; up to {_MOST_EMBEDDED // 2**20} MiB are embedded: link it instead"
         )
-    return f"<table>{head}{''.join(rows)}</table>"
+    kind = mimetypes.guess_type(video)[0] or "video/mp4"
+    data = base64.b64encode(read_bytes(video)).decode("ascii")
+    return f'<script type="application/octet-stream" id="video" data-kind="{escape(kind)}">{data}</script>'
 
 
-def _orders(grounding: Grounding) -> str:
-    def listed(steps: Sequence[int]) -> str:
-        return " → ".join(escape(grounding.flow.ids[step]) for step in steps)
-
-    written = sorted(grounding.order)
-    if list(grounding.order) == written:
-        return '<p class="dim">The steps are shown in the order in which they are written.</p>'
-    return f'<p><span class="dim">order seen</span> {listed(grounding.order)}<br>' + (
-        f'<span class="dim">as written</span> {listed(written)}</p>'
+def _plain(grounding: Grounding) -> str:
+    """Return the times as a plain table, for readers without scripts."""
+    rows = "".join(
+        f"<tr><td>{format_time(part.start)}–{format_time(part.end)}</td><td>{escape(part.text or part.id)}</td></tr>"
+        for part in grounding.segments
     )
-
-
-def _said(grounding: Grounding, cues: Sequence[Cue], colours: dict[int, str]) -> str:
-    rows = []
-    for cue in cues:
-        middle = (cue.start + cue.end) / 2
-        step = next((s.step for s in grounding.segments if s.start <= middle < s.end), None)
-        swatch = "" if step is None else f'<span class="swatch" style="background:{colours[step]}"></span>'
-        rows.append(f'<tr><td class="number dim">{format_time(cue.start)}</td><td>{swatch}{escape(cue.text)}</td></tr>')
-    return f"<table>{''.join(rows)}</table>"
+    return f"<h1>{escape(grounding.flow.title)}</h1><table>{rows}</table>"

@@ -1,0 +1,82 @@
+"""``graph2vid export``, and the ``--export`` of other commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from graph2vid.grounding import Grounding
+
+
+def export(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="What `graph2vid ground -o` wrote.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="json, csv, vtt, srt, youtube, ffmetadata, schema-org, label-studio, label-studio-config, via3, elan, "
+            "rttm, crosstask.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; to the terminal by default.")
+    ] = None,
+    video: Annotated[
+        str | None, typer.Option(metavar="FILE_OR_URL", help="How to name the video, if not as the result does.")
+    ] = None,
+    frame_rate: Annotated[
+        float | None, typer.Option(metavar="FPS", help="Frames per second; by default as the video's file has it.")
+    ] = None,
+) -> None:
+    """Write a grounding in the format of another program."""
+    from graph2vid.grounding import Grounding, exporting
+
+    grounding = Grounding.load(result)
+    if output is not None:
+        _say(exporting.write_export(output, grounding, to, video=video, frame_rate=frame_rate))
+        typer.echo(f"wrote {output}")
+        return
+    exported = exporting.export(grounding, to, video=video, frame_rate=frame_rate)
+    _say(exported.notes)
+    typer.echo(exported.text, nl=False)
+
+
+def formats_named(text: str | None) -> tuple[str, ...]:
+    """Read ``a,b,c``; an unknown format is an error here, before any work is done."""
+    from graph2vid.grounding.exporting import FORMATS
+
+    names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
+    for name in names:
+        FORMATS.get(name)
+    return names
+
+
+def write_exports(formats: tuple[str, ...], grounding: Grounding, beside: Path) -> None:
+    """Write a grounding in several formats, named after the file ``beside`` without its suffix."""
+    from graph2vid.errors import Graph2VidError
+    from graph2vid.grounding.exporting import FORMATS, write_export
+
+    refused = []
+    for name in formats:
+        path = beside.with_suffix(FORMATS.get(name).suffix)
+        try:
+            _say(write_export(path, grounding, name), f"{name}: ")
+        except Graph2VidError as error:  # the others are written all the same
+            refused.append(f"{name}: {error}")
+        else:
+            typer.echo(f"wrote {path}")
+    if refused:
+        raise Graph2VidError(f"not exported: {'; '.join(refused)}")
+
+
+def _say(notes: tuple[str, ...], about: str = "") -> None:
+    for note in notes:
+        typer.echo(f"note: {about}{note}", err=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(export)

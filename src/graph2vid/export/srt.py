@@ -1,0 +1,20 @@
+"""SubRip: the steps as subtitles, in every player."""
+
+from __future__ import annotations
+
+from graph2vid.export.parts import clock, format_named, timed, titles
+from graph2vid.grounding import Grounding
+from graph2vid.grounding.exporting import Exported, Film
+
+
+@format_named("srt", ".steps.srt")
+def export_srt(grounding: Grounding, film: Film) -> Exported:
+    """Write a subtitle per segment."""
+    segments, notes = timed(grounding)
+    # SubRip has no escapes: an arrow in a text would be taken for times.
+    names = [title.replace("-->", "→") for title in titles(grounding.flow)]
+    blocks = [
+        f"{number}\n{clock(segment.start, ',')} --> {clock(segment.end, ',')}\n{names[segment.step]}\n"
+        for number, segment in enumerate(segments, start=1)
+    ]
+    return Exported("\n".join(blocks), tuple(notes))

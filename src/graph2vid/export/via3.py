@@ -1,0 +1,71 @@
+"""VIA 3, the VGG image, audio and video annotator: a project with the segments in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graph2vid.export.parts import file_name, format_named, labels, one_line, timed
+from graph2vid.grounding import Grounding
+from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding.result import is_url
+
+_VIDEO, _SELECT = 4, 4
+_LOCAL, _HTTP, _ON_DISK = 1, 2, 3  # where a file is: chosen in the browser, at a URL, at a path
+
+
+@format_named("via3", ".via3.json")
+def export_via3(grounding: Grounding, film: Film) -> Exported:
+    """Write a project with one video, an attribute "step" with the steps as options, and a segment each."""
+    segments, notes = timed(grounding)
+    flow = grounding.flow
+    if not film.name:
+        notes.append("the video is not known: choose it in VIA, or name it with --video")
+    place = _LOCAL if not film.name else _HTTP if is_url(film.name) else _ON_DISK
+    name = file_name(film.name) or "video"
+    project: dict[str, Any] = {
+        "project": {
+            "pid": "__VIA_PROJECT_ID__",
+            "rev": "__VIA_PROJECT_REV_ID__",
+            "rev_timestamp": "__VIA_PROJECT_REV_TIMESTAMP__",
+            "pname": one_line(flow.title) or name,
+            "creator": f"graph2vid {grounding.version}",
+            "created": 0,
+            "data_format_version": "3.1.1",
+            "vid_list": ["1"],
+        },
+        "config": {
+            "file": {"loc_prefix": {"1": "", "2": "", "3": "", "4": ""}},
+            "ui": {
+                "file_content_align": "center",
+                "file_metadata_editor_visible": True,
+                "spatial_metadata_editor_visible": False,
+                "temporal_segment_metadata_editor_visible": True,
+                "spatial_region_label_attribute_id": "",
+                "gtimeline_visible_row_count": str(min(max(len(flow), 1), 12)),
+            },
+        },
+        "attribute": {
+            "1": {
+                "aname": "step",
+                "anchor_id": "FILE1_Z2_XY0",
+                "type": _SELECT,
+                "desc": "The step that this stretch of the video shows",
+                "options": {str(step): label for step, label in enumerate(labels(flow), start=1)},
+                "default_option_id": "",
+            }
+        },
+        "file": {"1": {"fid": "1", "fname": name, "type": _VIDEO, "loc": place, "src": film.name}},
+        "view": {"1": {"fid_list": ["1"]}},
+        "metadata": {
+            f"1_segment{number}": {
+                "vid": "1",
+                "flg": 0,
+                "z": [segment.start / 1000, segment.end / 1000],
+                "xy": [],
+                "av": {"1": str(segment.step + 1)},
+            }
+            for number, segment in enumerate(segments, start=1)
+        },
+    }
+    return Exported(json.dumps(project, ensure_ascii=False) + "\n", tuple(notes))

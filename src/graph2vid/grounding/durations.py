@@ -1,0 +1,79 @@
+"""How long steps last, in files: seconds, by the ids of steps.
+
+    {"format": "graph2vid-durations", "version": 1, "weight": 2.0,
+     "steps": {"tomato": {"median": 25.0, "spread": 0.6}, …},
+     "others": {"median": 20.0, "spread": 0.8}}
+
+The price of a run is -log of its log-normal probability, times the weight; its likeliest length costs nothing.
+``others`` is for the steps that are not named; without it they may last as long as they like.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from graph2vid._files import check_format, parse_json, read_text
+from graph2vid.alignment import Durations
+from graph2vid.errors import FormatError
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.messages import quoted, unknown_step
+
+KIND = "graph2vid-durations"
+VERSION = 1
+
+
+def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: float) -> Durations:
+    """Read how long the steps of a procedure last, for clips of ``clip_seconds``.
+
+    Raises
+    ------
+    FormatError
+        What is wrong with the file, and where.
+    """
+    source = os.fspath(path)
+    document = check_format(parse_json(read_text(path), source), kind=KIND, version=VERSION, source=source)
+    weight = _number(document.get("weight", 1.0), f"{source}: weight")
+    named = document.get("steps", {})
+    if not isinstance(named, dict):
+        raise FormatError(f"{source}: steps must be an object, not {quoted(named)}")
+    for step_id in named:
+        if step_id not in flow.ids:
+            raise FormatError(f"{source}: steps: {unknown_step(step_id, flow.ids)}")
+    others = document.get("others")
+    rows: list[tuple[float, float] | None] = []
+    for step_id in flow.ids:
+        entry = named.get(step_id, others)
+        rows.append(None if entry is None else _entry(entry, f"{source}: {step_id}"))
+    if not any(rows):
+        raise FormatError(f"{source}: it says of no step how long it lasts")
+    known = [row for row in rows if row is not None]
+    median, spread = np.array([row or known[0] for row in rows]).T
+    made = Durations.log_normal(median / clip_seconds, spread, weight=weight)
+    free = [step for step, row in enumerate(rows) if row is None]
+    made.length[free], made.tail[free] = 0.0, 0.0
+    return made
+
+
+def durations_of(
+    flow: FlowGraph, clip_seconds: float, path: str | os.PathLike[str] | None, min_clips: int
+) -> Durations | None:
+    """Return what a file and a least number of clips say together; None where they say nothing."""
+    if path is None:
+        return None if min_clips == 1 else Durations.least(min_clips, len(flow))
+    return read_durations(path, flow, clip_seconds).with_least(min_clips)
+
+
+def _entry(entry: Any, where: str) -> tuple[float, float]:
+    if not isinstance(entry, Mapping) or not {"median", "spread"} <= set(entry):
+        raise FormatError(f"{where}: a median (seconds) and a spread are needed, not {quoted(entry)}")
+    return _number(entry["median"], f"{where}.median"), _number(entry["spread"], f"{where}.spread")
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+        raise FormatError(f"{where} must be a number above 0, not {quoted(value)}")
+    return float(value)

@@ -1,0 +1,115 @@
+"""Handing a grounding to other programs: what a format is, and the table of formats."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graph2vid._files import write_text
+from graph2vid.errors import InputError
+from graph2vid.registry import Registry
+
+if TYPE_CHECKING:
+    from graph2vid.grounding.result import Grounding
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A grounding in another format.
+
+    Attributes
+    ----------
+    text : str
+        What the file holds.
+    notes : tuple of str
+        What was changed to fit the format's rules, and what is left to do; a line each, for people.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Film:
+    """The video, as a format may want to name it.
+
+    Attributes
+    ----------
+    name : str
+        A path or a URL; empty if it is not known.
+    frame_rate : float or None
+        Frames per second; None if it is not known (a format that needs it looks at the file).
+    """
+
+    name: str = ""
+    frame_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format to export to.
+
+    Attributes
+    ----------
+    suffix : str
+        How the names of its files end by default (``.chapters.vtt``): in two parts, so that no file of the user's
+        that is named after the video is in the way.
+    export : callable
+        Takes a grounding and the film, and writes the one as text.
+    """
+
+    suffix: str
+    export: Callable[[Grounding, Film], Exported]
+
+
+FORMATS: Registry[Format] = Registry("export format", "graph2vid.formats", home="graph2vid.export")
+"""The formats by name; other packages offer theirs in the entry-point group ``graph2vid.formats``."""
+
+
+def export(grounding: Grounding, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
+    """Write a grounding in another format.
+
+    Parameters
+    ----------
+    grounding : Grounding
+        When each step happens.
+    format : str
+        The name of a format, such as ``"vtt"`` or ``"youtube"``.
+    video : str, optional
+        How the export shall name the video: a path or a URL. By default as the grounding does.
+    frame_rate : float, optional
+        Frames per second, for formats that count frames. By default that of the video, where it is a file.
+
+    Returns
+    -------
+    Exported
+        The text, and notes on what was changed to fit the format.
+    """
+    if frame_rate is not None and not 0 < frame_rate < math.inf:
+        raise InputError(f"the frame rate must be a positive number of frames per second, not {frame_rate!r}")
+    return FORMATS.get(format).export(grounding, Film(video or grounding.video or "", frame_rate))
+
+
+def write_export(
+    path: str | os.PathLike[str],
+    grounding: Grounding,
+    format: str,
+    *,
+    video: str | None = None,
+    frame_rate: float | None = None,
+) -> tuple[str, ...]:
+    """Write a grounding in another format to a file, whole or not at all, and return the notes.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    grounding, format, video, frame_rate
+        As for :func:`export`.
+    """
+    exported = export(grounding, format, video=video, frame_rate=frame_rate)
+    write_text(path, exported.text)
+    return exported.notes

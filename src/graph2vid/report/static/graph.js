@@ -1,0 +1,126 @@
+// The flow graph in layers, from top to bottom, with the order that was found as numbers.
+
+import { el, rove, svg } from "./dom.js";
+import { formatTime, percent, spokenSpan } from "./time.js";
+
+const HEAD = 7; // of an arrow
+const MARGIN = 6;
+
+export function makeGraph(state) {
+  const { graph } = state.model;
+  const [width, height] = [graph.width + 2 * MARGIN, graph.height + 2 * MARGIN];
+  const picture = svg("svg", {
+    class: "graph",
+    viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`,
+    role: "group",
+    "aria-label": "Flow graph; left and right follow the order found, up and down the links, Enter plays the step",
+    style: { "max-width": `${width}px`, "min-width": `${Math.round(width * 0.7)}px` },
+  });
+  for (const edge of graph.edges) picture.append(arrow(graph, edge));
+  // In the order found, so that the reading order is the order of the video.
+  for (const step of state.rows) picture.append(node(state, step));
+  const box = el("div", { class: "graph-scroll" }, picture);
+
+  const lit = () => {
+    const step = state.active;
+    for (const edge of picture.querySelectorAll(".edge")) {
+      const { from, to } = edge.dataset;
+      edge.classList.toggle("on", [from, to].includes(String(step)));
+    }
+    const chosen = step === null || box.matches(":hover") ? null : picture.querySelector(`.node[data-step="${step}"]`);
+    if (chosen) bringInto(box, chosen);
+  };
+  state.on("active", lit);
+  const now = () => {
+    const step = state.stepAt(state.time);
+    for (const other of picture.querySelectorAll(".node.now")) other.classList.toggle("now", Number(other.dataset.step) === step);
+    if (step !== null) picture.querySelector(`.node[data-step="${step}"]`).classList.add("now");
+  };
+  state.on("time", now);
+  now();
+
+  const choose = (event) => {
+    const chosen = event.target.closest(".node");
+    if (chosen) state.choose(Number(chosen.dataset.step));
+  };
+  picture.addEventListener("click", choose);
+  picture.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    choose(event);
+  });
+  rove(picture, ".node", (current, key, all) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (by) return all[all.indexOf(current) + by];
+    const step = Number(current.dataset.step);
+    const [from, to] = key === "ArrowDown" ? ["from", "to"] : ["to", "from"];
+    const edge = ["ArrowDown", "ArrowUp"].includes(key) && graph.edges.find((link) => link[from] === step);
+    return edge ? picture.querySelector(`.node[data-step="${edge[to]}"]`) : null;
+  });
+  return box;
+}
+
+// Scrolls a box, and nothing around it.
+function bringInto(box, element) {
+  const [outer, inner] = [box.getBoundingClientRect(), element.getBoundingClientRect()];
+  if (inner.top < outer.top || inner.bottom > outer.bottom) {
+    box.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2;
+  }
+  if (inner.left < outer.left || inner.right > outer.right) {
+    box.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+  }
+}
+
+function node(state, step) {
+  const { steps, graph } = state.model;
+  const { x, y, width, height, lines } = graph.boxes[step];
+  const { place, text, colour, ink, optional } = steps[step];
+  const spans = state.segmentsOf(step);
+  const sure = state.confidenceOf(step);
+  const when = spans.length ? spokenSpan(spans[0].start, spans.at(-1).end) : "not shown";
+  const known = sure === null ? [] : [`${percent(sure)} sure`];
+  const label = [`${place ? `${place}. ` : ""}${text}`, when, ...known, ...(optional ? ["optional"] : [])].join(", ");
+  const group = svg("g", {
+    class: `node${spans.length ? "" : " absent"}${optional ? " optional" : ""}`,
+    "data-step": step,
+    role: "button",
+    tabindex: -1,
+    "aria-label": label,
+    transform: `translate(${x} ${y})`,
+    style: { "--colour": colour, "--ink": ink },
+  });
+  group.append(
+    svg("rect", { class: "box", width, height, rx: 9 }),
+    svg("rect", { class: "badge", x: 9, y: 8, width: 24, height: 18, rx: 5 }),
+    svg("text", { class: "badge-text", x: 21, y: 17.5 }, place ?? "–"),
+    svg("text", { class: "when", x: width - 11, y: 21 }, spans.length ? formatTime(spans[0].start) : "not shown"),
+    ...lines.map((words, row) => svg("text", { class: "words", x: 11, y: 45 + 17 * row }, words)),
+  );
+  if (sure !== null) {
+    const long = width - 22;
+    group.append(
+      svg("rect", { class: "meter", x: 11, y: height - 7, width: long, height: 3, rx: 1.5 }),
+      svg("rect", { class: "meter-fill", x: 11, y: height - 7, width: long * sure, height: 3, rx: 1.5 }),
+    );
+  }
+  return group;
+}
+
+function arrow({ boxes }, { from, to, lanes, confidence }) {
+  const [start, end] = [boxes[from], boxes[to]];
+  let [x, y] = [start.x + start.width / 2, start.y + start.height];
+  const [tipX, tipY] = [end.x + end.width / 2, end.y - 1];
+  let path = `M${x} ${y}`;
+  for (const [laneX, top, bottom] of [...lanes, [tipX, tipY - HEAD, tipY - HEAD]]) {
+    const bend = 0.6 * (top - y);
+    path += `C${x} ${y + bend} ${laneX} ${top - bend} ${laneX} ${top}`;
+    if (bottom > top) path += `V${bottom}`;
+    [x, y] = [laneX, bottom];
+  }
+  return svg(
+    "g",
+    { class: confidence < 1 ? "edge unsure" : "edge", "data-from": from, "data-to": to, "aria-hidden": "true" },
+    svg("path", { class: "shaft", d: path }),
+    svg("path", { class: "head", d: `M${tipX} ${tipY}l-4.5 ${-HEAD - 1}q4.5 2 9 0Z` }),
+  );
+}

@@ -1,0 +1,135 @@
+// What all parts of a view share: the result, the time, the step that is looked at; and who wants to know of changes.
+
+import { lastAt } from "./time.js";
+
+export class State {
+  constructor(element, model, options) {
+    this.element = element;
+    this.options = options;
+    this.time = model.offset;
+    this.zoom = 1;
+    this.playing = false;
+    this.printing = false;
+    this.selected = null;
+    this.hovered = null;
+    this.listeners = new Map();
+    this.show(model);
+  }
+
+  show(model) {
+    this.model = model;
+    this.duration = Math.max(model.end - model.offset, 1e-9);
+    this.starts = model.segments.map((segment) => segment.start);
+    this.rows = [...model.order, ...model.not_shown]; // steps from top to bottom
+    if (this.selected !== null && this.selected >= model.steps.length) this.selected = null;
+    this.hovered = null;
+  }
+
+  // Listeners of one build of the parts; `forget` ends them all before the next.
+  on(name, listener) {
+    if (!this.listeners.has(name)) this.listeners.set(name, new Set());
+    this.listeners.get(name).add(listener);
+  }
+
+  emit(name) {
+    for (const listener of this.listeners.get(name) ?? []) listener();
+  }
+
+  forget() {
+    this.listeners.clear();
+  }
+
+  tell(name, detail) {
+    this.element.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
+  }
+
+  get active() {
+    return this.printing ? null : (this.hovered ?? this.selected);
+  }
+
+  fraction(time) {
+    return (time - this.model.offset) / this.duration;
+  }
+
+  segmentAt(time) {
+    const index = lastAt(this.starts, time);
+    return index >= 0 && time < this.model.segments[index].end ? index : -1;
+  }
+
+  stepAt(time) {
+    const index = this.segmentAt(time);
+    return index < 0 ? null : this.model.segments[index].step;
+  }
+
+  segmentsOf(step) {
+    return this.model.segments.filter((segment) => segment.step === step);
+  }
+
+  confidenceOf(step) {
+    const known = this.segmentsOf(step).filter((segment) => segment.confidence !== null);
+    const length = known.reduce((sum, segment) => sum + segment.end - segment.start, 0);
+    if (!length) return null;
+    return known.reduce((sum, segment) => sum + segment.confidence * (segment.end - segment.start), 0) / length;
+  }
+
+  setTime(time) {
+    if (time === this.time) return;
+    this.time = time;
+    this.emit("time");
+    this.tell("time", { time });
+  }
+
+  hover(step) {
+    if (step === this.hovered) return;
+    this.hovered = step;
+    this.emit("active");
+  }
+
+  select(step) {
+    this.selected = step;
+    this.hovered = null;
+    this.emit("active");
+    this.tell("step-select", { step });
+  }
+
+  seek(time) {
+    const seconds = Math.min(Math.max(time, this.model.offset), this.model.end);
+    if (this.video) this.video.currentTime = seconds;
+    this.setTime(seconds);
+    this.emit("seek");
+    this.options.onSeek?.(seconds);
+  }
+
+  // A step was chosen somewhere: look at it, and go where it begins (or to `time`).
+  choose(step, time) {
+    this.select(step);
+    const begin = time ?? this.segmentsOf(step)[0]?.start;
+    if (begin !== undefined) this.seek(begin);
+  }
+}
+
+// Elements of a step light up together: those with `data-step` within `container`.
+export function highlight(state, container) {
+  let marked = [];
+  const mark = () => {
+    for (const element of marked) element.classList.remove("on");
+    const step = state.active;
+    marked = step === null ? [] : [...container.querySelectorAll(`[data-step="${step}"]`)];
+    for (const element of marked) element.classList.add("on");
+  };
+  state.on("active", mark);
+  mark();
+  return mark;
+}
+
+// Mouse and keyboard focus over an element with `data-step` make it the step that is looked at.
+export function followPointer(state, container) {
+  const over = (event) => {
+    const step = event.target.closest?.("[data-step]")?.dataset.step;
+    state.hover(step === undefined || step === "" ? null : Number(step));
+  };
+  container.addEventListener("pointerover", over);
+  container.addEventListener("focusin", over);
+  container.addEventListener("pointerleave", () => state.hover(null));
+  container.addEventListener("focusout", () => state.hover(null));
+}

@@ -1,0 +1,51 @@
+// A canvas that stays in view while the timeline scrolls, and draws only the stretch of time that is seen.
+
+import { el } from "./dom.js";
+
+// `draw(brush, sight)` paints in CSS pixels; `sight` has width, height, left and right in seconds, and x(seconds).
+export function makeStrip(state, { name, height, draw, ...attributes }) {
+  const canvas = el("canvas", { class: `strip ${name}`, style: { height: `${height}px` }, ...attributes });
+  let pending = false;
+  const paint = () => {
+    pending = false;
+    const { width } = state.sight;
+    if (!width || !canvas.isConnected) return;
+    const density = Math.min(window.devicePixelRatio || 1, 2);
+    Object.assign(canvas, { width: Math.round(width * density), height: Math.round(height * density) });
+    canvas.style.setProperty("width", `${width}px`);
+    const brush = canvas.getContext("2d");
+    brush.scale(density, density);
+    draw(brush, { ...state.sight, height, density });
+  };
+  const later = () => {
+    if (state.printing) paint();
+    else if (!pending) requestAnimationFrame(paint);
+    pending = !state.printing;
+  };
+  for (const event of ["layout", "theme", "active"]) state.on(event, later);
+  return canvas;
+}
+
+// The colours of the theme as "rgb(…)": the variables hold light-dark() pairs, which only an element resolves.
+export function readTheme(element) {
+  const probe = el("span", { hidden: true });
+  element.append(probe);
+  const theme = { font: getComputedStyle(element).fontFamily };
+  for (const name of ["text", "dim", "line", "panel", "panel-2", "accent"]) {
+    probe.style.setProperty("color", `var(--${name})`);
+    theme[name] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return theme;
+}
+
+export function channels(colour) {
+  return colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+}
+
+// The second in which a mouse event on a canvas or track lies.
+export function secondsAt(state, event) {
+  const box = event.currentTarget.getBoundingClientRect();
+  const { left, right, width } = state.sight;
+  return left + ((event.clientX - box.left) / width) * (right - left);
+}

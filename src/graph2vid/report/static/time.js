@@ -1,0 +1,43 @@
+// Times in seconds, as people read them.
+
+export function formatTime(seconds, digits = 1) {
+  const unit = 10 ** digits;
+  const whole = Math.round(Math.abs(seconds) * unit);
+  const rest = whole % (60 * unit);
+  const minutes = Math.floor(whole / (60 * unit)) % 60;
+  const hours = Math.floor(whole / (3600 * unit));
+  const text = (rest / unit).toFixed(digits).padStart(digits ? 3 + digits : 2, "0");
+  const sign = seconds < 0 && whole ? "-" : "";
+  return hours ? `${sign}${hours}:${String(minutes).padStart(2, "0")}:${text}` : `${sign}${minutes}:${text}`;
+}
+
+export function formatSpan(start, end) {
+  return `${formatTime(start)}–${formatTime(end)}`;
+}
+
+export function spokenSpan(start, end) {
+  return `from ${formatTime(start)} to ${formatTime(end)}`;
+}
+
+export function percent(share) {
+  return `${Math.round(100 * share)}%`;
+}
+
+// The distance of ticks that suits so many seconds per pixel.
+export function tickSeconds(secondsPerPixel, leastPixels) {
+  const least = secondsPerPixel * leastPixels;
+  const nice = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  return nice.find((step) => step >= least) ?? Math.ceil(least / 86400) * 86400;
+}
+
+// The last of ascending `starts` that is not after `at`; -1 where there is none.
+export function lastAt(starts, at) {
+  let low = 0;
+  let high = starts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (starts[middle] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,70 @@
+// The head of a report: what this is, in a few facts, and the switch between light and dark.
+
+import { el, icon } from "./dom.js";
+import { formatTime, percent } from "./time.js";
+
+const MOON = "M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z";
+const KEY = "graph2vid-theme";
+
+export function makeTop(state) {
+  const { model } = state;
+  const facts = factsOf(state).map((text) => el("li", null, text));
+  return el(
+    "header",
+    { class: "top" },
+    el(
+      "div",
+      { class: "top-words" },
+      el("p", { class: "brand" }, "graph2vid"),
+      el("h1", null, model.title || "When each step happens"),
+      el("ul", { class: "facts" }, facts),
+      warning(model),
+    ),
+    themeSwitch(),
+  );
+}
+
+function factsOf(state) {
+  const { model } = state;
+  const { order, steps, segments, facts } = model;
+  const found = [`${order.length} of ${steps.length} steps shown`, `${formatTime(model.end - model.offset, 0)} of video`];
+  const known = order.map((step) => state.confidenceOf(step)).filter((sure) => sure !== null);
+  if (known.length) found.push(`${percent(known.reduce((sum, sure) => sum + sure, 0) / known.length)} sure on average`);
+  if (segments.length && order.some((step, at) => at > 0 && order[at - 1] > step)) found.push("another order than written");
+  if (facts.narration?.source) found.push(`words from ${facts.narration.source}`);
+  return found;
+}
+
+function warning(model) {
+  if (!model.facts.unlikely) return null;
+  return el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?");
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null; // a page from disk may keep nothing
+  }
+}
+
+function themeSwitch() {
+  const root = document.documentElement;
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const button = el("button", { type: "button", class: "button theme-switch" }, icon(MOON), el("span", null, "Dark"));
+  const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  if (["light", "dark"].includes(stored())) root.dataset.theme = stored();
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try {
+      localStorage.setItem(KEY, root.dataset.theme);
+    } catch {
+      // nothing is kept, and nothing is lost by that
+    }
+    show();
+  });
+  system.addEventListener("change", show);
+  show();
+  return button;
+}

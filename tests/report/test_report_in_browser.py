@@ -1,0 +1,312 @@
+"""The report in a real browser, opened from disk with the network cut off."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import axe_findings, chromium, chromium_page, wait_until
+from graph2vid.grounding import Grounding
+from graph2vid.report import write_report
+from groundings import hostile, one_hour, spaghetti
+
+FOUND, COMPARE = spaghetti()
+NOW = "document.querySelector('video').currentTime"
+READY = "document.querySelector('video').readyState >= 1"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the report of the sample, with its video beside it."""
+    folder = tmp_path_factory.mktemp("report")
+    video = shutil.copy(str(FOUND.video), folder / "the video.mp4")
+    write_report(folder / "r.html", replace(FOUND, video=str(video)), compare=COMPARE)
+    return folder / "r.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Yield one browser for all tests here."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Any, report: Path) -> Iterator[Any]:
+    """Yield the report, opened; it must not have complained of anything in the end."""
+    with chromium_page(browser, offline=True, width=1360, height=960) as page:
+        page.goto(report.as_uri())
+        wait_until(page, READY)
+        yield page
+        assert page.errors == []
+
+
+def lit(page: Any) -> dict[str, set[str]]:
+    """Return the steps that are lit, for each part of the page."""
+    parts = {"lane": ".lane", "segment": ".lanes .segment", "row": ".row .segment", "node": ".node", "time": "tbody tr"}
+    script = "at => [...document.querySelectorAll(at + '.on')].map(one => one.dataset.step)"
+    return {name: set(page.evaluate(script, at)) for name, at in parts.items()}
+
+
+def write(path: Path, found: Grounding, **options: Any) -> str:
+    write_report(path, found, **options)
+    return path.as_uri()
+
+
+def test_it_shows_everything(page: Any) -> None:
+    assert page.title() == page.locator("h1").inner_text() == "Spaghetti with garlic bread"
+    assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.row)") == [
+        "Found",
+        "Order as written",
+        "Truth",
+    ]
+    assert page.locator(".lanes .segment").count() == len(FOUND.segments)
+    assert page.locator(".node").count() == page.locator(".lane").count() == len(FOUND.flow)
+    places = page.locator(".node .badge-text").all_text_contents()
+    assert places == [str(place) for place in range(1, len(FOUND.order) + 1)]  # in the order found
+    assert page.locator(".cue").count() == len(FOUND.cues)
+    painted = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
+    for canvas in ("axis", "cue-strip", "evidence"):
+        assert page.locator(f"canvas.{canvas}").evaluate(painted) > 3
+    widths = "[document.documentElement.scrollWidth, innerWidth]"
+    assert len(set(page.evaluate(widths))) == 1  # nothing sticks out
+
+
+def test_a_click_on_a_segment_goes_there_and_the_video_plays(page: Any) -> None:
+    segment = FOUND.segments[4]
+    page.locator('.lanes [data-index="4"]').click()
+    wait_until(page, f"Math.abs({NOW} - {segment.start}) < 0.01")
+    assert page.locator(".now-name").inner_text() == segment.text
+    assert page.locator(".clock").inner_text() == page.locator(".axis").get_attribute("aria-valuetext")
+    page.evaluate("document.querySelector('video').play()")
+    wait_until(page, f"{NOW} > {segment.start + 0.4}")
+    page.evaluate("document.querySelector('video').pause()")
+    page.get_by_role("button", name="Next step").click()
+    wait_until(page, f"Math.abs({NOW} - {FOUND.segments[5].start}) < 0.01")
+    page.get_by_role("button", name="Previous step").click()
+    wait_until(page, f"Math.abs({NOW} - {segment.start}) < 0.01")
+
+
+@pytest.mark.parametrize(
+    ("place", "time"),
+    [
+        (".node[data-step='{step}']", "{start}"),
+        (".row:last-child .segment[data-step='{step}']", None),
+        (".lane[data-step='{step}'] .lane-name", "{start}"),
+        ("tbody tr[data-step='{step}']", "{start}"),
+        (".cue[data-step='{step}']", None),
+    ],
+)
+def test_everything_leads_to_its_step(page: Any, place: str, time: str | None) -> None:
+    step = FOUND.order[3]
+    segment = FOUND.segments_of(step)[0]
+    page.locator(place.format(step=step)).first.click()
+    wait_until(page, f"{NOW} > 0")
+    if time is not None:
+        assert page.evaluate(NOW) == pytest.approx(segment.start)
+    assert lit(page) == {name: {str(step)} for name in lit(page)}
+
+
+def test_the_step_under_the_mouse_is_lit_everywhere(page: Any) -> None:
+    for at, place in enumerate((".lanes .segment[data-step='{}']", ".node[data-step='{}']", ".cue[data-step='{}']")):
+        step = FOUND.order[2 * at]
+        page.locator(place.format(step)).first.hover()
+        assert lit(page) == {name: {str(step)} for name in lit(page)}
+    page.locator("canvas.evidence").hover(position={"x": 200, "y": 5})
+    assert lit(page)["node"] == {str(FOUND.order[0])}
+    assert "evidence" in page.locator(".tip").inner_text()
+    page.mouse.move(2, 2)
+    assert not any(lit(page).values())
+    assert page.locator(".tip").is_hidden()
+
+
+def test_a_click_beside_the_steps_goes_to_that_time(page: Any) -> None:
+    for place in (".idle-line .track", "canvas.axis", "canvas.evidence"):
+        box = page.locator(place).bounding_box()
+        page.locator(place).click(position={"x": box["width"] / 4, "y": box["height"] / 2})
+        wait_until(page, f"Math.abs({NOW} - {FOUND.end / 4}) < 0.5")
+        page.evaluate("document.querySelector('video').currentTime = 0")
+
+
+def test_the_keyboard_is_enough(page: Any) -> None:
+    def focused(expression: str) -> Any:
+        return page.evaluate(f"(one => {expression})(document.activeElement)")
+
+    stops: list[str] = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if focused("one === document.body"):
+            break
+        name = focused("one.getAttribute('aria-label') ?? one.textContent")
+        outline = focused("getComputedStyle(one.matches('.node') ? one.querySelector('.box') : one)")
+        assert focused("one.matches('video')") or outline is not None
+        stops.append(name)
+        kind = focused("one.className.baseVal ?? one.className")
+        if kind.split(" ")[0] == "strip":
+            page.keyboard.press("ArrowRight")
+            wait_until(page, f"{NOW} === 1")
+            page.keyboard.press("End")
+            wait_until(page, f"{NOW} > 90")
+            page.keyboard.press("Home")
+        if kind.split(" ")[0] == "segment" and focused("one.dataset.index") is not None:
+            for index in (1, 2, 3):
+                page.keyboard.press("ArrowRight")
+                assert focused("Number(one.dataset.index)") == index
+            assert lit(page)["node"] == {str(FOUND.segments[3].step)}
+            page.keyboard.press("Enter")
+            wait_until(page, f"{NOW} === {FOUND.segments[3].start}")
+            page.keyboard.press("ArrowUp")
+            assert focused("Number(one.dataset.step)") == FOUND.order[2]
+            page.keyboard.press("Escape")
+            assert not any(lit(page).values())
+        if kind.split(" ")[0] == "cue":
+            page.keyboard.press("ArrowDown")
+            page.keyboard.press("Enter")
+            wait_until(page, f"Math.abs({NOW} - {FOUND.cues[1].start}) < 0.01")
+        if kind.split(" ")[0] == "node":
+            page.keyboard.press("ArrowRight")
+            page.keyboard.press(" ")
+            wait_until(page, f"{NOW} === {FOUND.segments_of(FOUND.order[1])[0].start}")
+    shown = " | ".join(stops)
+    for name in ("Dark", "Video", "Previous step", "Zoom in", "Time", "Found: Step 1", "Step 1, ", "Search", "1. "):
+        assert name in shown
+    assert len(stops) < 30  # groups are one stop each
+
+
+def test_focus_is_seen(page: Any) -> None:
+    styles = {}
+    look = "one => getComputedStyle(one)[one.matches('.box') ? 'strokeWidth' : 'outlineStyle']"
+    for place in (".theme-switch", ".lanes .segment", ".cue", "canvas.axis", ".node"):
+        page.keyboard.press("Tab")  # so that the browser takes focus for the keyboard's
+        page.locator(place).first.focus()
+        styles[place] = page.locator(f"{place} .box" if place == ".node" else place).first.evaluate(look)
+    assert styles.pop(".node") == "3.4px"
+    assert set(styles.values()) == {"solid"}
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1360), (True, 1360), (True, 390)])
+def test_it_is_accessible(browser: Any, report: Path, dark: bool, width: int) -> None:
+    with chromium_page(browser, offline=True, dark=dark, width=width) as page:
+        page.goto(report.as_uri())
+        page.locator(".lanes .segment").nth(2).click()
+        assert axe_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.errors == []
+
+
+def test_the_theme_is_switched_and_kept(page: Any) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    page.get_by_role("button", name="Dark").click()
+    dark = page.evaluate(colour)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(colour) == dark
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate(colour) == light
+    wait_until(page, READY)
+
+
+def test_time_is_zoomed(page: Any) -> None:
+    page.locator('.lanes [data-index="6"]').click()
+    before = page.locator('.lanes [data-index="6"]').bounding_box()["width"]
+    for _ in range(3):
+        page.get_by_role("button", name="Zoom in").click()
+    box = page.locator('.lanes [data-index="6"]').bounding_box()
+    assert box["width"] == pytest.approx(8 * before, rel=0.02)
+    track = page.locator("canvas.axis").bounding_box()
+    assert track["x"] <= box["x"] + 1 and box["x"] < track["x"] + track["width"]  # what was looked at stays in sight
+    page.locator("canvas.axis").click(position={"x": 10, "y": 10})
+    assert page.evaluate(NOW) == pytest.approx(FOUND.segments[6].start, abs=FOUND.duration / 8)
+
+
+def test_words_are_found(page: Any) -> None:
+    page.get_by_role("searchbox").fill("SALTED pot")
+    assert page.locator(".cue").all_inner_texts() and "salted" in page.locator(".cue").first.inner_text()
+    assert page.locator(".cue").count() < len(FOUND.cues)
+    page.get_by_role("searchbox").fill("quantum")
+    assert page.get_by_text("Nothing of this is said.").is_visible()
+
+
+def test_nothing_that_users_wrote_is_run(browser: Any, tmp_path: Path) -> None:
+    found = hostile()
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", found, compare={found.flow.title: found}))
+        page.locator(".lanes .segment").first.click()
+        page.locator(".node").last.hover()
+        assert page.locator("h1").inner_text() == found.flow.title
+        assert page.locator(".cue-text").first.inner_text() == found.cues[0].text
+        assert page.locator("main img, main script").count() == 0
+        assert page.evaluate("window.hit") is None
+        assert page.errors == []
+
+
+def test_an_hour_opens_at_once_and_stays_light(browser: Any, tmp_path: Path) -> None:
+    found = one_hour()
+    with chromium_page(browser, offline=True) as page:
+        url = write(tmp_path / "r.html", found)
+        drawn = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+        opening = []
+        for _ in range(3):  # the machine may be busy with other things
+            page.goto(url)
+            page.locator(".node").last.wait_for()
+            wait_until(page, drawn)
+            opening.append(page.evaluate(drawn))
+        assert min(opening) < 2000  # milliseconds
+        nodes = "[...document.querySelectorAll('*')].length"
+        assert page.evaluate(nodes) < 3000
+        box = page.locator(".cues")
+        for _ in range(12):  # through all that is said
+            box.evaluate("box => { box.scrollTop += box.scrollHeight / 12 }")
+            page.wait_for_timeout(40)
+        wait_until(
+            page,
+            "(box => { box.scrollTop = 1e9; return box.querySelector('[data-cue=\"1499\"]') })"
+            "(document.querySelector('.cues'))",
+        )
+        assert page.evaluate(nodes) < 5000
+        page.locator(".lanes .segment").nth(15).click()
+        assert page.locator(f".cue.on[data-step='{found.segments[15].step}']").count() > 0  # brought into sight
+        assert page.errors == []
+
+
+def test_it_is_fit_for_paper(page: Any) -> None:
+    page.locator(".lanes .segment").first.click()
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("video").is_hidden() and page.get_by_role("searchbox").is_hidden()
+    assert not any(lit(page).values())
+    assert page.locator(".cues").evaluate("box => box.scrollHeight - box.clientHeight") <= 1
+    assert page.pdf(format="A4")[:5] == b"%PDF-"
+
+
+def test_an_embedded_video_plays_from_the_page_alone(browser: Any, tmp_path: Path) -> None:
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", FOUND, embed_video=True))
+        wait_until(page, READY)
+        page.locator(".node").nth(6).click()
+        wait_until(page, f"Math.abs({NOW} - {FOUND.segments_of(FOUND.order[6])[0].start}) < 0.01")
+        assert page.evaluate("document.querySelector('video').src").startswith("blob:")
+        assert page.errors == []
+
+
+def test_a_missing_video_is_told_and_the_rest_works(browser: Any, tmp_path: Path) -> None:
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", replace(FOUND, video=str(tmp_path / "gone.mp4"))))
+        page.get_by_text("This browser cannot play gone.mp4").wait_for()
+        page.locator(".lanes .segment").nth(2).click()
+        assert page.locator(".clock").inner_text() != "0:00.0"
+
+
+def test_without_video_words_and_evidence_there_is_the_rest(browser: Any, tmp_path: Path) -> None:
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", replace(FOUND, video=None, cues=(), evidence=None)))
+        page.locator(".lanes .segment").nth(2).click()
+        assert page.locator(".clock").inner_text() != "0:00.0"
+        assert page.locator("video, .cue, canvas.evidence").count() == 0
+        assert page.errors == []
