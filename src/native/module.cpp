@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "machine.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
 #include "tsort.hpp"
@@ -81,22 +82,23 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
 }
 
 // Costs and gradients of videos of any procedures: a list of (cost, gradient), the latter flat: that of match [steps][clips],
-// of drop [clips], of skip [steps]; None where it is not wanted.
+// of drop [clips], of skip [steps], and if `starts` that of beginning a step [steps][clips]; None where it is not wanted.
 template <class T>
 nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
                     const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips, double gamma,
-                    bool smooth, bool contiguous, bool gradient, int threads, int64_t memory) {
+                    bool smooth, bool contiguous, bool gradient, bool starts, int threads, int64_t memory) {
     std::vector<SoftVideo<T>> videos;
     std::vector<std::vector<T>> grads(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
         const size_t steps = matches[i].shape(0), clips = matches[i].shape(1);
         SoftVideo<T> v{procedures[i], matches[i].data(), drops[i].data(), pointer(skips[i]), static_cast<int64_t>(clips),
-                       nullptr, nullptr, nullptr, 0};
+                       nullptr, nullptr, nullptr, nullptr, 0};
         if (gradient) {
-            grads[i].resize((steps + 1) * clips + steps);
+            grads[i].resize((steps + 1) * clips + steps + (starts ? steps * clips : 0));
             v.match_grad = grads[i].data();
             v.drop_grad = v.match_grad + steps * clips;
             v.skip_grad = v.drop_grad + clips;
+            if (starts) v.start_grad = v.skip_grad + steps;
         }
         videos.push_back(v);
     }
@@ -127,6 +129,36 @@ template <class T> int64_t lane_memory(const Procedure &p, int64_t clips) {
     return sizes.bytes(sizes.blocks, false);
 }
 
+const MachineKernels &machine_kernels() {
+#if defined(G2V_HAVE_AVX2)
+    static const MachineKernels avx2 = machine_kernels_avx2();
+    if (std::string_view(kernels().name) == "avx2") return avx2;
+#endif
+    static const MachineKernels base = machine_kernels_base();
+    return base;
+}
+
+// Cost and labels [clips], or cost and probabilities [steps + 1][clips]; None where they are not wanted or there is no alignment.
+nb::tuple solve_machine(const Machine &machine, const Array<double> &match, const Array<double> &drop, const Array<double> &entry,
+                        const Array<double> &end, const Array<double> &length, const Array<double> &tail, bool soft,
+                        bool cost_only) {
+    const size_t clips = match.shape(0), steps = match.shape(1);
+    const MachineVideo video{&machine, static_cast<int64_t>(clips), static_cast<int64_t>(length.shape(0)), match.data(),
+                             drop.data(), entry.data(), end.data(), length.data(), tail.data()};
+    std::vector<int64_t> labels(cost_only || soft ? 0 : clips, -1);
+    std::vector<double> probability(cost_only || !soft ? 0 : (steps + 1) * clips);
+    double cost;
+    {
+        nb::gil_scoped_release release;
+        const MachineKernels &run = machine_kernels();
+        cost = soft ? run.soft(video, cost_only ? nullptr : probability.data())
+                    : run.hard(video, cost_only ? nullptr : labels.data());
+    }
+    if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
+    if (soft) return nb::make_tuple(cost, give(std::move(probability), {steps + 1, clips}));
+    return nb::make_tuple(cost, give(std::move(labels), {clips}));
+}
+
 template <class T> double scan(const Array<T> &best, const Array<T> &match, int64_t states) {
     return scalar_scan(best.data(), match.data(), states, static_cast<int64_t>(match.size()));
 }
@@ -149,9 +181,19 @@ NB_MODULE(_native, m) {
     m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
 
     m.def("soft_many", &soft_batch<float>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "threads"_a, "memory"_a);
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a);
     m.def("soft_many", &soft_batch<double>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "threads"_a, "memory"_a);
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a);
+
+    nb::class_<Machine>(m, "Machine")
+        .def("__init__",
+             [](Machine *self, int n_steps, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
+                const Array<int64_t> &entry_start, const Array<int32_t> &entry_from) {
+                 new (self) Machine{n_steps, take(state_start), take(entry_start), take(state_step), take(entry_from)};
+             },
+             "n_steps"_a, "state_start"_a, "state_step"_a, "entry_start"_a, "entry_from"_a)
+        .def("solve", &solve_machine, "match"_a.noconvert(), "drop"_a.noconvert(), "entry"_a.noconvert(), "end"_a.noconvert(),
+             "length"_a.noconvert(), "tail"_a.noconvert(), "soft"_a, "cost_only"_a);
 
     nb::class_<Procedure>(m, "Procedure")
         .def("__init__",

@@ -3,121 +3,20 @@
 // Every set of numbers that is minimised softly is worked off in the same way: its least element m, then the sum of
 // e = exp(-(x - m) / gamma). softmin is m - gamma log(sum e), smoothmin the mean of x weighted by e. An infinite x has
 // e = 0, a set of infinite numbers has the minimum +inf and passes no gradient.
-#include "simd.hpp"
 #include "soft_job.hpp"
+#include "soft_math.hpp"
 
 namespace g2v {
 namespace G2V_ARCH {
 namespace {
 
-typedef int32_t Int32 __attribute__((vector_size(32)));
-typedef int64_t Int64 __attribute__((vector_size(32)));
-template <class T> struct Whole;
-template <> struct Whole<float> {
-    typedef Int32 V;
-    typedef uint32_t U __attribute__((vector_size(32)));
-};
-template <> struct Whole<double> {
-    typedef Int64 V;
-    typedef uint64_t U __attribute__((vector_size(32)));
-};
-
-template <class T> constexpr T INF = static_cast<T>(__builtin_inf());
-template <class T> constexpr T BIG = sizeof(T) == 4 ? static_cast<T>(1e30) : static_cast<T>(1e290);
-
-template <class T> G2V_INLINE V<T> full(T x) { return V<T>{} + x; }
-
-// c[0] + c[1] x + … + c[DEGREE] x^DEGREE, as four sums side by side: what waits is short.
-template <class T, int DEGREE> G2V_INLINE V<T> polynomial(V<T> x, const double *c) {
-    const V<T> x2 = x * x, x4 = x2 * x2;
-    V<T> part[4];
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-        int i = DEGREE - (DEGREE - k) % 4;
-        part[k] = full<T>(static_cast<T>(k <= DEGREE ? c[i] : 0.0));
-#pragma GCC unroll 4
-        for (i -= 4; i >= 0; i -= 4) part[k] = part[k] * x4 + static_cast<T>(c[i]);
-    }
-    return (part[0] + part[1] * x) + (part[2] + part[3] * x) * x2;
-}
-
-// exp(x) for x <= 0, to about an ulp; 0 where that would be subnormal.
-template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
-    constexpr bool F = sizeof(T) == 4;
-    constexpr T least_x = F ? T(-87.3) : T(-708.3);
-    constexpr T magic = F ? T(12582912.0) : T(6755399441055744.0);  // adding it rounds to a whole number
-    constexpr int bits = F ? 23 : 52;
-    const V<T> at = most(x, full<T>(least_x));
-    const V<T> shifted = at * T(1.4426950408889634074) + magic;
-    const V<T> n = shifted - magic;
-    constexpr T high = F ? T(0.693359375) : T(0.693147180369123816490);
-    constexpr T low = F ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
-    const V<T> r = (at - n * high) - n * low;
-    // The series of exp, as far as it counts for |r| <= log(2) / 2.
-    constexpr double factors[14] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-                                    1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
-    const V<T> sum = polynomial<T, F ? 7 : 13>(r, factors);
-    typedef typename Whole<T>::V I;
-    const I power = ((I)shifted - (I)full<T>(magic)) << bits;
-    const I found = (I)sum + power;
-    const I enough = x >= full<T>(least_x);
-    return (V<T>)(found & enough);
-}
-
-// log(m) for m in [sqrt(1/2), sqrt(2)]: 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1).
-template <class T> G2V_INLINE V<T> log_near_one(V<T> m) {
-    const V<T> s = (m - T(1)) / (m + T(1));
-    constexpr double factors[12] = {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
-                                    2.0 / 19, 2.0 / 21, 2.0 / 23};
-    return s * polynomial<T, sizeof(T) == 4 ? 5 : 11>(s * s, factors);
-}
-constexpr double LOG2 = 0.69314718055994530942, SQRT2 = 1.41421356237309504880;
-
-// log(x) for x in [1, 2].
-template <class T> G2V_INLINE V<T> log_to_two(V<T> x) {
-    typedef typename Whole<T>::V I;
-    const I large = x > full<T>(T(SQRT2));
-    const V<T> m = x - (V<T>)((I)(x * T(0.5)) & large);
-    return log_near_one<T>(m) + (V<T>)((I)full<T>(T(LOG2)) & large);
-}
-
-// log(x) for finite x >= 1.
-template <class T> G2V_INLINE V<T> log_positive(V<T> x) {
-    constexpr bool F = sizeof(T) == 4;
-    typedef typename Whole<T>::U U;
-    constexpr int bits = F ? 23 : 52;
-    constexpr T magic = F ? T(8388608.0) : T(4503599627370496.0);  // 2^bits: its lowest bits count ones
-    // x = m 2^n with m in [sqrt(1/2), sqrt(2)); n >= 0.
-    const U n = ((U)x - (U)full<T>(T(SQRT2 / 2))) >> bits;
-    const V<T> m = (V<T>)((U)x - (n << bits));
-    const V<T> power = (V<T>)((U)full<T>(magic) | n) - magic;
-    return log_near_one<T>(m) + power * T(LOG2);
-}
-
-// The vector of of(0), of(1), …
-template <class T, class Of> G2V_INLINE V<T> gather(Of of) {
-    if constexpr (sizeof(T) == 4) return V<T>{of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)};
-    else return V<T>{of(0), of(1), of(2), of(3)};
-}
-
-// x where it is finite, else 0: what the elements of a set are measured from.
-template <class T> G2V_INLINE V<T> finite_or_zero(V<T> x) {
-    typedef typename Whole<T>::V I;
-    return (V<T>)((I)x & (I)(x < full<T>(INF<T>)));
-}
-// a where the condition holds, else b.
-template <class T> G2V_INLINE V<T> where(typename Whole<T>::V condition, V<T> a, V<T> b) {
-    typedef typename Whole<T>::V I;
-    return (V<T>)(((I)a & condition) | ((I)b & ~condition));
-}
-// x - from, at most BIG: finite even where x is not, so that 0 times it is 0.
-template <class T> G2V_INLINE V<T> above(V<T> x, V<T> from) { return least(x - from, full<T>(BIG<T>)); }
-
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct Soft {
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool NOTES> struct Soft {
     static constexpr int L = LANES<T>;
     // Sets of states that are entered from must be kept whole where smoothmin is taken over them together with others.
     static constexpr bool SETS = SMOOTH && !CONTIGUOUS;
     static constexpr int PARTS = SETS ? 3 : 1, GRADS = SETS ? 2 : 1;
+    enum Note { OWN, WEIGHT, DROPPED, SENT, SENT_SLOPE };
+    static constexpr int NOTED = CONTIGUOUS ? 2 : SMOOTH ? 5 : 3;
     static constexpr T TINY = T(1e-30);  // in place of 0 under a fraction
     typedef V<T> Vec;
 
@@ -136,6 +35,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     G2V_INLINE T *group_after(int64_t g) const { return after + g * PARTS * L; }
     G2V_INLINE const T *slots_before() const { return before + (job.groups + 1) * PARTS * L; }
     G2V_INLINE T *slots_after() const { return after + (job.groups + 1) * PARTS * L; }
+    G2V_INLINE T *note(int64_t slot, Note kind) const { return slots_after() + (job.n_slots + slot * NOTED + kind) * L; }
+    G2V_INLINE Vec slope(Vec away, Vec mean) const { return T(1) - (away - mean) * rate; }
 
     // The end of the clip's set that is not a state: background after the same ideal, or before the first step.
     G2V_INLINE Vec rest(int64_t g) const {
@@ -233,7 +134,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     // The entry of a slot: over all it is entered from, and the state itself one clip before. `d_own`, `e_own` and (without
     // waivers) `d_source`, `e_source` are the distances from `from` and the e of the state and of what it is entered from.
     struct Entry {
-        Vec value, from, z, mean;  // mean: (SMOOTH) of the distances
+        Vec value, from, z, one, mean;  // one: 1 / z, for gradients and means; mean: (SMOOTH) of the distances
         Vec d_own, e_own, d_source, e_source;
         Set source;
     };
@@ -274,8 +175,9 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
         else
             add(r.source, r.d_source, r.e_source);
         r.z = most(r.z, full<T>(TINY));
+        r.one = full<T>(T(1)) / r.z;
         if constexpr (SMOOTH) {
-            r.mean = w / r.z;
+            r.mean = w * r.one;
             r.value = low + r.mean;
         } else {
             r.mean = Vec{};
@@ -291,8 +193,21 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             const int64_t end = job.slots.group_slot[g + 1], mixed = VIDEOS ? end : job.slots.mixed[g];
             for (int64_t slot = job.slots.group_slot[g]; slot < end; ++slot) {
                 const Vec own = load(slots_before() + slot * L) - off;
-                Vec value = match(slot, mixed) + entry(slot, mixed, own).value;
-                if constexpr (!CONTIGUOUS) value = pair<false>(value, drop + own).value;
+                const Entry in = entry(slot, mixed, own);
+                Vec value = match(slot, mixed) + in.value;
+                if constexpr (NOTES) {
+                    const Vec own_share = in.e_own * in.one;
+                    store(note(slot, OWN), SMOOTH ? own_share * slope(in.d_own, in.mean) : own_share);
+                    if constexpr (SETS) {
+                        store(note(slot, SENT), in.e_source * in.one);
+                        store(note(slot, SENT_SLOPE), in.e_source * in.one * slope(in.d_source, in.mean));
+                    }
+                }
+                if constexpr (!CONTIGUOUS) {
+                    const Pair label = pair<NOTES>(value, drop + own);
+                    value = label.value;
+                    if constexpr (NOTES) store(note(slot, DROPPED), label.second);
+                }
                 store(slots_after() + slot * L, most(value, unused(g)));
             }
         }
@@ -306,6 +221,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             Vec z = exp_of(far), w = far * z;
             for (int64_t slot = begin; slot < end; ++slot) {
                 const Vec d = above<T>(load(slots_after() + slot * L), from), e = exp_of(d);
+                if constexpr (NOTES) store(note(slot, WEIGHT), e);
                 z += e;
                 if constexpr (SMOOTH) w += d * e;
             }
@@ -345,7 +261,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     }
 
     void backward() {
-        T *match_grad = job.match_grad + clip * (job.n_steps + 1) * L;
+        const int64_t of_clip = clip * (job.n_steps + 1) * L;
+        T *match_grad = job.match_grad + of_clip;
         Vec dropped{};  // gradient of the clip's drop cost
         for (int64_t g = 0; g < job.groups; ++g) {
             const int64_t begin = job.slots.group_slot[g], end = job.slots.group_slot[g + 1];
@@ -358,8 +275,8 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             Vec first, mean{};               // SETS: what is added to that; else: what e is multiplied by
             Vec z = e_other, w = far * e_other;
             for (int64_t slot = begin; slot < end; ++slot) {
-                const Vec d = above<T>(load(slots_after() + slot * L), from), e = exp_of(d);
-                store(job.weights + (slot - begin) * L, e);
+                const Vec d = above<T>(load(slots_after() + slot * L), from), e = NOTES ? load(note(slot, WEIGHT)) : exp_of(d);
+                if constexpr (!NOTES) store(job.weights + (slot - begin) * L, e);
                 z += e;
                 if constexpr (SMOOTH) w += d * e;
             }
@@ -380,13 +297,17 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
             add_to(job.group_grad_prev + (g * GRADS + GRADS - 1) * L, g_other);
             for (int64_t slot = begin; slot < end; ++slot) {
                 const Vec d = above<T>(load(slots_after() + slot * L), from);
-                add_to(job.slot_grad + slot * L, share(d, load(job.weights + (slot - begin) * L)));
+                add_to(job.slot_grad + slot * L, share(d, load(NOTES ? note(slot, WEIGHT) : job.weights + (slot - begin) * L)));
             }
         }
         for (int64_t g = 0; g < job.groups; ++g) {
             const int64_t end = job.slots.group_slot[g + 1], mixed = VIDEOS ? end : job.slots.mixed[g];
             for (int64_t slot = job.slots.group_slot[g]; slot < end; ++slot) {
                 Vec grad = load(job.slot_grad + slot * L);
+                if constexpr (NOTES) {
+                    pass_on(match_grad, of_clip, slot, mixed, grad, dropped);
+                    continue;
+                }
                 const Vec own = load(slots_before() + slot * L) - off;
                 const Entry in = entry(slot, mixed, own);
                 Vec own_grad{};
@@ -402,18 +323,18 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
                     grad -= own_grad;
                 }
                 add_match(match_grad, slot, mixed, grad);
-                const Vec scaled = grad / in.z;
-                auto slope = [&](Vec away) __attribute__((always_inline)) { return T(1) - (away - in.mean) * rate; };
+                const Vec scaled = grad * in.one;
                 const Vec kept = scaled * in.e_own;
-                store(job.slot_grad + slot * L, own_grad + (SMOOTH ? kept * slope(in.d_own) : kept));
+                if (CONTIGUOUS && !SMOOTH && job.start_grad) add_match(job.start_grad + of_clip, slot, mixed, grad - kept);
+                store(job.slot_grad + slot * L, own_grad + (SMOOTH ? kept * slope(in.d_own, in.mean) : kept));
                 auto enter = [&](const Set &s, int64_t group, Vec away, Vec e) __attribute__((always_inline)) {
                     const Vec alpha = scaled * e;
                     if constexpr (SETS) {
                         send(slot, mixed, group, 0, alpha);
-                        send(slot, mixed, group, 1, alpha * slope(away));
-                        return alpha * (s.z * slope(away) - s.w * rate);
+                        send(slot, mixed, group, 1, alpha * slope(away, in.mean));
+                        return alpha * (s.z * slope(away, in.mean) - s.w * rate);
                     } else {
-                        const Vec whole = SMOOTH ? alpha * slope(away) : alpha;
+                        const Vec whole = SMOOTH ? alpha * slope(away, in.mean) : alpha;
                         send(slot, mixed, group, 0, whole);
                         return whole;
                     }
@@ -431,6 +352,27 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
         add_to(job.drop_grad + clip * L, dropped);
     }
 
+    // The same from what was noted: the shares of a set add up to 1, so one of two is enough.
+    G2V_INLINE void pass_on(T *match_grad, int64_t of_clip, int64_t slot, int64_t mixed, Vec grad, Vec &dropped) const {
+        Vec own_grad{};
+        if constexpr (!CONTIGUOUS) {
+            own_grad = grad * load(note(slot, DROPPED));
+            dropped += own_grad;
+            grad -= own_grad;
+        }
+        add_match(match_grad, slot, mixed, grad);
+        const Vec kept = grad * load(note(slot, OWN));
+        if (CONTIGUOUS && !SMOOTH && job.start_grad) add_match(job.start_grad + of_clip, slot, mixed, grad - kept);
+        store(job.slot_grad + slot * L, own_grad + kept);
+        const int64_t group = job.slots.slot_source[slot];
+        if constexpr (SETS) {
+            send(slot, mixed, group, 0, grad * load(note(slot, SENT)));
+            send(slot, mixed, group, 1, grad * load(note(slot, SENT_SLOPE)));
+        } else {
+            send(slot, mixed, group, 0, grad - kept);
+        }
+    }
+
     G2V_INLINE void add_match(T *match_grad, int64_t slot, int64_t mixed, Vec g) const {
         if (straight(slot, mixed)) {
             add_to(match_grad + job.slots.slot_step[slot] * L, g);
@@ -442,28 +384,30 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS> struct
     }
 };
 
-// Call use(Soft<…>) for the kind of job this is. Waiving steps is for videos in lanes alone.
+// Call use.operator()<…>() for the kind of job this is. Waiving steps is for videos in lanes alone, notes for one video.
 template <class T, class Use> G2V_INLINE void choose(const SoftJob<T> &job, Use use) {
-    const bool skips = job.entries.slot_entry != nullptr;
-    auto smoothing = [&]<bool VIDEOS, bool CONTIGUOUS, bool SKIPS>() {
-        if (job.smooth) use.template operator()<VIDEOS, CONTIGUOUS, true, SKIPS>();
-        else use.template operator()<VIDEOS, CONTIGUOUS, false, SKIPS>();
+    auto kind = [&]<bool VIDEOS, bool SKIPS, bool NOTES>() {
+        if (job.contiguous && job.smooth) use.template operator()<VIDEOS, true, true, SKIPS, NOTES>();
+        else if (job.contiguous) use.template operator()<VIDEOS, true, false, SKIPS, NOTES>();
+        else if (job.smooth) use.template operator()<VIDEOS, false, true, SKIPS, NOTES>();
+        else use.template operator()<VIDEOS, false, false, SKIPS, NOTES>();
     };
-    if (skips) job.contiguous ? smoothing.template operator()<true, true, true>() : smoothing.template operator()<true, false, true>();
-    else if (job.videos) job.contiguous ? smoothing.template operator()<true, true, false>() : smoothing.template operator()<true, false, false>();
-    else job.contiguous ? smoothing.template operator()<false, true, false>() : smoothing.template operator()<false, false, false>();
+    if (job.entries.slot_entry != nullptr) kind.template operator()<true, true, false>();
+    else if (job.videos) kind.template operator()<true, false, false>();
+    else if (job.notes) kind.template operator()<false, false, true>();
+    else kind.template operator()<false, false, false>();
 }
 
 template <class T>
 void forward(const SoftJob<T> &job, int64_t clip, const T *before, T *after, const T *shift, T *next_shift) {
-    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS>() {
-        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS>(job, clip, before, after, shift).forward(next_shift);
+    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool NOTES>() {
+        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS, NOTES>(job, clip, before, after, shift).forward(next_shift);
     });
 }
 template <class T>
 void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *after, const T *shift) {
-    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS>() {
-        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS>(job, clip, before, const_cast<T *>(after), shift).backward();
+    choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool NOTES>() {
+        Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS, NOTES>(job, clip, before, const_cast<T *>(after), shift).backward();
     });
 }
 

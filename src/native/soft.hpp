@@ -19,6 +19,7 @@ template <class T> struct SoftVideo {
     const T *match, *drop, *skip;
     int64_t clips;
     T *match_grad, *drop_grad, *skip_grad;
+    T *start_grad;  // [steps][clips]: that a step begins at a clip (contiguous, softmin); may be null
     double cost;
 };
 
@@ -115,6 +116,7 @@ struct Columns {
 template <class T> class SoftSolver {
 public:
     static constexpr int L = LANES<T>;
+    static constexpr int64_t MOST_WITH_NOTES = 1 << 20;  // bytes of a table
 
     SoftSolver(std::span<SoftVideo<T> *> videos, bool in_lanes, const SoftOptions &o, const SoftKernels<T> &kernels,
                int64_t memory)
@@ -129,6 +131,9 @@ public:
         job_.groups = packing_.groups();
         job_.n_slots = layout_.n_slots();
         job_.slots = layout_.view();
+        // Notes save most of the way back, as long as they stay in the cache.
+        job_.notes = gradient_ && !in_lanes;
+        if (job_.column_numbers() * (longest_ + 1) * static_cast<int64_t>(sizeof(T)) > MOST_WITH_NOTES) job_.notes = false;
         columns_ = gradient_ ? Columns::fitting(longest_, memory / static_cast<int64_t>(sizeof(T)) / job_.column_numbers())
                              : Columns{1, 1};
         if (columns_.kept == 0) throw std::length_error("the table does not fit into memory");
@@ -187,7 +192,7 @@ private:
     Columns columns_{};
     std::unique_ptr<Waivers> waivers_;
     std::vector<T> match_, drop_, waived_, shifts_, unused_, first_, weights_;
-    std::vector<T> match_grad_, drop_grad_, waived_grad_, slot_grad_, group_grad_, group_grad_prev_;
+    std::vector<T> match_grad_, start_grad_, drop_grad_, waived_grad_, slot_grad_, group_grad_, group_grad_prev_;
     std::vector<std::vector<Seed>> seeds_;
 
     int lanes() const { return static_cast<int>(videos_.size()); }
@@ -319,6 +324,8 @@ private:
         group_grad_.assign(static_cast<size_t>((job_.groups + 1) * job_.grads()) * L, 0);
         group_grad_prev_ = group_grad_;
         job_.match_grad = match_grad_.data();
+        if (videos_[0]->start_grad) start_grad_.assign(match_grad_.size(), 0);
+        job_.start_grad = videos_[0]->start_grad ? start_grad_.data() : nullptr;
         job_.drop_grad = drop_grad_.data();
         job_.waived_grad = waived_grad_.data();
         job_.slot_grad = slot_grad_.data();
@@ -351,7 +358,10 @@ private:
             };
             for (int64_t j = 0; j < v.clips; ++j) {
                 v.drop_grad[j] = sum(drop_grad_.data() + j * L);
-                for (int k = 0; k < g_.n_steps; ++k) v.match_grad[k * v.clips + j] = sum(match_grad_.data() + (j * steps + k) * L);
+                for (int k = 0; k < g_.n_steps; ++k) {
+                    v.match_grad[k * v.clips + j] = sum(match_grad_.data() + (j * steps + k) * L);
+                    if (v.start_grad) v.start_grad[k * v.clips + j] = sum(start_grad_.data() + (j * steps + k) * L);
+                }
             }
             if (!v.skip_grad) continue;
             std::fill_n(v.skip_grad, g_.n_steps, T(0));

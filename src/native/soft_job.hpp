@@ -1,7 +1,8 @@
 // What one call of a soft kernel works on: one video with its ideals in the lanes, or LANES videos of one procedure.
 //
 // A column holds everything after one clip: for each group, PARTS vectors that sum up its ideals; the same for a group that is
-// never reached; then one vector per slot with the values of its states. Columns are kept relative to the smallest sum of the column before, so that float32 stays
+// never reached; then one vector per slot with the values of its states; then, where tables are small enough for it, what the
+// forward pass knows of the gradients of each slot. Columns are kept relative to the smallest sum of the column before, so that float32 stays
 // exact where it matters however many clips there are.
 #pragma once
 #include "job.hpp"
@@ -28,6 +29,7 @@ struct Entries {
 
 template <class T> struct SoftJob {
     bool videos, contiguous, smooth;
+    bool notes;  // whether a column notes shares for the way back
     T gamma;
     int n_steps;
     int64_t groups, n_slots;
@@ -42,6 +44,7 @@ template <class T> struct SoftJob {
     const T *drop;   // [clips]
 
     T *match_grad;   // [clips][steps + 1][LANES]
+    T *start_grad;   // the same: of steps that begin at a clip; null: not wanted
     T *drop_grad;    // [clips][LANES]
     T *waived_grad;  // [sets][LANES]
     // Gradients of the column that the backward pass has come to.
@@ -51,7 +54,10 @@ template <class T> struct SoftJob {
 
     int parts() const { return !contiguous && smooth ? 3 : 1; }
     int grads() const { return !contiguous && smooth ? 2 : 1; }
-    int64_t column_numbers() const { return ((groups + 1) * parts() + n_slots) * LANES<T>; }
+    // Per slot: the share of the state itself one clip before, its e in its group; not contiguous: the share of
+    // background; sets: what is sent to the two parts of the set it is entered from.
+    int noted() const { return !notes ? 0 : contiguous ? 2 : smooth ? 5 : 3; }
+    int64_t column_numbers() const { return ((groups + 1) * parts() + n_slots * (1 + noted())) * LANES<T>; }
 };
 
 template <class T> struct SoftKernels {

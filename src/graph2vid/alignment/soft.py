@@ -35,12 +35,15 @@ class SoftCost:
     match, drop, skip : arrays [K, N], [N], [K], or None
         Gradients. With softmin, ``match`` and ``drop`` are the probabilities of the labels of each clip, and ``skip``
         those of each step not being shown.
+    start : array [K, N] or None
+        With softmin, if asked for: the probability that each step begins at each clip.
     """
 
     cost: float
     match: NDArray[np.floating[Any]] | None
     drop: NDArray[np.floating[Any]] | None
     skip: NDArray[np.floating[Any]] | None
+    start: NDArray[np.floating[Any]] | None = None
 
 
 def check_gamma(gamma: Any) -> float:
@@ -60,6 +63,7 @@ def soft_costs(
     smoothing: str,
     contiguous: bool,
     gradient: bool = True,
+    starts: bool = False,
     threads: int | None = None,
     memory_limit: int | None = None,
 ) -> list[SoftCost]:
@@ -78,6 +82,8 @@ def soft_costs(
         Whether a step is one unbroken run of clips.
     gradient : bool
         Whether gradients are wanted, too.
+    starts : bool
+        Whether those of beginning a step are; for contiguous softmin.
     threads, memory_limit
         As for :func:`graph2vid.align`. Tables that do not fit are computed twice, from checkpoints.
 
@@ -109,6 +115,7 @@ def soft_costs(
             smoothing == "smoothmin",
             contiguous,
             gradient,
+            starts,
             choose_threads(threads, 50 * updates),  # an update takes some fifty times as long as a hard one
             bound,
         )
@@ -124,6 +131,7 @@ def soft_costs(
             results.append(SoftCost(cost, None, None, None))
             continue
         steps, clips = match.shape
-        shown, dropped, left_out = np.split(flat, [steps * clips, (steps + 1) * clips])
-        results.append(SoftCost(cost, shown.reshape(steps, clips), dropped, left_out))
+        shown, dropped, left_out, begun = np.split(flat, np.cumsum([steps * clips, clips, steps]))
+        start = begun.reshape(steps, clips) if starts else None
+        results.append(SoftCost(cost, shown.reshape(steps, clips), dropped, left_out, start))
     return results
