@@ -1,8 +1,9 @@
 """How much memory an hour of video takes: ``python benchmarks/media_memory.py [SECONDS]``.
 
 Makes a video of that length (3600 s by default; small frames, one per second; tones, silence and, now and then, the
-speech of the bundled sample) and reads it in a process of its own: what is in it, its sound, its frames, and its
-speech. Prints the peak of the resident memory after each, and the time it took, as JSON.
+speech of the bundled sample) and reads it in a process of its own: what is in it, its sound, its frames, its speech,
+and its clips as embedders take them (frame by frame and, for ten minutes, in windows of 32, prepared as CLIP and S3D
+want them but without the models). Prints the peak of the resident memory after each, and the time it took, as JSON.
 """
 
 from __future__ import annotations
@@ -30,8 +31,23 @@ def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
+import numpy as np
+from graph2vid.evidence.embed import Embedder, video_clips
+from graph2vid.evidence.embed.frames import clips_by_frame, clips_by_window
 from graph2vid.evidence.media import audio, frames, probe
 from graph2vid.evidence.speech import transcribe
+
+def prepare(image):
+    return np.full((3, 224, 224), image.mean(), dtype=np.float32)
+
+def embed(batch):
+    return np.stack([np.mean(one, axis=tuple(range(1, one.ndim))) for one in np.stack(batch)])[:, :1]
+
+def by_frame(frames, grid):
+    return clips_by_frame(frames, grid, prepare, embed, rate=2.0, dimension=1)
+
+def by_window(frames, grid):
+    return clips_by_window(frames, grid, prepare, embed, rate=10.0, length=32, dimension=1)
 
 path, found = sys.argv[1], {}
 def run(name, work):
@@ -43,6 +59,9 @@ run("probe", lambda: round(probe(path).duration, 1))
 run("audio", lambda: sum(len(chunk) for chunk in audio(path)))
 run("frames", lambda: sum(1 for _ in frames(path, rate=1.0, size=64)))
 run("transcribe", lambda: len(transcribe(path)))
+run("embed frames", lambda: len(video_clips(path, Embedder("f", "", 1, clip_function=by_frame))))
+windows = Embedder("w", "", 1, clip_function=by_window, frame_rate=10.0)
+run("embed windows", lambda: len(video_clips(path, windows, n_clips=600)))
 print(json.dumps(found))
 """
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import align_many
+from graph2vid.alignment.result import BACKGROUND
 from graph2vid.datasets.crosstask import load as load_crosstask
 from graph2vid.datasets.crosstask import read_executions
 from graph2vid.datasets.model import Dataset
 from graph2vid.datasets.youcook2 import load as load_youcook2
 from graph2vid.evaluate.intervals import paired_interval
 from graph2vid.evaluate.methods import true_labels
-from graph2vid.evaluate.metrics import iou, iou_strict
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
 from graph2vid.evidence import Cue, costs_from_arrays, narration_similarity, read_captions, text_embedder
-from graph2vid.evidence.narration import Heard, NarrationSettings, hear, weigh
+from graph2vid.evidence.narration import Heard, NarrationSettings, compare_narration, weigh
 from graph2vid.evidence.plausibility import fit, plausibilities
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -87,14 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked.add_argument("data", type=Path)
     asked.add_argument("--page", type=Path, help="Write the tables into this page, between its marks.")
     asked.add_argument("--embedder", default="wordllama")
-    asked.add_argument("--threads", type=int, default=2)
+    asked.add_argument("--threads", type=int, default=1)
     given = asked.parse_args(arguments)
-    began = perf_counter()
     cases = read_cases(given.data, given.embedder)
-    say(f"{len(cases)} videos, {perf_counter() - began:.0f} s")
+    say(f"{len(cases)} videos, {process_time():.0f} s")
     study = Study(cases, given.embedder, given.threads)
     parts = [study.left_out(), study.alternatives(), study.chosen(), study.skips(), study.fit_to_procedure(given.data)]
-    parts.append(f"{len(study.known)} settings tried in {perf_counter() - began:.0f} s, embedder {given.embedder}.")
+    seconds = process_time()
+    parts.append(f"{len(study.known)} settings tried in {seconds:.0f} s of one processor, embedder {given.embedder}.")
     text = "\n\n".join(parts)
     if given.page is None:
         print(text)
@@ -140,10 +140,35 @@ def read_cases(data: Path, embedder: str) -> list[Case]:
                     recording.n_clips,
                     true_labels(dataset, recording),
                     {"linear": tsort(chain)} | {source: tsort(flow) for source, flow in task.flows.items()},
-                    hear(task.procedure, cues, recording.n_clips, embed),
+                    compare_narration(task.procedure, cues, recording.n_clips, embed),
                 )
             )
     return cases
+
+
+class Truths:
+    """The true labels of many videos, one after the other, so that all of them are measured in one go."""
+
+    def __init__(self, truths: Sequence[NDArray[np.int64]]) -> None:
+        lengths = [len(truth) for truth in truths]
+        self.truth = np.concatenate(truths)
+        self.first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        self.video = np.repeat(np.arange(len(truths)), lengths)
+        self.is_there = np.zeros((len(truths), self.truth.max() + 2), dtype=bool)
+        self.is_there[self.video, self.truth] = True
+        self.is_there[:, BACKGROUND] = False
+
+    def measures(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return IoU and strict IoU of each video [videos, 2], in percent; NaN where no step is there."""
+        steps = np.where(labels < self.is_there.shape[1] - 1, labels, BACKGROUND)  # others are in no video
+
+        def count(where: NDArray[np.bool_]) -> NDArray[np.int64]:
+            return np.add.reduceat(where.astype(np.int64), self.first)
+
+        hits = count((labels == self.truth) & (self.truth >= 0))
+        there = count(self.truth >= 0) - hits
+        unions = [there + count(self.is_there[self.video, steps]), there + count(labels >= 0)]
+        return np.stack([100 * hits / np.where(union > 0, union, np.nan) for union in unions], axis=1)
 
 
 class Study:
@@ -157,6 +182,7 @@ class Study:
         self.members = {
             name: [case for case in cases if case.dataset == name] for name in dict.fromkeys(c.dataset for c in cases)
         }
+        self.truths = {name: Truths([case.truth for case in members]) for name, members in self.members.items()}
         self.folds = list(dict.fromkeys(case.fold for case in cases))
         self.plain = self._measures(self._plain_costs)
 
@@ -178,12 +204,8 @@ class Study:
                     None if skip[0] is None else skip,
                     threads=self.threads,
                 )
-                rows = [
-                    (100 * iou(a.labels, case.truth), 100 * iou_strict(a.labels, case.truth))
-                    for a, case in zip(aligned, cases, strict=True)
-                    if a.labels is not None
-                ]
-                found[name, method] = np.array(rows)
+                labels = np.concatenate([alignment.labels for alignment in aligned if alignment.labels is not None])
+                found[name, method] = self.truths[name].measures(labels)
         return found
 
     def measures(self, settings: NarrationSettings) -> Measures:

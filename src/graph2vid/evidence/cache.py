@@ -65,7 +65,7 @@ def cache_folder(output: str | os.PathLike[str] | None = None) -> Path:
         return Path(chosen)
     if output is not None:
         output = Path(output)
-        return output.with_name(f"{output.name}.cache")
+        return output.parent / f"{output.name}.cache"
     users = os.environ.get("XDG_CACHE_HOME")
     return (Path(users) if users else Path("~/.cache").expanduser()) / "graph2vid"
 

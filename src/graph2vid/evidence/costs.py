@@ -15,6 +15,7 @@ from graph2vid.evidence.policies import (
     DEFAULT_DROP_PERCENTILE,
     DROP_POLICIES,
     MATCH_POLICIES,
+    REPEAT_POLICIES,
     SKIP_POLICIES,
     ClipEvidence,
     StepEvidence,
@@ -219,6 +220,15 @@ def _costs(
         skip=None if skip_costs is None else _cast(skip_costs, dtype, "skip costs"),
         options=options,
     )
+
+
+def repeat_costs(costs: Costs, repeat: Choice) -> tuple[NDArray[np.float64], str]:
+    """Return the price of returning to each step, [K], by a policy of ``REPEAT_POLICIES``, and what it is called."""
+    name, value = resolve_choice(repeat, REPEAT_POLICIES, of_array="given")
+    distinct = np.unique(distinct_rows(costs.match), return_index=True)[1]
+    evidence = StepEvidence(costs.match.astype(np.float64), costs.drop.astype(np.float64), distinct)
+    found = REPEAT_POLICIES.get(name)(evidence, value)
+    return _checked(found, (len(costs.match),), f"repeat policy {name!r}", ("step",)), _described(name, value)
 
 
 def resolve_choice(choice: Choice, registry: Registry[Any], *, of_array: str) -> tuple[str, Any]:

@@ -171,10 +171,10 @@ def narration_evidence(
     -------
     NarrationEvidence
     """
-    return weigh(hear(steps, cues, n_clips, embed, clip_seconds=clip_seconds, offset=offset), settings)
+    return weigh(compare_narration(steps, cues, n_clips, embed, clip_seconds=clip_seconds, offset=offset), settings)
 
 
-def hear(
+def compare_narration(
     steps: Sequence[str],
     cues: Sequence[Cue],
     n_clips: int,

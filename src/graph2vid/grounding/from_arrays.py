@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +116,9 @@ def ground(
     returns, returning = (None, None) if repeat is None else repeat_costs(costs, repeat)
     beyond: dict[str, Any] = {"repeat": returns, "durations": durations, "breaking": breaking}
     is_plain = returns is None and durations is None and procedure.is_plain
-    if isinstance(flow, FlowGraph) and method != "brute" and is_plain:
-        flow = TSortGraph.compile(flow)  # once, for alignment and posterior
+    if isinstance(flow, FlowGraph) and method not in ("brute", "anytime") and is_plain:
+        with suppress(TooLargeError):  # what cannot be compiled is searched
+            flow = TSortGraph.compile(flow)  # once, for alignment and posterior
     found = alignment.align(
         flow,
         costs.match,
@@ -223,6 +225,6 @@ def _described(constraint: Constraint, flow: FlowGraph) -> dict[str, Any]:
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with anything that JSON does not know written as a string."""
     return {
-        key: value if value is None or isinstance(value, bool | int | str) else str(value)
+        key: value if value is None or isinstance(value, bool | int | float | str) else str(value)
         for key, value in options.items()
     }

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import films
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.evidence.embed import embedder, joint_embedder, sources
+from graph2vid.evidence import log_likelihood, log_odds
+from graph2vid.evidence.embed import embedder, joint_embedder, sources, video_clips
 from graph2vid.evidence.embed.pictures import PictureModel
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding import ground_video
 
 torch = pytest.importorskip("torch", reason="CLIP and SigLIP need torch")
 transformers = pytest.importorskip("transformers", reason="CLIP and SigLIP need transformers")
@@ -257,3 +261,17 @@ def test_a_model_downloaded_before_is_used_without_the_hub(monkeypatch: pytest.M
     tiny = embedder("clip:some/tiny")
     assert tiny.version.startswith(commit)
     assert tiny(["cut the tomato"]).shape == (1, 12)
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip"])
+def test_a_film_is_grounded_by_its_frames(family: str, tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    write_model(tmp_path / family, family)
+    name = f"{family}:{tmp_path / family}"
+    film = films.film(tmp_path / "film.mp4", [at / 2 for at in range(20)])
+    flow = FlowGraph.chain(["cut the tomato", "fry the tomato"])
+    found = ground_video(flow, film, frames=name)
+    assert found.options["frames"]["embedder"] == name and len(found.labels) == 10
+    clips = video_clips(film, joint_embedder(name))
+    expected = log_odds(log_likelihood(joint_embedder(name).similarity(embedder(name)(flow.texts), clips)))
+    np.testing.assert_allclose(found.evidence, expected, atol=1e-4)

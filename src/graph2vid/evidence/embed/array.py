@@ -12,10 +12,15 @@ from graph2vid.evidence.arrays import Floats, as_matrix, read_array, refuse
 from graph2vid.evidence.cache import content_hash
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, TextFunction
 
+_ROUNDED = 1  # clips by which the end of a video may be cut in another way
+
 
 @EMBEDDERS.register("array")
 def load(argument: str) -> Embedder:
-    """``array:CLIPS.npy[,STEPS.npy]``: rows for the clips of one video and for the steps of one procedure, in order."""
+    """``array:CLIPS.npy[,STEPS.npy]``: rows for the clips of one video and for the steps of one procedure, in order.
+
+    One clip more or less than the video has is no matter: the last is left out, or taken to show nothing.
+    """
     files = argument.split(",")
     if not argument or len(files) > 2 or "" in files:
         raise InputError("the embedder array needs one file or two: array:CLIPS.npy or array:CLIPS.npy,STEPS.npy")
@@ -31,9 +36,10 @@ def load(argument: str) -> Embedder:
         texts = _given_texts(steps, files[1])
 
     def given_clips(frames: Frames, grid: Grid) -> Floats:
-        if grid.n_clips not in (None, len(clips)):
-            raise InputError(f"{files[0]} holds the vectors of {len(clips)} clips, and {grid.n_clips} are wanted")
-        return clips
+        wanted = len(clips) if grid.n_clips is None else grid.n_clips
+        if abs(wanted - len(clips)) > _ROUNDED:
+            raise InputError(f"{files[0]} holds the vectors of {len(clips)} clips, and {wanted} are wanted")
+        return np.pad(clips, ((0, max(wanted - len(clips), 0)), (0, 0)))[:wanted]
 
     return Embedder(
         f"array:{argument}",

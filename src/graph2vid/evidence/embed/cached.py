@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -64,6 +64,7 @@ def video_clips(
     n_clips: int | None = None,
     offset: float = 0.0,
     cache: Cache | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Vectors:
     """Embed the clips of a video file.
 
@@ -77,20 +78,29 @@ def video_clips(
         As for :meth:`Embedder.clips`.
     cache : Cache, optional
         Where results are kept. What is there already is neither decoded nor embedded.
+    progress : callable, optional
+        Is told the time of each frame that is read, in seconds.
 
     Returns
     -------
     float32 array [N, D]
     """
-    from graph2vid.evidence.media import frames
-
     content = ""
     if cache is not None:
         embedder, content = cached(embedder, cache), content_hash(Path(path))
     return embedder.clips(
-        frames(path, rate=embedder.frame_rate),  # read when it is iterated, not before
+        _frames(path, embedder.frame_rate, progress),  # read when it is iterated, not before
         clip_seconds=clip_seconds,
         n_clips=n_clips,
         offset=offset,
         content=content,
     )
+
+
+def _frames(path: str | os.PathLike[str], rate: float, progress: Callable[[float], None] | None) -> Frames:
+    from graph2vid.evidence.media import frames
+
+    for seconds, image in frames(path, rate=rate):
+        if progress is not None:
+            progress(seconds)
+        yield seconds, image

@@ -95,6 +95,8 @@ class Embedder:
         Frames per second that :meth:`clips` is to be given.
     clip_seconds : float
         The length of a clip that suits the model best.
+    languages : tuple of str
+        Codes of the languages whose texts the model knows; empty where nobody told.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Embedder:
     comparison: Literal["cosine", "dot"] = "cosine"
     frame_rate: float = 2.0
     clip_seconds: float = 1.0
+    languages: tuple[str, ...] = ()
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """Embed Q texts.

@@ -45,6 +45,7 @@ def load(argument: str) -> Embedder:
         f"{folder_version(folder)}/{_FORM}",
         settings.width,
         text_function=lambda texts: encoder().embed(texts),
+        languages=() if argument else ("en",),
     )
 
 

@@ -33,4 +33,6 @@ def load(argument: str) -> Embedder:
     def texts(texts: Sequence[str]) -> NDArray[np.floating[Any]]:
         return np.asarray(model().embed(list(texts)))
 
-    return Embedder("wordllama", f"{version('wordllama')}/{DIMENSION}", DIMENSION, text_function=texts)
+    return Embedder(
+        "wordllama", f"{version('wordllama')}/{DIMENSION}", DIMENSION, text_function=texts, languages=("en",)
+    )

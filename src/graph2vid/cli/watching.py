@@ -1,0 +1,105 @@
+"""What commands that take a video share: watching it with a progress bar, and grounding what fits it best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graph2vid.evidence import Seen
+    from graph2vid.evidence.cache import Cache
+    from graph2vid.flow import FlowGraph
+    from graph2vid.grounding import Grounding
+    from graph2vid.grounding.from_video import Narration
+
+
+def cache_beside(output: Path | None) -> Cache:
+    """Return the cache for what is found out about a video, beside the file that is written."""
+    from graph2vid.evidence.cache import Cache, cache_folder
+
+    return Cache(cache_folder(output))
+
+
+def watch_with_progress(video: Path, cache: Cache, **options: Any) -> tuple[Narration, Seen | None]:
+    """Find out what is said and seen in a video, with progress bars where that takes long.
+
+    ``options`` are those of :func:`graph2vid.grounding.from_video.watch`.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from graph2vid.grounding.from_video import watch
+
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+
+        def teller(what: str) -> Callable[[float, float], None]:
+            task = bar.add_task(what, total=None, visible=False)
+            return lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+        return watch(video, cache=cache, listening=teller("listening"), looking=teller("looking"), **options)
+
+
+def ground_best(
+    procedures: Sequence[FlowGraph],
+    narration: Narration,
+    seen: Seen | None,
+    *,
+    embedder: str,
+    cache: Cache,
+    options: Callable[[FlowGraph], dict[str, Any]],
+) -> Grounding:
+    """Ground the procedure that fits the video best; say which that is, and warn where hardly any does.
+
+    ``options`` gives for a procedure those of :func:`graph2vid.grounding.ground_media`.
+    """
+    from rich.console import Console
+
+    from graph2vid.evidence.plausibility import UNLIKELY
+    from graph2vid.grounding import ground_media
+
+    stderr = Console(stderr=True, highlight=False)
+
+    def tell(line: str, style: str) -> None:
+        stderr.print(line, markup=False, soft_wrap=True, style=style)
+
+    best = procedures[0]
+    if len(procedures) > 1:
+        ranked = _ranked(procedures, narration, seen, embedder, cache)
+        best = procedures[ranked[0][0]]
+        names = [f"{procedures[at].title or f'procedure {at + 1}'}{note}" for at, note in ranked]
+        tell(f"fits best: {'; '.join(names)}", "dim")
+    result = ground_media(
+        best, narration.duration, cues=narration.cues, seen=seen, embedder=embedder, cache=cache, **options(best)
+    )
+    about = result.options.get("narration")
+    if about is None:
+        return result
+    if about["plausibility"] < UNLIKELY:
+        tell(
+            f"warning: what is said hardly goes with this procedure ({about['plausibility']:.0%}); is it the right one "
+            "for this video, and in the language spoken? (--embedder names one for other languages)",
+            "yellow",
+        )
+    return replace(result, options=result.options | {"narration": about | {"source": narration.source}})
+
+
+def _ranked(
+    procedures: Sequence[FlowGraph], narration: Narration, seen: Seen | None, embedder: str, cache: Cache
+) -> list[tuple[int, str]]:
+    """Return the places of the procedures, the likeliest first, with how likely each is where that can be told."""
+    from graph2vid.evidence import plausibilities, text_embedder
+    from graph2vid.evidence.embed import cached
+    from graph2vid.evidence.seen import frames_likeness
+
+    if narration.cues:
+        asked = [(procedure.title, procedure.texts) for procedure in procedures]
+        fits = plausibilities(asked, narration.cues, cached(text_embedder(embedder), cache))
+        scored = [(fit.score, f" {fit.probability:.0%}") for fit in fits]
+    else:
+        assert seen is not None  # else there is nothing to go by, and watching has said so
+        scored = [(frames_likeness(procedure.texts, seen), "") for procedure in procedures]
+    order = sorted(range(len(procedures)), key=lambda at: -scored[at][0])
+    return [(at, scored[at][1]) for at in order]

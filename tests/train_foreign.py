@@ -1,0 +1,30 @@
+"""Train on the small foreign dataset, as a process of its own: ``python train_foreign.py FOLDER [--resume]``."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from foreign import foreign, only_split
+from graph2vid.learn.features.checkpoint import State
+from graph2vid.learn.features.course import Course
+from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.processes import processes
+
+OPTIONS = TrainingOptions(
+    epochs=3, batch=3, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True, pool_temperature=0.5, every=2
+)
+
+
+def train(folder: str, resume: bool = False) -> State:
+    """Train, in this process or with those that torchrun started beside it."""
+    torch.set_num_threads(1)
+    dataset = foreign(16)
+    with processes("cpu") as group:
+        course = Course(dataset, only_split(dataset), "expert")
+        return course.train(OPTIONS, folder=folder, resume=resume, group=group)
+
+
+if __name__ == "__main__":
+    train(sys.argv[1], "--resume" in sys.argv)
