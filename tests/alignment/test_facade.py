@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import threading
 
@@ -294,3 +295,30 @@ def test_align_many_takes_one_number_for_all() -> None:
 def test_labels_cannot_be_written(backend: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
         g2v.align(SALAD, MATCH, DROP, backend=backend).labels[0] = 2
+
+
+def test_expected_begin_and_end_are_those_of_all_alignments(backend: str) -> None:
+    gamma, skip = 1.5, np.array([np.inf, 2.0, 1.0])
+    weights, spans = [], []
+    for labels in itertools.product(range(-1, 3), repeat=5):
+        places = [[clip for clip, label in enumerate(labels) if label == step] for step in range(3)]
+        if any(shown and shown != list(range(shown[0], shown[-1] + 1)) for shown in places) or not places[0]:
+            continue
+        if places[2] and any(before and before[0] > places[2][0] for before in places[:2]):
+            continue
+        cost = sum(DROP[clip] if label < 0 else MATCH[label, clip] for clip, label in enumerate(labels))
+        cost += sum(skip[step] for step in range(3) if not places[step])
+        weights.append(np.exp(-cost / gamma))
+        spans.append([(shown[0], shown[-1] + 1) if shown else (np.nan, np.nan) for shown in places])
+    found = g2v.posterior(SALAD, MATCH, DROP, skip, gamma=gamma, backend=backend)
+    assert found.cost == pytest.approx(-gamma * np.log(np.sum(weights)))
+    for step in range(3):
+        of_step = np.array(spans)[:, step]
+        shown = ~np.isnan(of_step[:, 0])
+        mean = np.average(of_step[shown], axis=0, weights=np.array(weights)[shown])
+        assert found.expected[step] == pytest.approx(mean)
+
+
+def test_only_unbroken_steps_have_one_end(backend: str) -> None:
+    with pytest.raises(InputError, match="unbroken"):
+        _ = g2v.posterior(SALAD, MATCH, DROP, contiguous=False, backend=backend).expected

@@ -66,7 +66,7 @@ def test_equals_enumeration(problem):
 def test_posterior_equals_enumeration(problem, gamma):
     flow, given_costs, contiguous = problem
     expected = enumerate_alignments(flow, *given_costs, contiguous=contiguous, gamma=gamma)
-    cost, probability = _reference.forward_backward(
+    cost, probability, _ = _reference.forward_backward(
         TSortGraph.compile(flow), *given_costs, contiguous=contiguous, gamma=gamma
     )
     assert cost == pytest.approx(expected.soft_cost, abs=1e-9)
@@ -162,7 +162,7 @@ class TestNoFiniteAlignment:
     def test_fewer_clips_than_steps(self, contiguous):
         flow, given_costs = FlowGraph.bag(list("abc")), costs(np.zeros((3, 2)), np.zeros(2))
         assert solve(flow, given_costs, contiguous) == brute(flow, given_costs, contiguous) == (INF, None)
-        cost, probability = _reference.forward_backward(
+        cost, probability, _ = _reference.forward_backward(
             TSortGraph.compile(flow), *given_costs, contiguous=contiguous, gamma=1
         )
         assert cost == INF
@@ -206,7 +206,7 @@ def test_small_gamma_gives_the_minimum(index):
     cost, labels = _reference.solve(tsort, *lowered, contiguous=case.contiguous)
     gaps = []
     for gamma in (1.0, 0.1, 1e-3):
-        soft, probability = _reference.forward_backward(tsort, *lowered, contiguous=case.contiguous, gamma=gamma)
+        soft, probability, _ = _reference.forward_backward(tsort, *lowered, contiguous=case.contiguous, gamma=gamma)
         if labels is None:
             assert soft == INF
             return

@@ -320,10 +320,13 @@ class _Soft:
         best[0] = 0
         return _Column(best, np.full(self.tsort.n_states, -np.inf))
 
+    def begun(self, before: _Column) -> Floats:
+        """[S] log weight of all beginnings after which the state's step begins."""
+        return _log_sum_exp(before.best[self.ways.came_from] + self.weight, self.first_way_in)
+
     def shown(self, before: _Column, clip: int) -> Floats:
         """[S] log weight of all beginnings whose ``clip`` shows the state's step."""
-        begun = _log_sum_exp(before.best[self.ways.came_from] + self.weight, self.first_way_in)
-        weight: Floats = self.match[self.tsort.state_step, clip] + np.logaddexp(begun, before.state)
+        weight: Floats = self.match[self.tsort.state_step, clip] + np.logaddexp(self.begun(before), before.state)
         return weight
 
     def advance(self, before: _Column, clip: int) -> _Column:
@@ -355,8 +358,8 @@ class _Soft:
             stay = np.logaddexp(stay, after.state + drop)
         return _Column(best, np.logaddexp(best[self.ideal_of_state], stay))
 
-    def posterior(self, before: _Column, after: _Column, clip: int) -> Floats:
-        """[K+1] probability of each label at ``clip``, background last."""
+    def posterior(self, before: _Column, after: _Column, clip: int) -> tuple[Floats, Floats]:
+        """[K+1] probability of each label at ``clip``, background last, and [K] of each step's beginning there."""
         n_steps = self.tsort.n_steps
         shown = self.shown(before, clip) + after.state
         if self.contiguous:
@@ -367,8 +370,9 @@ class _Soft:
         peak = max(shown.max(), background.max())
         mass = np.bincount(self.tsort.state_step, np.exp(shown - peak), n_steps + 1)
         mass[n_steps] = np.exp(background - peak).sum()
-        probability: Floats = mass / mass.sum()
-        return probability
+        begun = self.begun(before) + self.match[self.tsort.state_step, clip] + after.state
+        start = np.bincount(self.tsort.state_step, np.exp(begun - peak), n_steps)
+        return mass / mass.sum(), start / mass.sum()
 
 
 def forward_backward(
@@ -379,7 +383,7 @@ def forward_backward(
     *,
     contiguous: bool,
     gamma: float,
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Sum over all alignments, each label sequence once, with weight exp(-cost / gamma); in float64.
 
     Parameters
@@ -396,6 +400,8 @@ def forward_backward(
     probability : float64 [K+1, N]
         The probability of each label at each clip, background last; each column sums to 1 (zeros where there
         is no finite alignment).
+    start : float64 [K, N]
+        The probability that each step begins at each clip.
     """
     n_steps, n_clips = match.shape
     wide_skip = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
@@ -406,10 +412,10 @@ def forward_backward(
         columns.append(soft.advance(columns[-1], clip))
     after = soft.finish()
     total = float(_log_sum_exp(columns[-1].best + after.best, np.zeros(1, np.intp))[0])
-    probability = np.zeros((n_steps + 1, n_clips))
+    probability, start = np.zeros((n_steps + 1, n_clips)), np.zeros((n_steps, n_clips))
     if not math.isfinite(total):
-        return math.inf, probability
+        return math.inf, probability, start
     for clip in range(n_clips - 1, -1, -1):
-        probability[:, clip] = soft.posterior(columns[clip], after, clip)
+        probability[:, clip], start[:, clip] = soft.posterior(columns[clip], after, clip)
         after = soft.retreat(after, clip)
-    return -gamma * total, probability
+    return -gamma * total, probability, start

@@ -68,14 +68,8 @@ def soft_cost(
     """
     if smoothing not in SMOOTHINGS:
         raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
-    _check_batch(tsorts, match, drop, skip)
+    clips = check_costs(tsorts, match, drop, skip, lengths)
     dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
-    clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
-    if len(clips) != len(tsorts) or not 1 <= min(clips) <= max(clips) <= match.shape[2]:
-        raise InputError(
-            f"lengths must be {len(tsorts)} numbers of clips between 1 and {match.shape[2]}, one for each video, "
-            f"not {clips}"
-        )
     with torch.autocast(match.device.type, enabled=False):
         costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
         wanted = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
@@ -87,7 +81,14 @@ def soft_cost(
     return found
 
 
-def _check_batch(tsorts: Sequence[TSortGraph], match: Tensor, drop: Tensor, skip: Tensor | None) -> None:
+def check_costs(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor | None,
+    lengths: Sequence[int] | Tensor | None,
+) -> list[int]:
+    """Return the clips of each video of a batch; name what does not fit."""
     if match.ndim != 3 or match.shape[0] != len(tsorts) or 0 in match.shape:
         raise InputError(f"match has shape {tuple(match.shape)}; it must be [{len(tsorts)} videos, steps, clips]")
     if drop.shape != (match.shape[0], match.shape[2]):
@@ -97,6 +98,13 @@ def _check_batch(tsorts: Sequence[TSortGraph], match: Tensor, drop: Tensor, skip
     for at, tsort in enumerate(tsorts):
         if tsort.n_steps > match.shape[1]:
             raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {match.shape[1]} rows")
+    clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
+    if len(clips) != len(tsorts) or not 1 <= min(clips) <= max(clips) <= match.shape[2]:
+        raise InputError(
+            f"lengths must be {len(tsorts)} numbers of clips between 1 and {match.shape[2]}, one for each video, "
+            f"not {clips}"
+        )
+    return clips
 
 
 Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -117,7 +125,7 @@ def _compute(
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
     smoothing = "smoothmin" if smooth else "softmin"
     if match.is_cuda:
-        if skip is None and _gpu_kernels():
+        if skip is None and gpu_kernels():
             from graph2vid.learn.cuda import Kind, costs_on_gpu
 
             kind = Kind(smoothing, contiguous, gradient)
@@ -230,7 +238,7 @@ _soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
 
 
 @cache
-def _gpu_kernels() -> bool:
+def gpu_kernels() -> bool:
     """Whether CUDA kernels can be compiled here."""
     from graph2vid.learn.cuda import CudaError
     from graph2vid.learn.cuda.compiler import nvrtc

@@ -1,0 +1,117 @@
+"""Posteriors of a batch of videos of different procedures and lengths, on CPU or GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graph2vid.alignment.soft import check_gamma, soft_costs
+from graph2vid.learn.operator import check_costs, gpu_kernels
+from graph2vid.tsort import TSortGraph
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """How probable labels, beginnings and ends are, over all alignments weighted by exp(-cost / gamma).
+
+    Zero beyond a video's own steps and clips, and where no alignment is possible.
+
+    Attributes
+    ----------
+    cost : Tensor [B]
+        The softmin over all alignments.
+    match : Tensor [B, K, N]
+        That a clip shows a step.
+    drop : Tensor [B, N]
+        That a clip shows none.
+    start : Tensor [B, K, N]
+        That a step begins at a clip.
+    """
+
+    cost: Tensor
+    match: Tensor
+    drop: Tensor
+    start: Tensor
+
+    @property
+    def end(self) -> Tensor:
+        """That a clip is the last of a step: [B, K, N]."""
+        goes_on = torch.zeros_like(self.match)
+        goes_on[..., :-1] = self.match[..., 1:] - self.start[..., 1:]
+        return self.match - goes_on
+
+    @property
+    def expected(self) -> Tensor:
+        """Where each step begins and ends on the average, in clips: [B, K, 2]; NaN where it is not shown at all.
+
+        A step that shows clips 3 and 4 begins at 3 and ends at 5.
+        """
+        clips = torch.arange(self.match.shape[2]).to(self.match)
+        begin = (self.start @ clips) / self.start.sum(-1)
+        end = (self.end @ (clips + 1)) / self.end.sum(-1)
+        return torch.stack([begin, end], -1)
+
+
+@torch.no_grad()
+def posteriors(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    lengths: Sequence[int] | Tensor | None = None,
+    *,
+    gamma: float = 1.0,
+) -> Posteriors:
+    """Return the posteriors of a padded batch; each step is one unbroken run of clips, and every step appears.
+
+    Parameters
+    ----------
+    tsorts : sequence of B TSortGraph
+    match, drop : Tensor [B, K, N], [B, N]
+        Costs, on CPU or GPU; computed there, in float64 if they are, else in float32.
+    lengths : sequence of B int, optional
+        The clips of each video.
+    gamma : float
+        How soft the minimum is.
+    """
+    gamma = check_gamma(gamma)
+    clips = check_costs(tsorts, match, drop, None, lengths)
+    dtype = match.dtype if match.dtype == torch.float64 else torch.float32
+    match, drop = match.to(dtype), drop.to(dtype)
+    if match.is_cuda and gpu_kernels():
+        from graph2vid.learn.cuda import Kind, costs_on_gpu
+
+        shown, begun = (
+            costs_on_gpu(tsorts, match, drop, clips, gamma=gamma, kind=Kind("softmin", True, True, starts))
+            for starts in (False, True)
+        )
+        assert shown.match is not None and shown.drop is not None and begun.match is not None
+        return Posteriors(shown.cost, shown.match, shown.drop, begun.match)
+    rows = (match.cpu().numpy(), drop.cpu().numpy())
+    videos = list(enumerate(zip(tsorts, clips, strict=True)))
+    found = soft_costs(
+        tsorts,
+        [np.ascontiguousarray(rows[0][at, : tsort.n_steps, :length]) for at, (tsort, length) in videos],
+        [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in videos],
+        [None] * len(videos),
+        gamma=gamma,
+        smoothing="softmin",
+        contiguous=True,
+        starts=True,
+    )
+    filled = Posteriors(
+        torch.tensor([video.cost for video in found], dtype=dtype),
+        torch.zeros(match.shape, dtype=dtype),
+        torch.zeros(drop.shape, dtype=dtype),
+        torch.zeros(match.shape, dtype=dtype),
+    )
+    for at, (tsort, length) in videos:
+        video = found[at]
+        assert video.match is not None and video.drop is not None and video.start is not None
+        filled.match[at, : tsort.n_steps, :length] = torch.from_numpy(video.match)
+        filled.drop[at, :length] = torch.from_numpy(video.drop)
+        filled.start[at, : tsort.n_steps, :length] = torch.from_numpy(video.start)
+    return Posteriors(*(part.to(match.device) for part in (filled.cost, filled.match, filled.drop, filled.start)))
