@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from graph2vid.flow import FlowGraph
 from graph2vid.text.model import EntityGraph, Parse, Procedure, Reason
+from graph2vid.text.optional import is_optional
 
 
 def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entities: EntityGraph | None = None) -> Parse:
     """Merge all nodes of an instruction, keep the connections, and make them a flow graph.
 
     Links within one instruction vanish. Links that point backwards in the text are dropped and reported, so that
-    no cycle remains. The graph is transitively reduced.
+    no cycle remains. The graph is transitively reduced. Instructions that say so are optional steps.
 
     Parameters
     ----------
@@ -32,6 +33,9 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
     forward = tuple(reason for reason in distinct if reason.before < reason.after)
     backward = tuple(reason for reason in distinct if reason.before > reason.after)
     flow = FlowGraph.from_edges(
-        procedure.texts, {(reason.before, reason.after) for reason in forward}, procedure.title
+        procedure.texts,
+        {(reason.before, reason.after) for reason in forward},
+        procedure.title,
+        optional=(number for number, text in enumerate(procedure.texts) if is_optional(text)),
     ).transitive_reduction()
     return Parse(procedure, flow, parser, forward, backward, entities)

@@ -25,19 +25,20 @@ RECIPE = [
     ("beans", "B-F", 8, "t"), ("fry", "B-Ac", 12, "t"), (".", "O", 0, "root"),
     ("the", "O", 0, "root"), ("dough", "B-F", 12, "t"), ("join", "B-Ac", 0, "root"), (".", "O", 0, "root"),
 ]  # fmt: skip
-OPTIONS = training.TrainingOptions(epochs=3, batch=4, shape=SHAPE)
+OPTIONS = training.TrainingOptions(epochs=2, batch=2, shape=replace(SHAPE, branches=1))
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     lines = []
-    for _ in range(6):
+    for _ in range(2):
         for number, (word, tag, head, label) in enumerate(RECIPE, start=1):
             lines.append("\t".join([str(number), word, "_", "X", tag, "_", str(head), label, "_", "_"]))
         lines.append("")
     folder = tmp_path / "corpus" / "Parser"
     folder.mkdir(parents=True)
-    (folder / "train.conllu").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for split in ("train", "dev"):
+        (folder / f"{split}.conllu").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder.parent
 
 
@@ -46,7 +47,7 @@ def encoder(tmp_path: Path) -> Path:
     return write_encoder(tmp_path / "encoder")
 
 
-def recipes(count: int = 6) -> list[Example]:
+def recipes(count: int = 2) -> list[Example]:
     words, tags = tuple(row[0] for row in RECIPE), tuple(row[1] for row in RECIPE)
     edges = tuple((at, row[2] - 1, row[3]) for at, row in enumerate(RECIPE) if row[2])
     return [Annotated(words, tags, edges) for _ in range(count)]  # type: ignore[misc]
@@ -94,7 +95,7 @@ def test_the_command_writes_weights_that_can_be_used(
     output = tmp_path / "w.safetensors"
     arguments = ["train", "parser", "--data", str(data), "-o", str(output), "--epochs", "1", "--device", "cpu"]
     assert main([*arguments, "--encoder", str(encoder)]) == 0
-    assert "trained on 6 recipes" in capsys.readouterr().out
+    assert "trained on 2 recipes" in capsys.readouterr().out
     assert len(RecipeModel.load(output).tag([["Mix", "flour", "."]])[0]) == 3
 
 
@@ -109,7 +110,7 @@ def _with_shape(init: object) -> object:
     ("extra", "complaint"),
     [
         (["-o", "w.bin"], "must end in .safetensors"),
-        (["-o", "w.safetensors", "--split", "summer"], "splits in that folder: train"),
+        (["-o", "w.safetensors", "--split", "summer"], "splits in that folder: dev, train"),
         (["-o", "w.safetensors", "--device", "abacus"], "cannot compute on 'abacus'"),
         (["-o", "w.safetensors", "--encoder", "nowhere"], "nowhere"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph2vid.text.rules import model as models
 from graph2vid.text.rules.analysis import analyse
 from graph2vid.text.rules.carrier import LONGEST_PIECE, MOST_PIECES, WORDS, pieces
 from graph2vid.text.rules.clauses import Sentence
@@ -86,3 +87,18 @@ def test_conditions_results_and_remarks() -> None:
     assert [(m.head, m.role) for m in action.mentions][-1] == ("paste", "result")
     assert not read("The cookies should be soft.").actions[0].ordered
     assert read("Do not stir the rice.").actions[0].negated
+
+
+def test_a_model_read_without_its_strings_reads_the_same() -> None:
+    texts = [
+        "Meanwhile, whisk 2 eggs, the crème fraîche and a quincunx of mizzenmasts in a bowl; don't stop.",
+        "It's best left overnight, or until the mixture's set.",
+    ]
+    light, whole = language_model(), language_model(models._find())
+    assert len(light.vocab.strings) < len(whole.vocab.strings) / 10
+    assert analyse(light, texts) == analyse(whole, texts)
+    for text in texts:
+        ours, theirs = light(text), whole(text)
+        assert [(t.text, t.tag_, t.dep_, t.lemma_, t.head.i, t.norm_) for t in ours] == [
+            (t.text, t.tag_, t.dep_, t.lemma_, t.head.i, t.norm_) for t in theirs
+        ]

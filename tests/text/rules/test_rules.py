@@ -71,6 +71,54 @@ def test_threads(parse: Run) -> None:
     assert result.flow.edges == ()
 
 
+# What a rule must not take for something made before, beside what it does take.
+EXCEPTIONS = {
+    "a pronoun in a condition is what the action works on": (
+        "Simmer the sauce. Heat the oven as hot as it will go. Serve the sauce",
+        [(0, 2)],
+    ),
+    "a mixture in a condition is what the action makes": (
+        "Line the tin with paper. Whip the cream. Beat the butter and the sugar until the mixture is pale",
+        [],
+    ),
+    "what is grated is prepared, not added": ("Simmer the sauce. Grate the mozzarella", []),
+    "what is let do something is not the work at hand": (
+        "Screw the bracket to the wall. Grease a tin and let it dry",
+        [],
+    ),
+    "what is listed is taken from where it was made": (
+        "Toss the potatoes with the oil, mustard and honey. Wash the lettuce. "
+        "Arrange the potatoes, beans and tuna on the lettuce",
+        [(0, 2), (1, 2)],
+    ),
+    "what is listed is not taken out of the work it is added to": (
+        "Fry the leeks with the peppers, onions and carrots in a pan. Serve the rice. Add salt, pepper and leeks",
+        [(0, 1), (1, 2)],
+    ),
+    "a common ingredient without an article is a new portion": (
+        "Cool the eggs in water. Fry the beans. Drop the beans into iced water",
+        [(1, 2)],
+    ),
+    "meanwhile, something is as it was before the work that goes on": (
+        "Shift the chain onto the sprocket. Put the chain in a jar. Meanwhile, brush the sprocket",
+        [(0, 1), (0, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_exception(name: str, parse: Run) -> None:
+    text, edges = EXCEPTIONS[name]
+    assert list(parse(text).flow.edges) == edges
+
+
+def test_a_remark_that_something_is_optional_does_not_spoil_the_reading(parse: Run) -> None:
+    found = parse(["Whisk the eggs.", "(Optional) Add the milk (optional)."])
+    assert (found.flow.edges, found.flow.optional) == (((0, 1),), (1,))
+    assert found.entities is not None
+    assert [entity.text for entity in found.entities.entities] == ["Whisk", "the eggs", "Add", "the milk"]
+
+
 def test_set_aside_and_return(parse: Run) -> None:
     result = parse("Brown the lamb in a casserole. Set aside. Heat some oil in a pan. Return the meat to the pan")
     assert result.flow.edges == ((0, 1), (1, 3), (2, 3))

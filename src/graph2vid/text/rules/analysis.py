@@ -226,6 +226,8 @@ class _Reader:
         mentions[first] = [*free, *mentions[first]]
         places = list(self.verbs)
         for place, following in pairwise(places):
+            if not mentions[place] and self.verbs[place].lemma_.lower() in lexicon.LETTING:
+                mentions[place] = [replace(m, role=SIMPLE_OBJECT) for m in mentions[following] if m.role == "subject"]
             if not mentions[place] and following - place <= 2 and not self.doc[place + 1].is_punct:
                 mentions[place] = [m for m in mentions[following] if m.role == SIMPLE_OBJECT]
         actions = tuple(self._action(token, mentions[place]) for place, token in self.verbs.items())

@@ -16,6 +16,7 @@ _ABBREVIATIONS = lexicon.words(
 )
 _END = re.compile(r"(?<=[.!?])[)\"'”’]*\s+|\s*;\s*|\s+[-–—]+\s+|\s*\n\s*")
 _MEASURE_IN_BRACKETS = re.compile(r"\([^()]{0,60}\d[^()]{0,60}\)")
+_OPTIONAL_IN_BRACKETS = re.compile(r"\((?:optional|if [^()]{1,20})\)", re.IGNORECASE)
 _PREHEAT = re.compile(r"\bpre[- ]heat(?= )", re.IGNORECASE)
 _LABEL = re.compile(r"^[^,.:]{1,40}:\s+")
 _WORD = re.compile(r"[^\W_][\w'’-]*")
@@ -67,6 +68,7 @@ def pieces(instruction: int, text: str) -> list[Piece]:
     ['in a bowl, you should whisk the eggs', 'you should set aside.', 'you should heat the oil.']
     """
     found = []
+    text = _OPTIONAL_IN_BRACKETS.sub(lambda match: " " * len(match.group()), text)
     for start, end in _spans(text):
         words = text[start:end]
         words = _PREHEAT.sub(lambda match: "preheat ".rjust(len(match.group())), words)
@@ -101,6 +103,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
             if stop < end:
                 stop = max(text.rfind(" ", start, stop), start + LONGEST_PIECE // 2)
             begin = start + (match.end() if (match := _BULLET.match(text[start:stop])) and "(" in match.group() else 0)
+            begin += len(text[begin:stop]) - len(text[begin:stop].lstrip())
             if _WORD.search(text, begin, stop):
                 spans.append((begin, stop))
             start = stop

@@ -104,6 +104,7 @@ class Follower:
         if is_remark(action):
             return
         product = Product((number,), kind=kind_of_product(action), pile=plain)
+        product.before = self._before(uses, sentence.instruction)
         product.purpose = purpose(sentence.opening) or purpose(f"for {self.section}")
         if pile is not None:
             product.makers, product.base = (*pile.makers, number), pile.base
@@ -118,6 +119,14 @@ class Follower:
             _remember(product, mention, action, id(mention) in referring)
         self._move(product, action)
         self.place.put(product)
+
+    def _before(self, uses: list[Use], instruction: int) -> tuple[int, ...]:
+        """Return the actions of earlier instructions behind what is used."""
+        found: dict[int, None] = {}
+        for use in uses:
+            here = any(self.actions[maker][0] == instruction for maker in use.product.makers)
+            found.update(dict.fromkeys(use.product.before if here else use.product.makers))
+        return tuple(found)
 
     def _move(self, product: Product, action: Action) -> None:
         """Note where a product is now: taken out of something, set aside, or got together for later."""

@@ -196,7 +196,7 @@ STAPLES = words(
 
 ADDING = words(
     "add sprinkle season top garnish drizzle scatter dust pour spoon spread dot decorate ice brush glaze "
-    "return fold cover fill sift stuff incorporate include dollop grate layer baste coat crumble strain "
+    "return fold cover fill sift stuff incorporate include dollop layer baste coat strain "
     "tip ladle toss arrange lay pipe insert attach screw fasten fit mount slide replace reinsert reattach "
     "install dip dress finish"
 )
@@ -233,6 +233,9 @@ PREPARING = words(
 
 GATHERING = words("gather collect assemble get obtain buy purchase")
 """Verbs that get things together."""
+
+LETTING = words("let allow")
+"""Verbs whose object does something by itself: "let it dry"."""
 
 SUPPLIES = words("ingredient supply material tool equipment item part thing everything utensil")
 """What is got together before the work."""

