@@ -1,0 +1,173 @@
+"""What a person knows about a video, and the constraints of the aligner that say the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from graph2vid._files import check_format
+from graph2vid.alignment import Constraint
+from graph2vid.errors import FormatError, InputError
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding.times import format_time
+
+KIND = "graph2vid-corrections"
+VERSION = 1
+MOST = 1000
+"""The most corrections of a project."""
+
+CorrectionKind = Literal["exact", "show", "within", "forbid", "background"]
+_PINS = ("exact", "show", "within")
+
+
+@dataclass(frozen=True)
+class Correction:
+    """One thing that is known about the video.
+
+    Attributes
+    ----------
+    kind : {"exact", "show", "within", "forbid", "background"}
+        ``exact``: the step fills the span and is shown nowhere else. ``show``: the step fills the span, and may go on
+        beside it. ``within``: the step is shown, inside the span only. ``forbid``: the step is not shown in the span.
+        ``background``: no step is shown in the span.
+    step : str or None
+        The id of the step; None for ``background``.
+    start, end : float
+        The span in seconds; infinite where it is open.
+    """
+
+    kind: CorrectionKind
+    step: str | None
+    start: float = -math.inf
+    end: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(CorrectionKind):
+            raise InputError(f"unknown correction {self.kind!r}; known: {', '.join(get_args(CorrectionKind))}")
+        if (self.step is None) != (self.kind == "background"):
+            raise InputError("a correction names a step, unless it says that there is none (background)")
+        if math.isnan(self.start) or math.isnan(self.end) or not self.start < self.end:
+            raise InputError("the span of a correction must end after it begins")
+        if self.kind in ("exact", "show") and math.isinf(self.end - self.start):
+            raise InputError(f"a correction {self.kind!r} needs both its start and its end")
+
+    @property
+    def words(self) -> str:
+        """The correction in words, without the step."""
+        start = "the start" if math.isinf(self.start) else format_time(self.start)
+        end = "the end" if math.isinf(self.end) else format_time(self.end)
+        everywhere = math.isinf(self.start) and math.isinf(self.end)
+        said = {
+            "exact": "exactly",
+            "show": "shown",
+            "within": "only within",
+            "forbid": "not in",
+            "background": "none in",
+        }
+        return "not shown at all" if everywhere and self.kind == "forbid" else f"{said[self.kind]} {start} – {end}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the correction for JSON; an open end is None."""
+        return {
+            "kind": self.kind,
+            "step": self.step,
+            "start": None if math.isinf(self.start) else self.start,
+            "end": None if math.isinf(self.end) else self.end,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, source: str = "correction") -> Correction:
+        """Read what :meth:`to_json` gives."""
+        if not isinstance(value, dict):
+            raise FormatError(f"{source} must be an object")
+        start, end = value.get("start"), value.get("end")
+        for at in (start, end):
+            if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
+                raise FormatError(f"{source}: start and end are seconds or null, not {at!r}")
+        if value.get("step") is not None and not isinstance(value["step"], str):
+            raise FormatError(f"{source}: step is the id of a step or null")
+        try:
+            return cls(
+                value.get("kind"),  # type: ignore[arg-type]  # checked at once
+                value.get("step"),
+                -math.inf if start is None else float(start),
+                math.inf if end is None else float(end),
+            )
+        except InputError as error:
+            raise FormatError(f"{source}: {error}") from None
+
+    def constraints(self, flow: FlowGraph) -> list[Constraint]:
+        """Return what this means to the aligner, in seconds."""
+        step = None if self.step is None else flow.index(self.step)
+        if self.kind == "exact":
+            return [Constraint(kind, step, self.start, self.end) for kind in ("show", "within")]
+        return [Constraint(self.kind, step, self.start, self.end)]
+
+
+def with_correction(corrections: Iterable[Correction], new: Correction) -> tuple[Correction, ...]:
+    """Return the corrections with one more, which wins over what it contradicts.
+
+    A new pin of a step takes the place of its older ones. Where a clip is told to show one thing, what older
+    corrections say about that clip gives way.
+    """
+    kept: list[Correction] = []
+    for old in corrections:
+        of_same_step = old.step == new.step
+        if old == new or (of_same_step and new.kind in _PINS and old.kind in _PINS):
+            continue
+        if _contradicts(new, old):
+            kept.extend(_outside(old, new))
+        else:
+            kept.append(old)
+    if len(kept) >= MOST:
+        raise InputError(f"a project holds up to {MOST} corrections; remove some first")
+    return (*kept, new)
+
+
+def _contradicts(new: Correction, old: Correction) -> bool:
+    """Whether a clip in both spans cannot do what both say."""
+    fills = ("exact", "show")
+    if new.kind in fills:
+        return (
+            (old.kind in fills and old.step != new.step)
+            or (old.kind == "forbid" and old.step == new.step)
+            or (old.kind == "background")
+        )
+    if new.kind == "forbid":
+        return old.kind in fills and old.step == new.step
+    return new.kind == "background" and old.kind in fills
+
+
+def _outside(old: Correction, new: Correction) -> list[Correction]:
+    """Return what is left of a correction outside of another's span."""
+    pieces = [
+        replace(old, start=start, end=end)
+        for start, end in ((old.start, min(old.end, new.start)), (max(old.start, new.end), old.end))
+        if start < end
+    ]
+    if old.kind in _PINS and len(pieces) > 1:  # a step has one place: the longer piece
+        return [max(pieces, key=lambda piece: piece.end - piece.start)]
+    return pieces
+
+
+def usable(corrections: Iterable[Correction], flow: FlowGraph) -> list[Correction]:
+    """Return the corrections whose step still is in the flow graph."""
+    return [correction for correction in corrections if correction.step is None or correction.step in flow.ids]
+
+
+def to_json(corrections: Iterable[Correction]) -> dict[str, Any]:
+    """Return corrections as a JSON document."""
+    return {"format": KIND, "version": VERSION, "corrections": [correction.to_json() for correction in corrections]}
+
+
+def from_json(value: Any, source: str) -> tuple[Correction, ...]:
+    """Read the JSON document of corrections."""
+    document = check_format(value, kind=KIND, version=VERSION, source=source)
+    entries = document.get("corrections")
+    if not isinstance(entries, list):
+        raise FormatError(f"{source}: corrections must be a list")
+    return tuple(
+        Correction.from_json(entry, f"{source}: corrections[{number}]") for number, entry in enumerate(entries)
+    )

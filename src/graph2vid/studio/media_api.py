@@ -1,0 +1,118 @@
+"""The routes of the API about videos and captions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.captions import read_captions
+from graph2vid.studio import models
+from graph2vid.studio.asking import RAW, REFUSED, InProject, InStudio, TooMuchError, WrongKindError
+from graph2vid.studio.places import VIDEO_SUFFIXES, begins_like_video, kind_of, upload_name
+from graph2vid.studio.projects import Media, UnknownError
+
+MOST_CAPTIONS = 16 << 20
+"""Bytes of captions that are handed in."""
+_TYPES = {
+    ".mp4": "video/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".webm": "video/webm",
+    ".mkv": "video/x-matroska",
+    ".ogv": "video/ogg",
+    ".avi": "video/x-msvideo",
+}
+
+router = APIRouter(prefix="/api", responses=REFUSED)
+
+
+@router.get("/projects/{project}/media", summary="Videos and captions that can be chosen")
+def media(studio: InStudio, project: InProject) -> list[models.MediaFile]:
+    return list(studio.media(project))
+
+
+@router.put("/projects/{project}/media/{name}", status_code=201, summary="Hand in a video or captions",
+            openapi_extra=RAW,
+            responses={413: {"model": models.Problem, "description": "Too large"},
+                       415: {"model": models.Problem, "description": "Not a video, nor captions"}})  # fmt: skip
+async def upload(studio: InStudio, project: InProject, name: str, request: Request) -> models.MediaFile:
+    name = upload_name(name)
+    kind = kind_of(name)
+    if kind is None:
+        raise WrongKindError(
+            f"{name} is neither a video ({', '.join(VIDEO_SUFFIXES)}) nor captions (.vtt, .srt, .json)"
+        )
+    most = studio.upload_limit if kind == "video" else min(MOST_CAPTIONS, studio.upload_limit)
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise TooMuchError(f"{name} is larger than the {most >> 20} MiB that are taken")
+    folder = project.folder / f".upload-{uuid4().hex}"
+    folder.mkdir()
+    part = folder / name
+    try:
+        size = await _received(request, part, kind, most)
+        if kind == "captions" and not await run_in_threadpool(read_captions, part):
+            raise InputError(f"{name}: nothing is said in these captions")
+        with project.lock:
+            project.media.mkdir(exist_ok=True)
+            part.replace(project.file(f"media/{name}"))
+    except InputError as error:
+        raise type(error)(str(error).replace(str(part), name)) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return models.MediaFile(place="upload", name=name, kind=kind, bytes=size)  # type: ignore[arg-type]
+
+
+async def _received(request: Request, path: Path, kind: str, most: int) -> int:
+    """Write what is sent to a file, as long as it is what it should be; return its size."""
+    size, head = 0, b""
+    with path.open("wb") as file:
+        async for piece in request.stream():
+            size += len(piece)
+            head = (head + piece)[:64] if len(head) < 64 else head
+            if size > most:
+                raise TooMuchError(f"{path.name} is larger than the {most >> 20} MiB that are taken")
+            if kind == "video" and len(head) >= 16 and not begins_like_video(head):
+                raise WrongKindError(f"{path.name} is named like a video and is none")
+            await run_in_threadpool(file.write, piece)
+        file.flush()
+        await run_in_threadpool(os.fsync, file.fileno())
+    if kind == "video" and not begins_like_video(head):
+        raise WrongKindError(f"{path.name} is named like a video and is none")
+    return size
+
+
+@router.delete("/projects/{project}/media/{name}", status_code=204, summary="Delete a file that was handed in")
+def delete_media(project: InProject, name: str) -> None:
+    path = project.file(f"media/{upload_name(name)}")
+    if not path.is_file():
+        raise UnknownError(f"there is no {name}")
+    with project.lock:
+        about = project.about
+        gone = Media("upload", name)
+        project.change(**{key: None for key in ("video", "captions") if getattr(about, key) == gone})
+        path.unlink()
+
+
+@router.get("/projects/{project}/video", summary="The video that is chosen; ranges are served",
+            response_class=FileResponse)  # fmt: skip
+def video(studio: InStudio, project: InProject) -> FileResponse:
+    return _played(studio.video(project, of_result=False))
+
+
+@router.get("/projects/{project}/result/video", summary="The video of the result; ranges are served",
+            response_class=FileResponse)  # fmt: skip
+def result_video(studio: InStudio, project: InProject) -> FileResponse:
+    return _played(studio.video(project, of_result=True))
+
+
+def _played(path: Path) -> FileResponse:
+    kind = _TYPES.get(path.suffix.lower(), "application/octet-stream")
+    return FileResponse(path, media_type=kind, headers={"cache-control": "private, no-cache"})

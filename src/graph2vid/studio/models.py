@@ -1,0 +1,176 @@
+"""What the API takes and gives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graph2vid.studio.corrections import CorrectionKind
+from graph2vid.studio.edits import Edit, StepId
+
+Title = Annotated[str, Field(max_length=200)]
+Place = Literal["upload", "folder", "sample"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewProject(_Request):
+    """A project to be made."""
+
+    title: Title = ""
+
+
+class MediaChoice(_Request):
+    """A file: what was handed in, what lies in the named folder, or the bundled sample."""
+
+    place: Place
+    name: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ProjectChange(_Request):
+    """What is to be changed; what is left out stays. ``null`` for video or captions: none."""
+
+    title: Title | None = None
+    video: MediaChoice | None = None
+    captions: MediaChoice | None = None
+    embedder: Literal["wordllama", "minilm"] | None = None
+    clip_seconds: Annotated[float, Field(ge=0.1, le=60)] | None = None
+
+
+class ParseRequest(_Request):
+    """Which parser shall find the flow graph."""
+
+    parser: Annotated[str, Field(min_length=1, max_length=60)] = "rules"
+
+
+class EditRequest(_Request):
+    """One edit; with ``revision`` it is refused (409) if the graph has changed since."""
+
+    edit: Edit
+    revision: int | None = None
+
+
+class NewCorrection(_Request):
+    """What is known about the video; ``start`` or ``end`` in seconds, null where the span is open."""
+
+    kind: CorrectionKind
+    step: StepId | None = None
+    start: Annotated[float, Field(ge=-1e9, le=1e9)] | None = None
+    end: Annotated[float, Field(ge=-1e9, le=1e9)] | None = None
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    error: str
+
+
+class MediaFile(BaseModel):
+    """A video or captions that can be chosen."""
+
+    place: Place
+    name: str
+    kind: Literal["video", "captions"]
+    bytes: int
+
+
+class Chosen(BaseModel):
+    """A file that was chosen, and whether it is still there."""
+
+    place: Place
+    name: str
+    there: bool
+
+
+class Orders(BaseModel):
+    """The number of orders that respect the graph; decimal digits, since it may be huge."""
+
+    exact: str | None
+    lower: str
+    upper: str
+    words: str
+
+
+class FlowState(BaseModel):
+    """The flow graph as it is now (a ``graph2vid-flow`` document with reasons), and its picture."""
+
+    revision: int
+    can_undo: bool
+    can_redo: bool
+    flow: dict[str, Any] | None
+    orders: Orders | None
+    picture: dict[str, Any] | None
+
+
+class JobState(BaseModel):
+    """How far a job is."""
+
+    id: str
+    kind: str
+    project: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
+    stage: str
+    done: float | None
+    total: float | None
+    message: str
+    warnings: list[str]
+
+
+class CorrectionState(NewCorrection):
+    """A correction, in words too; ``applies`` is false where its step is no longer in the graph."""
+
+    words: str
+    applies: bool
+
+
+class ResultState(BaseModel):
+    """Whether the result still is that of graph, corrections and media as they are now."""
+
+    current: bool
+
+
+class ProjectState(FlowState):
+    """All about a project."""
+
+    name: str
+    title: str
+    procedure: str
+    parser: str
+    embedder: str
+    clip_seconds: float
+    video: Chosen | None
+    captions: Chosen | None
+    corrections: list[CorrectionState]
+    result: ResultState | None
+    job: JobState | None
+
+
+class ProjectSummary(BaseModel):
+    """A project in the list.
+
+    ``bar`` shows the segments: start and end as shares of the video, and a colour. ``problem`` says what is wrong with
+    the files.
+    """
+
+    name: str
+    title: str
+    steps: int
+    video: str
+    has_result: bool
+    bar: list[tuple[float, float, str]]
+    changed: float
+    problem: str
+
+
+class About(BaseModel):
+    """What this studio is and can do."""
+
+    version: str
+    parsers: list[str]
+    formats: dict[str, str]
+    videos: bool
+    upload_limit: int
+    suffixes: dict[str, list[str]]

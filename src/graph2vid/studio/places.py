@@ -1,0 +1,111 @@
+"""Where files may lie: names that lead nowhere else, not even through links."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
+
+VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".ogv", ".avi")
+CAPTION_SUFFIXES = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+
+_MOST_LISTED = 2000
+_MOST_DEPTH = 4
+_MOST_NAME = 150  # bytes; file systems allow 255, and a temporary name is longer
+_PROJECT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+# How files of these kinds begin (place in the file, bytes).
+_HEADS = (
+    *((4, box) for box in (b"ftyp", b"moov", b"mdat", b"free", b"wide")),
+    *((0, sign) for sign in (b"\x1a\x45\xdf\xa3", b"OggS", b"RIFF")),
+)
+
+
+class OutsideError(InputError):
+    """A name that leads out of the folder it should lie in."""
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of ``name`` in ``folder``; an error if it would lie anywhere else.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        A path with ``/``; no part of it may be hidden, a link, or lead upwards.
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or name != "/".join(parts) or "\\" in name or not name.isprintable():
+        raise OutsideError(f"{name!r} is no name of a file here")
+    path = folder
+    for part in parts:
+        path = path / part
+        if part.startswith(".") or path.is_symlink():
+            raise OutsideError(f"{name!r} is no name of a file here")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise OutsideError(f"{name!r} is no name of a file here")
+    return path
+
+
+def is_project_name(name: str) -> bool:
+    """Whether a folder of this name can be a project."""
+    return _PROJECT.fullmatch(name) is not None
+
+
+def project_name(title: str) -> str:
+    """Return a name for the folder of a project with this title."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "project"
+
+
+def upload_name(name: str) -> str:
+    """Check the name of a file that is handed in, and return it."""
+    if (
+        not name.strip()
+        or len(name.encode("utf-8", "replace")) > _MOST_NAME
+        or name.startswith(".")
+        or set(name) & set('/\\:*?"<>|')
+        or not name.isprintable()
+    ):
+        raise InputError(f"{name[:60]!r} cannot be the name of a file: use letters, digits, spaces, - and _")
+    return name
+
+
+def kind_of(name: str) -> str | None:
+    """Return ``"video"``, ``"captions"`` or, of other files, None."""
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix in VIDEO_SUFFIXES:
+        return "video"
+    return "captions" if suffix in CAPTION_SUFFIXES else None
+
+
+def begins_like_video(head: bytes) -> bool:
+    """Whether a file that begins so may be a video."""
+    return any(head[at:].startswith(sign) for at, sign in _HEADS)
+
+
+def media_in(folder: Path) -> Iterator[tuple[str, str, int]]:
+    """List the videos and captions in a folder and the folders in it, as (name, kind, bytes); links are left out."""
+    listed = 0
+    waiting = [(folder, 0)]
+    while waiting:
+        here, depth = waiting.pop()
+        try:
+            entries = sorted(here.iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.is_symlink():
+                continue
+            if entry.is_dir() and depth < _MOST_DEPTH:
+                waiting.append((entry, depth + 1))
+            kind = kind_of(entry.name)
+            if kind is not None and entry.is_file():
+                yield entry.relative_to(folder).as_posix(), kind, entry.stat().st_size
+                listed += 1
+                if listed >= _MOST_LISTED:
+                    return

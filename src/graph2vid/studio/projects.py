@@ -1,0 +1,297 @@
+"""Projects: folders of plain files, each written whole or not at all, so that nothing is lost at any moment.
+
+FOLDER/NAME/project.json       title, chosen video and captions, settings
+            procedure.txt      the procedure in words
+            edits.json         all edits of the flow graph, and the place among them: undo and redo
+            flow.json          the flow graph as it is now, for other tools; made from edits.json
+            corrections.json   what a person knows about the video
+            result.json        the grounding, as `graph2vid ground -o` writes it
+            job.json           what ran last
+            media/             videos and captions handed in
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from graph2vid._files import check_format, read_json, read_text, write_json, write_text
+from graph2vid.errors import FormatError, Graph2VidError, InputError
+from graph2vid.studio import corrections as correcting
+from graph2vid.studio.corrections import Correction
+from graph2vid.studio.drafts import Draft
+from graph2vid.studio.history import History
+from graph2vid.studio.places import inside, is_project_name, project_name
+
+KIND = "graph2vid-project"
+VERSION = 1
+
+
+class UnknownError(InputError):
+    """There is no such project, file or job."""
+
+
+@dataclass(frozen=True)
+class Media:
+    """A file that a project uses: its ``name`` in a ``place``: ``upload``, ``folder`` or ``sample``."""
+
+    place: str
+    name: str
+
+    @classmethod
+    def from_json(cls, value: Any, source: str) -> Media | None:
+        """Read a place and a name, or nothing."""
+        if value is None:
+            return None
+        try:
+            return cls(str(value["place"]), str(value["name"]))
+        except (TypeError, KeyError):
+            raise FormatError(f"{source}: a file has a place and a name, not {value!r}") from None
+
+
+@dataclass(frozen=True)
+class About:
+    """What ``project.json`` says.
+
+    Attributes
+    ----------
+    title : str
+        May be empty.
+    video, captions : Media or None
+    parser : str
+        Which parser was chosen last.
+    embedder : str
+    clip_seconds : float
+    """
+
+    title: str = ""
+    video: Media | None = None
+    captions: Media | None = None
+    parser: str = "rules"
+    embedder: str = "wordllama"
+    clip_seconds: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {"format": KIND, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Any, source: str) -> About:
+        """Read the JSON document; settings that are not there have their defaults."""
+        document = check_format(value, kind=KIND, version=VERSION, source=source)
+        found = {key: document[key] for key in cls.__dataclass_fields__ if key in document}
+        for key, kind in (("title", str), ("parser", str), ("embedder", str), ("clip_seconds", int | float)):
+            if not isinstance(found.get(key, getattr(cls, key)), kind):
+                raise FormatError(f"{source}: {key} is {found[key]!r}")
+        media = {key: Media.from_json(found.get(key), f"{source}, {key}") for key in ("video", "captions")}
+        return cls(**found | media)
+
+
+@dataclass
+class Project:
+    """One project. Whoever changes it holds its ``lock``."""
+
+    folder: Path
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _history: History | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of this project."""
+        return inside(self.folder, name)
+
+    @property
+    def media(self) -> Path:
+        """The folder of what was handed in."""
+        return self.file("media")
+
+    # -- project.json ----------------------------------------------------------------------------------------
+
+    @property
+    def about(self) -> About:
+        """What the project is about."""
+        path = self.file("project.json")
+        return About.from_json(read_json(path), f"{self.name}/project.json")
+
+    def change(self, **changes: Any) -> None:
+        """Change what the project is about."""
+        with self.lock:
+            write_json(self.file("project.json"), replace(self.about, **changes).to_json())
+
+    # -- the procedure and its graph -------------------------------------------------------------------------
+
+    @property
+    def procedure(self) -> str:
+        """The procedure in words; empty if there is none yet."""
+        path = self.file("procedure.txt")
+        return read_text(path) if path.is_file() else ""
+
+    @procedure.setter
+    def procedure(self, text: str) -> None:
+        with self.lock:
+            write_text(self.file("procedure.txt"), text)
+
+    @property
+    def history(self) -> History:
+        """The edits of the flow graph."""
+        with self.lock:
+            if self._history is None:
+                path = self.file("edits.json")
+                source = f"{self.name}/edits.json"
+                self._history = History.from_json(read_json(path), source) if path.is_file() else History.empty()
+                self._write_flow()  # the server may have been killed between the two files
+            return self._history
+
+    @history.setter
+    def history(self, history: History) -> None:
+        with self.lock:
+            write_json(self.file("edits.json"), history.to_json())
+            self._history = history
+            self._write_flow()
+
+    def _write_flow(self) -> None:
+        path, draft = self.file("flow.json"), self._history and self._history.draft
+        if draft is None:
+            path.unlink(missing_ok=True)
+            return
+        document = draft.to_json()
+        with contextlib.suppress(Graph2VidError):
+            if path.is_file() and read_json(path) == document:
+                return
+        write_json(path, document)
+
+    @property
+    def draft(self) -> Draft | None:
+        """The flow graph as it is now."""
+        return self.history.draft
+
+    # -- corrections and results -----------------------------------------------------------------------------
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """What a person knows about the video."""
+        path = self.file("corrections.json")
+        return correcting.from_json(read_json(path), f"{self.name}/corrections.json") if path.is_file() else ()
+
+    @corrections.setter
+    def corrections(self, corrections: tuple[Correction, ...]) -> None:
+        with self.lock:
+            write_json(self.file("corrections.json"), correcting.to_json(corrections))
+
+    @property
+    def job(self) -> dict[str, Any] | None:
+        """What ``job.json`` says about what ran last."""
+        path = self.file("job.json")
+        found = None
+        with contextlib.suppress(Graph2VidError):  # damaged; nothing hangs on it
+            found = read_json(path) if path.is_file() else None
+        return found if isinstance(found, dict) else None
+
+    @job.setter
+    def job(self, document: dict[str, Any]) -> None:
+        write_json(self.file("job.json"), document)
+
+    @property
+    def changed(self) -> float:
+        """When a file of it was last written: seconds since 1970."""
+        times = [0.0]
+        with contextlib.suppress(OSError):
+            times += [
+                entry.stat().st_mtime for entry in os.scandir(self.folder) if entry.is_file(follow_symlinks=False)
+            ]
+        return max(times)
+
+    def tidy(self) -> None:
+        """Remove what killed writers, jobs and uploads have left; while none of them is at work."""
+        for path in (*self.folder.glob(".*.part"), *self.folder.glob("cache/.*.part")):
+            path.unlink(missing_ok=True)
+        for path in (*self.folder.glob(".job-*"), *self.folder.glob(".upload-*")):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class Projects:
+    """All projects in a folder. One process at a time uses it.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock_file = (folder / ".lock").open("w")
+        except OSError as error:
+            raise Graph2VidError(f"cannot use the folder {folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock_file.close()
+            raise Graph2VidError(f"another studio is using {folder}: close it, or name another folder") from None
+        self.folder = folder.resolve()
+        self._open: dict[str, Project] = {}
+        self._lock = threading.Lock()
+        for path in (*self.folder.glob(".new-*"), *self.folder.glob(".gone-*")):
+            shutil.rmtree(path, ignore_errors=True)
+        for project in self:
+            project.tidy()
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._lock_file.close()
+
+    def __iter__(self) -> Iterator[Project]:
+        """Go through the projects, the one changed last first."""
+        found = []
+        for path in self.folder.iterdir():
+            with contextlib.suppress(UnknownError):  # something else, or deleted this moment
+                found.append(self.open(path.name))
+        yield from sorted(found, key=lambda project: -project.changed)
+
+    def _is_project(self, path: Path) -> bool:
+        return is_project_name(path.name) and not path.is_symlink() and (path / "project.json").is_file()
+
+    def open(self, name: str) -> Project:
+        """Return the project in the folder ``name``."""
+        if not is_project_name(name) or not self._is_project(self.folder / name):
+            raise UnknownError(f"there is no project {name[:80]!r}")
+        with self._lock:
+            return self._open.setdefault(name, Project(self.folder / name))
+
+    def create(self, title: str, procedure: str = "", **settings: Any) -> Project:
+        """Make a new project; it appears whole or not at all."""
+        fresh = self.folder / f".new-{uuid4().hex}"
+        (fresh / "media").mkdir(parents=True)
+        write_json(fresh / "project.json", About(title=title, **settings).to_json())
+        if procedure:
+            write_text(fresh / "procedure.txt", procedure)
+        wished = project_name(title)
+        with self._lock:
+            name, number = wished, 1
+            while (self.folder / name).exists():
+                number += 1
+                name = f"{wished}-{number}"
+            fresh.rename(self.folder / name)
+        return self.open(name)
+
+    def delete(self, name: str) -> None:
+        """Remove a project and all that is in it."""
+        project = self.open(name)
+        with project.lock, self._lock:
+            self._open.pop(name, None)
+            gone = self.folder / f".gone-{uuid4().hex}"
+            project.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)

@@ -1,0 +1,73 @@
+// Asking the server. What it refuses becomes an Error with its one line.
+
+export class Refusal extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function answered(response) {
+  if (response.status === 204) return null;
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refusal(response.status, body.error ?? `The server answered ${response.status}.`);
+  return body;
+}
+
+async function ask(method, path, body) {
+  const options = { method, headers: {} };
+  if (body instanceof Blob) {
+    options.body = body;
+    options.headers["content-type"] = "application/octet-stream";
+  } else if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers["content-type"] = "application/json";
+  }
+  let response;
+  try {
+    response = await fetch(`/api/${path}`, options);
+  } catch {
+    throw new Refusal(0, "The studio does not answer. Is it still running?");
+  }
+  return answered(response);
+}
+
+export const get = (path) => ask("GET", path);
+export const post = (path, body) => ask("POST", path, body);
+export const put = (path, body) => ask("PUT", path, body);
+export const patch = (path, body) => ask("PATCH", path, body);
+export const remove = (path) => ask("DELETE", path);
+
+// Hands in a file; `tell(fraction)` hears how far it is. Returns a promise with `.stop()`.
+export function upload(path, file, tell) {
+  const request = new XMLHttpRequest();
+  const sent = new Promise((resolve, reject) => {
+    request.open("PUT", `/api/${path}`);
+    request.setRequestHeader("content-type", "application/octet-stream");
+    request.responseType = "json";
+    request.upload.addEventListener("progress", (event) => event.lengthComputable && tell(event.loaded / event.total));
+    request.addEventListener("load", () => {
+      if (request.status < 300) resolve(request.response);
+      else reject(new Refusal(request.status, request.response?.error ?? `The server answered ${request.status}.`));
+    });
+    request.addEventListener("error", () => reject(new Refusal(0, "The file was not taken: it is too large, or the studio has ended.")));
+    request.addEventListener("abort", () => reject(new Refusal(0, "The upload was stopped.")));
+    request.send(file);
+  });
+  sent.stop = () => request.abort();
+  return sent;
+}
+
+// Follows a job until it ends; `tell(job)` hears every change. Returns what stops listening.
+export function follow(job, tell) {
+  const source = new EventSource(`/api/jobs/${job}/events`);
+  source.addEventListener("message", (event) => {
+    const state = JSON.parse(event.data);
+    if (!["waiting", "running"].includes(state.state)) source.close();
+    tell(state);
+  });
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) tell(null);
+  });
+  return () => source.close();
+}

@@ -1,0 +1,61 @@
+// The list of projects.
+
+import { el } from "/view/dom.js";
+import * as api from "./api.js";
+import { button, plural, trying } from "./parts.js";
+
+export async function mountHome(main) {
+  const list = el("ul", { class: "project-list" });
+
+  async function load() {
+    const projects = await api.get("projects");
+    list.replaceChildren(...projects.map(card));
+    empty.hidden = projects.length > 0;
+  }
+
+  function card(project) {
+    const facts = [project.steps ? plural(project.steps, "step") : "no graph yet", project.video || "no video yet"];
+    const state = project.problem ? el("p", { class: "badge-note bad" }, "damaged") : project.has_result ? el("p", { class: "badge-note good" }, "grounded") : el("p", { class: "badge-note" }, "in work");
+    const title = project.title || "Untitled";
+    return el(
+      "li",
+      { class: "panel project-card" },
+      el("div", { class: "card-head" }, el("h2", null, el("a", { href: `#/${project.name}/` }, title)), state),
+      el("p", { class: "dim small" }, project.problem || facts.join(" · ")),
+      project.bar.length ? el("div", { class: "mini", "aria-hidden": "true" }, project.bar.map(([start, end, colour]) => el("span", { style: { left: `${100 * start}%`, width: `${100 * (end - start)}%`, "--colour": colour } }))) : null,
+      el("div", { class: "card-foot" }, el("span", { class: "dim small" }, since(project.changed)), button("", () => drop(project, title), { sign: "bin", kind: "round quiet", "aria-label": `Delete ${title}` })),
+    );
+  }
+
+  async function drop(project, title) {
+    if (!window.confirm(`Delete “${title}” with all its files? This cannot be undone.`)) return;
+    await trying(() => api.remove(`projects/${project.name}`));
+    await load();
+  }
+
+  const make = (path, body) =>
+    trying(async () => {
+      const project = await api.post(path, body);
+      location.hash = `#/${project.name}/procedure`;
+    });
+  const fresh = () => button("New project", () => make("projects", { title: "" }), { kind: "primary", sign: "plus" });
+  const sample = () => button("Try the sample", () => make("projects/sample"), { sign: "play" });
+  const empty = el(
+    "div",
+    { class: "panel empty", hidden: true },
+    el("h2", null, "When does each step happen?"),
+    el("p", { class: "dim" }, "Bring a procedure in words and a video of somebody doing it. The studio finds which step must wait for which, and when each of them is shown, in whatever order; and you correct what you know better."),
+    el("p", { class: "buttons" }, fresh(), sample()),
+  );
+  main.replaceChildren(el("div", { class: "page-head" }, el("h1", null, "Projects"), el("span", { class: "spring" }), sample(), fresh()), empty, list);
+  await trying(load);
+  return {};
+}
+
+function since(seconds) {
+  const minutes = Math.round((Date.now() / 1000 - seconds) / 60);
+  if (minutes < 1) return "changed just now";
+  if (minutes < 60) return `changed ${plural(minutes, "minute")} ago`;
+  if (minutes < 36 * 60) return `changed ${plural(Math.round(minutes / 60), "hour")} ago`;
+  return `changed on ${new Date(seconds * 1000).toLocaleDateString()}`;
+}

@@ -1,0 +1,88 @@
+// Small parts of pages that several of them use.
+
+import { el, icon } from "/view/dom.js";
+
+export const ICONS = {
+  plus: "M11 5h2v6h6v2h-6v6h-2v-6H5v-2h6z",
+  undo: "M12.5 8a7 7 0 0 0-4.6 1.7L5 6.8V14h7.2l-2.9-2.9A5 5 0 0 1 17.3 14l1.9-.6A7 7 0 0 0 12.5 8z",
+  redo: "M11.5 8a7 7 0 0 1 4.6 1.7L19 6.8V14h-7.2l2.9-2.9A5 5 0 0 0 6.7 14l-1.9-.6A7 7 0 0 1 11.5 8z",
+  bin: "M9 4h6l1 2h4v2H4V6h4zM6 9h12l-1 11H7z",
+  turn: "M7 7h9l-2.5-2.5L15 3l5 5-5 5-1.5-1.5L16 9H7zM17 17H8l2.5 2.5L9 21l-5-5 5-5 1.5 1.5L8 15h9z",
+  play: "M8 5v14l11-7z",
+  open: "M5 20h14v-2H5zM12 3 6 9h4v6h4V9h4z",
+  save: "M5 20h14v-2H5zM19 9h-4V3H9v6H5l7 7z",
+  film: "M4 5h16v14H4zm2 2v2h2V7zm0 4v2h2v-2zm0 4v2h2v-2zm10-8v2h2V7zm0 4v2h2v-2zm0 4v2h2v-2zm-6-8v10h4V7z",
+  pin: "M14 3l7 7-3 1-4 4-.5 4.5L9 15l-5 6-1-1 6-5-4.5-4.5L9 10l4-4z",
+  cross: "M6.4 5 12 10.6 17.6 5 19 6.4 13.4 12l5.6 5.6-1.4 1.4-5.6-5.6L6.4 19 5 17.6l5.6-5.6L5 6.4z",
+  link: "M10 13a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7l-1.5 1.5 1.4 1.4 1.5-1.5a2 2 0 0 1 2.9 2.9l-3 3a2 2 0 0 1-3-.3zM14 11a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7l1.5-1.5-1.4-1.4-1.5 1.5a2 2 0 0 1-2.9-2.9l3-3a2 2 0 0 1 3 .3z",
+};
+
+export function button(text, onclick, { kind = "", sign = null, key = null, ...attributes } = {}) {
+  const drawn = sign ? icon(ICONS[sign]) : null;
+  return el("button", { type: "button", class: `button ${kind}`, "data-key": key, onclick, ...attributes }, drawn, text ? el("span", null, text) : null);
+}
+
+export function panel(title, { tools = null, name = "", level = "h2" } = {}, ...content) {
+  return el("section", { class: `panel ${name}`, "aria-label": title }, el("div", { class: "panel-head" }, el(level, null, title), tools), ...content);
+}
+
+export function labelled(text, control, hint = null) {
+  return el("label", { class: "labelled" }, el("span", { class: "label-text" }, text), control, hint ? el("span", { class: "dim small" }, hint) : null);
+}
+
+export function choice(options, { value = "", onchange = null, key = null, label = null } = {}) {
+  const made = el("select", { class: "field", "data-key": key, "aria-label": label, onchange }, options.map(([name, text]) => el("option", { value: name }, text)));
+  made.value = value;
+  return made;
+}
+
+// A button that asks for a file.
+export function fileButton(text, accept, take, attributes = {}) {
+  const input = el("input", { type: "file", accept, class: "visually-hidden", tabindex: -1, "aria-hidden": "true" });
+  input.addEventListener("change", () => {
+    if (input.files.length) take(input.files[0]);
+    input.value = "";
+  });
+  return el("span", { class: "file-button" }, button(text, () => input.click(), { sign: "open", ...attributes }), input);
+}
+
+// Says something for a while; what went wrong stays until it is dismissed.
+export function toast(text, kind = "good") {
+  const place = document.getElementById("toasts");
+  const made = el("div", { class: `toast ${kind}` }, el("p", null, text), button("", () => made.remove(), { sign: "cross", kind: "round quiet", "aria-label": "Dismiss" }));
+  while (place.children.length > 2) place.firstChild.remove();
+  place.append(made);
+  if (kind === "good") setTimeout(() => made.remove(), 4000);
+  return made;
+}
+
+// Does something and tells what goes wrong.
+export async function trying(work) {
+  try {
+    return await work();
+  } catch (error) {
+    toast(error.message, "bad");
+    if (error.status === undefined) throw error;
+    return undefined;
+  }
+}
+
+// Draws anew and keeps the focus on what has the same data-key.
+export function keepingFocus(container, draw) {
+  const key = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  draw();
+  if (key) [...container.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key)?.focus();
+}
+
+export function formatBytes(bytes) {
+  if (bytes < 1e6) return `${Math.max(1, Math.round(bytes / 1e3))} kB`;
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+export function shortened(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+export function plural(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,187 @@
+// The result as in the report, and what a person knows better.
+
+import { chip, el } from "/view/dom.js";
+import { formatSpan, formatTime } from "/view/time.js";
+import { mountResult as mountView } from "/view/view.js";
+import * as api from "./api.js";
+import { button, choice, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
+
+export function mountResult(main, context) {
+  const { project, about } = context;
+  const bar = el("div", { class: "result-bar" });
+  const stage = el("div", { class: "result-view" });
+  const side = el("div", { class: "correct-panel" });
+  let result = null; // what the server gave
+  let model = null; // the same, with borders where they were dragged to since
+  let view = null;
+  let chosen = null; // {segment} or {step}
+
+  async function load() {
+    if (!project.result) {
+      main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), el("div", { class: "panel empty" }, el("h2", null, "There is no result yet"), el("p", { class: "dim" }, "Choose a video and ground it."), el("p", { class: "buttons" }, button("Go to the video", () => context.go("video"), { kind: "primary" }))));
+      return;
+    }
+    const before = model;
+    result = (await trying(() => api.get(context.path("/view")))) ?? result;
+    if (!result) return;
+    model = overlaid();
+    main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), bar, side, stage);
+    const step = chosen ? placeOf(before.steps[chosen.segment?.step ?? chosen.step].id) : -1;
+    const segment = model.segments.find((one) => one.step === step);
+    chosen = segment ? { segment } : step >= 0 ? { step } : null;
+    if (view) view.update(model);
+    else view = mountView(stage, model, { editable: true, theme: false });
+    draw();
+  }
+
+  const idOf = (step) => model.steps[step].id;
+  const placeOf = (id) => model.steps.findIndex((step) => step.id === id);
+  const nameOf = (step) => `${step.place ? `${step.place}.` : "–"} ${shortened(step.text, 60)}`;
+  const called = (id) => `“${shortened(model.steps[placeOf(id)].text, 40)}”`;
+
+  function overlaid() {
+    const held = new Map(project.corrections.filter((one) => one.kind === "exact").map((one) => [one.step, one]));
+    const isFirst = (segment, index) => result.segments.findIndex((one) => one.step === segment.step) === index;
+    const moved = result.segments.flatMap((segment, index) => {
+      const exact = held.get(result.steps[segment.step].id);
+      if (!exact) return segment;
+      return isFirst(segment, index) ? { ...segment, start: exact.start, end: exact.end } : []; // it has one place
+    });
+    return { ...result, segments: moved.sort((a, b) => a.start - b.start) };
+  }
+  async function known(corrections) {
+    project.corrections = corrections;
+    model = overlaid();
+    view.update(model);
+    await context.reload();
+  }
+  const correct = (correction, said) =>
+    trying(async () => {
+      await known(await api.post(context.path("/corrections"), correction));
+      toast(said);
+    });
+  const takeBack = (number) => trying(async () => known(await api.remove(context.path(`/corrections/${number}`))));
+  const again = () => context.start("/ground", undefined, "result");
+
+  stage.addEventListener("segment-select", (event) => {
+    chosen = { segment: event.detail.segment };
+    draw();
+  });
+  stage.addEventListener("step-select", (event) => {
+    const { step } = event.detail;
+    const segment = model.segments.find((one) => one.step === step);
+    if (step === null) chosen = null;
+    else if (chosen?.segment?.step !== step) chosen = segment ? { segment } : { step };
+    draw();
+  });
+  stage.addEventListener("segment-drag", async (event) => {
+    const { index, start, end, done } = event.detail;
+    if (!done) return;
+    const segment = model.segments[index];
+    chosen = { segment: { ...segment, start, end } };
+    await correct({ kind: "exact", step: idOf(segment.step), start, end }, `${called(idOf(segment.step))} is held to ${formatSpan(start, end)}.`);
+  });
+
+  function drawBar() {
+    const busy = ["waiting", "running"].includes(project.job?.state);
+    const number = project.corrections.filter((one) => one.applies).length;
+    const shown = `${model.order.length} of ${plural(model.steps.length, "step")} shown`;
+    const stale = project.result.current ? null : el("p", { class: "stale", role: "status" }, number ? "Your corrections are not in this result yet." : "The graph or the video has changed since.");
+    const unlikely = (model.facts.narration?.plausibility ?? 1) < 0.1 ? el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?") : null;
+    bar.replaceChildren(
+      ...[
+        el("p", { class: "result-facts" }, el("strong", null, shown), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
+        stale,
+        unlikely,
+        el("span", { class: "spring" }),
+        exporting(),
+        button(busy ? "Running …" : "Ground again", again, { kind: project.result.current ? "" : "primary", sign: "play", key: "again", disabled: busy }),
+      ].filter(Boolean),
+    );
+  }
+
+  function exporting() {
+    const formats = Object.entries(about.formats).map(([name, suffix]) => el("li", null, el("a", { href: `/api/${context.path(`/export/${name}`)}`, download: "", "data-key": `export-${name}` }, el("strong", null, name), el("span", { class: "dim small" }, suffix))));
+    const report = el("li", null, el("a", { href: `/api/${context.path("/report")}`, download: "", "data-key": "export-report" }, el("strong", null, "report"), el("span", { class: "dim small" }, ".html")));
+    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, report, formats));
+    menu.addEventListener("toggle", () => {
+      const outside = (event) => {
+        if (menu.contains(event.target)) return;
+        menu.open = false;
+        document.removeEventListener("pointerdown", outside);
+      };
+      if (menu.open) document.addEventListener("pointerdown", outside);
+    });
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      menu.open = false;
+      menu.firstChild.focus();
+    });
+    return menu;
+  }
+
+  function drawSide() {
+    const known = project.corrections.map((one, number) => {
+      const place = one.step === null ? -1 : placeOf(one.step);
+      const step = model.steps[place];
+      const sign = chip(step ?? {});
+      const name = step ? shortened(step.text.replace(/[.\s]+$/, ""), 34) : one.step === null ? "no step" : `step ${one.step}`;
+      const note = one.applies ? null : el("span", { class: "warning small" }, "this step is no longer in the graph");
+      const jump = one.start === null ? null : () => view.seek(one.start);
+      return el("li", { class: "correction" }, sign, el(jump ? "button" : "span", { type: jump ? "button" : null, class: "link-name", "data-key": `see-${number}`, onclick: jump }, `${name}: ${one.words}`, note), button("", () => takeBack(number), { sign: "cross", kind: "round quiet", "aria-label": `Take back: ${name} ${one.words}`, key: `back-${number}` }));
+    });
+    const list = known.length ? el("ul", { class: "corrections" }, known) : el("p", { class: "dim small" }, "Nothing yet; the next grounding keeps to all that you say.");
+    side.replaceChildren(el("section", { class: "panel correct", "aria-label": "Correct" }, el("div", { class: "correct-body" }, el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("h2", null, "What you know"), list))));
+  }
+
+  function actions() {
+    if (!chosen) return el("div", null, el("h2", null, "Correct"), el("p", { class: "dim" }, "Choose a segment in the timeline, or a step in the graph, and say what is right or wrong. Drag the borders of segments."));
+    const segment = chosen.segment;
+    const place = segment ? segment.step : chosen.step;
+    const step = model.steps[place];
+    const id = step.id;
+    const title = el("h2", { class: "chosen-name" }, chip(step), el("span", null, step.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null);
+    const anywhere = [button("Shown at the playhead", () => atPlayhead(id), { sign: "pin", key: "at-playhead" }), button("Not shown at all", () => correct({ kind: "forbid", step: id, start: null, end: null }, `${called(id)} is said not to be shown.`), { key: "absent" })];
+    if (!segment) return el("div", null, title, el("div", { class: "buttons" }, anywhere));
+    const span = { start: segment.start, end: segment.end };
+    const other = choice([["", "It shows another step …"], ...model.steps.filter((one) => one.id !== id).map((one) => [one.id, nameOf(one)])], { key: "other", label: "The step that it shows" });
+    other.addEventListener("change", () => other.value && correct({ kind: "show", step: other.value, ...span }, `${formatSpan(span.start, span.end)} is given to ${called(other.value)}.`));
+    return el(
+      "div",
+      null,
+      title,
+      el(
+        "div",
+        { class: "buttons" },
+        button("Right: keep it", () => correct({ kind: "exact", step: id, ...span }, `${called(id)} is held to ${formatSpan(span.start, span.end)}.`), { sign: "pin", key: "keep" }),
+        button("Wrong: not this step", () => correct({ kind: "forbid", step: id, ...span }, `${called(id)} is kept out of ${formatSpan(span.start, span.end)}.`), { sign: "cross", key: "wrong" }),
+        button("No step here", () => correct({ kind: "background", step: null, ...span }, `${formatSpan(span.start, span.end)} shows no step.`), { key: "none" }),
+        other,
+        anywhere,
+      ),
+    );
+  }
+
+  function atPlayhead(id) {
+    const clip = Math.floor((view.time - model.offset) / model.clip_seconds);
+    const start = model.offset + Math.min(clip, Math.round((model.end - model.offset) / model.clip_seconds) - 1) * model.clip_seconds;
+    correct({ kind: "show", step: id, start, end: start + model.clip_seconds }, `${called(id)} is shown at ${formatTime(start)}.`);
+  }
+
+  function draw() {
+    if (!model) return;
+    const isOpen = bar.querySelector("details")?.open;
+    keepingFocus(main, () => {
+      drawBar();
+      drawSide();
+      if (isOpen) bar.querySelector("details").open = true;
+    });
+  }
+
+  load();
+  return {
+    update: () => (project.result && !model ? load() : draw()),
+    fresh: load,
+    destroy: () => view?.destroy(),
+  };
+}

@@ -1,0 +1,111 @@
+"""What runs in a process of its own, so that it can be stopped: ``python -m graph2vid.studio.work``.
+
+The first line of standard input is the order, as JSON. Progress goes to standard output, a JSON object in each
+line: ``{"stage": …, "done": …, "total": …}``, ``{"warning": …}``, and last ``{"finished": true}`` or ``{"error": …}``.
+When standard input ends, whoever gave the order is gone, and so is this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graph2vid._files import write_json
+from graph2vid.errors import Graph2VidError
+
+RESULT = "result.json"
+PARSE = "parse.json"
+
+Tell = Callable[..., None]
+
+
+def parse(order: dict[str, Any], tell: Tell) -> None:
+    """Find the flow graph of a procedure in words; as ``graph2vid parse --json`` does."""
+    from graph2vid.text import parse, procedure_from_text
+    from graph2vid.text.json_format import to_json
+
+    tell(stage="reading the procedure")
+    procedure = procedure_from_text(order["text"], source="the procedure")
+    tell(stage=f"finding the order of {len(procedure)} steps")
+    found = parse(procedure, order["parser"])
+    write_json(Path(order["output"]) / PARSE, to_json(found))
+
+
+def ground(order: dict[str, Any], tell: Tell) -> None:
+    """Say when each step happens; as ``graph2vid ground PROCEDURE VIDEO -o`` does."""
+    from graph2vid.evidence.cache import Cache
+    from graph2vid.flow import FlowGraph
+    from graph2vid.grounding import ground_narrated
+    from graph2vid.grounding.from_video import hear
+    from graph2vid.studio.corrections import Correction
+
+    flow = FlowGraph.from_json(order["flow"])
+    corrections = [Correction.from_json(entry) for entry in order["corrections"]]
+    tell(stage="opening the video")
+
+    def listening(done: float, total: float) -> None:
+        tell(stage="listening to the video", done=done, total=total)
+
+    video, captions = order["video"], order["captions"]
+    narration = hear(
+        video or captions, captions=video and captions, cache=Cache(Path(order["cache"])), progress=listening
+    )
+    tell(stage="comparing what is said with the steps")
+    found = ground_narrated(
+        flow,
+        narration.cues,
+        narration.duration,
+        embedder=order["embedder"],
+        clip_seconds=order["clip_seconds"],
+        constraints=[constraint for correction in corrections for constraint in correction.constraints(flow)],
+    )
+    about = found.options["narration"] | {"source": narration.source}
+    found = replace(found, video=video, options=found.options | {"narration": about})
+    write_json(Path(order["output"]) / RESULT, found.to_json())
+
+
+KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground}
+
+
+def _die_with_the_server() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(1)
+
+
+def main() -> int:
+    """Do what standard input orders."""
+    order = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_die_with_the_server, daemon=True).start()
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints does not disturb the lines
+
+    def tell(**line: Any) -> None:
+        output.write(json.dumps(line) + "\n")
+        output.flush()
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: tell(warning=" ".join(str(message).split()))
+        try:
+            KINDS[order["kind"]](order, tell)
+        except Graph2VidError as error:
+            tell(error=" ".join(str(error).split()))
+            return 2
+        except MemoryError:
+            tell(error="out of memory: use longer clips, or fewer steps that may come in any order")
+            return 2
+    tell(finished=True)
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads of libraries do not hold it up

@@ -1,0 +1,355 @@
+"""The API: projects, graphs, uploads, jobs, corrections, exports; and what it refuses."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph2vid.grounding import Grounding
+from graph2vid.sample import NarratedFiles
+from studios import made, stored, wait_for, with_graph
+
+SAMPLE = NarratedFiles()
+VIDEO = SAMPLE.video.read_bytes()
+CAPTIONS = SAMPLE.captions.read_bytes()
+HOSTILE = [
+    "../secret.mp4",
+    "..%2fsecret.mp4",
+    "%2e%2e/secret.mp4",
+    "....//secret.mp4",
+    "/etc/passwd.mp4",
+    "%2fetc%2fpasswd.mp4",
+    "..\\secret.mp4",
+    "away/secret.mp4",
+    "link.mp4",
+    ".hidden.mp4",
+    "film.mp4\x00.mp4",
+    "film.mp4/",
+    "./film.mp4",
+    "",
+    " ",
+    "more/../film.mp4",
+]
+
+
+def edit(client: Any, name: str, **what: Any) -> Any:
+    return client.post(f"/api/projects/{name}/edits", json={"edit": what})
+
+
+# -- projects and graphs -----------------------------------------------------------------------------------------
+
+
+def test_a_procedure_becomes_a_graph(client: Any, folder: Path) -> None:
+    name = made(client)
+    state = client.get(f"/api/projects/{name}").json()
+    assert state["title"] == "Salad"
+    assert [step["text"] for step in state["flow"]["steps"]] == [
+        "Cut the tomato.",
+        "Cut the cucumber.",
+        "Mix everything.",
+    ]
+    assert state["flow"]["edges"] == [["1", "2"], ["2", "3"]]
+    assert state["flow"]["reasons"][0]["rule"] == "listed order"
+    assert state["orders"]["words"] == "1 possible order"
+    assert (state["parser"], state["can_undo"], state["job"]["state"]) == ("linear", True, "done")
+    assert stored(folder / name / "flow.json") == client.get(f"/api/projects/{name}/flow").json() == state["flow"]
+    assert sorted(path.name for path in (folder / name).iterdir()) == [
+        "edits.json", "flow.json", "job.json", "media", "procedure.txt", "project.json"
+    ]  # fmt: skip
+
+
+def test_edits_undo_and_redo(client: Any, folder: Path) -> None:
+    name = with_graph(client)
+    assert client.get(f"/api/projects/{name}").json()["orders"]["exact"] == "2"
+    state = edit(client, name, op="remove-edge", before="a", after="c").json()
+    assert (state["orders"]["exact"], state["flow"]["edges"]) == ("3", [["b", "c"]])
+    refused = edit(client, name, op="add-edge", before="c", after="b")
+    assert refused.status_code == 422
+    assert refused.json()["error"] == "c → b is refused: the steps form a cycle: 'b' → 'c' → 'b'"
+    assert client.post(f"/api/projects/{name}/undo").json()["flow"]["edges"] == [["a", "c"], ["b", "c"]]
+    assert client.post(f"/api/projects/{name}/redo").json()["flow"]["edges"] == [["b", "c"]]
+    assert client.post(f"/api/projects/{name}/redo").status_code == 422
+    assert stored(folder / name / "flow.json")["edges"] == [["b", "c"]]
+    state = edit(client, name, op="optional", step="b", optional=True).json()
+    assert state["flow"]["steps"][1]["optional"] is True
+
+
+def test_two_editors_do_not_overwrite_one_another(client: Any) -> None:
+    name = with_graph(client)
+    revision = client.get(f"/api/projects/{name}").json()["revision"]
+    what = {"edit": {"op": "rename", "step": "a", "text": "slice"}, "revision": revision}
+    assert client.post(f"/api/projects/{name}/edits", json=what).status_code == 200
+    answer = client.post(f"/api/projects/{name}/edits", json=what)
+    assert answer.status_code == 409
+    assert "changed elsewhere" in answer.json()["error"]
+
+
+def test_projects_are_listed_changed_and_deleted(client: Any, folder: Path) -> None:
+    first, second = with_graph(client), with_graph(client)
+    assert (first, second) == ("salad", "salad-2")
+    client.patch(f"/api/projects/{first}", json={"title": "Fruit salad", "clip_seconds": 2})
+    listed = client.get("/api/projects").json()
+    assert {entry["name"]: entry["title"] for entry in listed} == {"salad": "Fruit salad", "salad-2": "Salad"}
+    assert client.delete(f"/api/projects/{second}").status_code == 204
+    assert client.get(f"/api/projects/{second}").status_code == 404
+    assert not (folder / second).exists()
+    assert client.get(f"/api/projects/{first}").json()["clip_seconds"] == 2
+
+
+def test_titles_are_text_and_nothing_else(client: Any, folder: Path) -> None:
+    name = client.post("/api/projects", json={"title": "<img src=x onerror=alert(1)>/../../é"}).json()["name"]
+    assert name == "img-src-x-onerror-alert-1-e"
+    assert (folder / name).is_dir()
+    assert client.post("/api/projects", json={"title": "¡™£"}).json()["name"] == "tm"
+    assert client.post("/api/projects", json={"title": "日本"}).json()["name"] == "project"
+
+
+def test_a_procedure_that_is_none_is_refused(client: Any) -> None:
+    name = made(client)
+    before = client.get(f"/api/projects/{name}").json()["procedure"]
+    for body in (b"\x00\x01\x02", b"%PDF-1.7", b"{", b"<html><body></body></html>"):
+        answer = client.put(f"/api/projects/{name}/procedure", content=body)
+        assert answer.status_code == 422, body
+        assert answer.json()["error"]
+    assert client.put(f"/api/projects/{name}/procedure", content=b"x" * ((1 << 20) + 1)).status_code == 413
+    assert client.get(f"/api/projects/{name}").json()["procedure"] == before
+    assert client.put(f"/api/projects/{name}/procedure", content="Schäle 3 Äpfel.".encode("utf-16")).status_code == 200
+    assert client.get(f"/api/projects/{name}").json()["procedure"] == "Schäle 3 Äpfel."
+
+
+def test_a_flow_graph_that_is_none_is_refused(client: Any) -> None:
+    name = with_graph(client)
+    for file, body in (("x.flow", b"a -> "), ("x.json", b"{}"), ("x.exe", b"MZ"), ("../../x.flow", b"->"), ("", b"")):
+        answer = client.put(f"/api/projects/{name}/flow", params={"name": file}, content=body)
+        assert answer.status_code == 422, file
+        assert "/tmp" not in answer.json()["error"]
+    assert client.get(f"/api/projects/{name}/flow").json()["edges"] == [["a", "c"], ["b", "c"]]
+
+
+# -- media -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_handed_in_is_checked(client: Any, folder: Path) -> None:
+    name = with_graph(client)
+    put = lambda file, body: client.put(f"/api/projects/{name}/media/{file}", content=body)  # noqa: E731
+    assert put("film.mp4", VIDEO).status_code == 201
+    assert put("film.vtt", CAPTIONS).json() == {
+        "place": "upload",
+        "name": "film.vtt",
+        "kind": "captions",
+        "bytes": len(CAPTIONS),
+    }
+    assert put("page.mp4", b"<html>not a video at all</html>").status_code == 415
+    assert put("short.mp4", b"x").status_code == 415
+    assert put("empty.mp4", b"").status_code == 415
+    assert put("script.html", b"<script>").status_code == 415
+    assert put("run.exe", b"MZ").status_code == 415
+    assert put("empty.vtt", b"WEBVTT\n").status_code == 422
+    assert put("bad.vtt", b"nothing").json()["error"] == "bad.vtt, line 1: a WebVTT file begins with WEBVTT"
+    assert put("big.mp4", VIDEO + bytes(1 << 20)).status_code == 413
+
+    def pieces() -> Any:
+        yield VIDEO
+        for _ in range(20):
+            yield bytes(64 << 10)
+
+    assert put("piecemeal.mp4", pieces()).status_code == 413
+    assert sorted(path.name for path in (folder / name / "media").iterdir()) == ["film.mp4", "film.vtt"]
+    assert not list((folder / name).glob(".*"))
+    listed = {(file["place"], file["name"]) for file in client.get(f"/api/projects/{name}/media").json()}
+    assert ("upload", "film.mp4") in listed
+    assert ("folder", "more/film.vtt") in listed
+    assert {file for _, file in listed}.isdisjoint({"link.mp4", "away/secret.mp4", "secret.mp4"})
+    assert client.delete(f"/api/projects/{name}/media/film.vtt").status_code == 204
+    assert client.delete(f"/api/projects/{name}/media/film.vtt").status_code == 404
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_names_lead_nowhere_else(client: Any, folder: Path, videos: Path, hostile: str) -> None:
+    name = with_graph(client)
+    before = sorted(folder.parent.rglob("*"))
+    for place in ("folder", "upload", "sample"):
+        answer = client.patch(f"/api/projects/{name}", json={"video": {"place": place, "name": hostile}})
+        assert answer.status_code in (404, 422), answer.text
+    quoted = hostile.replace("\x00", "%00")
+    answers = [
+        client.put(f"/api/projects/{name}/media/{quoted}", content=VIDEO[:4000]),
+        client.delete(f"/api/projects/{name}/media/{quoted}"),
+        client.get(f"/api/projects/{quoted}"),
+        client.get(f"/api/projects/{quoted}/video"),
+        client.get(f"/static/{quoted}"),
+        client.get(f"/view/{quoted}"),
+        client.get(f"/static/../{quoted}"),
+        client.get(f"/api/projects/{name}/export/{quoted}"),
+    ]
+    allowed = {200} if hostile in ("", " ", "link.mp4", "./film.mp4", "film.mp4/", "more/../film.mp4") else set()
+    for answer in answers:
+        assert answer.status_code in {201, 204, 307, 404, 405, 415, 422} | allowed, (answer.request.url, answer.text)
+        assert b"secret" not in answer.content.replace(b"secret.mp4", b"")
+        assert b"root:" not in answer.content
+    after = [path for path in sorted(folder.parent.rglob("*")) if path not in before]
+    assert all(path.parent == folder / name / "media" for path in after), after
+
+
+def test_links_inside_a_project_are_not_followed(client: Any, folder: Path, tmp_path: Path) -> None:
+    name = with_graph(client)
+    target = tmp_path / "elsewhere.txt"
+    target.write_text("secret")
+    (folder / name / "procedure.txt").symlink_to(target)
+    (folder / name / "media" / "film.mp4").symlink_to(tmp_path / "secret.mp4")
+    assert client.get(f"/api/projects/{name}").status_code == 404
+    assert client.put(f"/api/projects/{name}/procedure", content=b"1. Overwrite it.").status_code == 404
+    assert target.read_text() == "secret"
+    (folder / name / "procedure.txt").unlink()
+    answer = client.patch(f"/api/projects/{name}", json={"video": {"place": "upload", "name": "film.mp4"}})
+    assert answer.status_code == 404
+    (folder / "linked").symlink_to(tmp_path / "videos")
+    assert client.get("/api/projects/linked").status_code == 404
+
+
+def test_videos_are_served_in_ranges(client: Any, videos: Path) -> None:
+    name = with_graph(client)
+    data = (videos / "film.mp4").read_bytes()
+    assert client.get(f"/api/projects/{name}/video").status_code == 404
+    client.patch(f"/api/projects/{name}", json={"video": {"place": "folder", "name": "film.mp4"}})
+    get = lambda span: client.get(f"/api/projects/{name}/video", headers={"range": span})  # noqa: E731
+    whole = client.get(f"/api/projects/{name}/video")
+    assert (whole.content, whole.headers["content-type"]) == (data, "video/mp4")
+    for span, expected in (("bytes=0-9", data[:10]), ("bytes=100-", data[100:]), ("bytes=-7", data[-7:])):
+        answer = get(span)
+        assert (answer.status_code, answer.content) == (206, expected)
+    assert get("bytes=999999-").status_code == 416
+    (videos / "film.mp4").unlink()
+    assert client.get(f"/api/projects/{name}/video").status_code == 404
+    assert client.get(f"/api/projects/{name}").json()["video"]["there"] is False
+
+
+# -- jobs, corrections, results ------------------------------------------------------------------------------------
+
+
+def test_grounding_needs_a_graph_and_a_video(client: Any) -> None:
+    name = client.post("/api/projects", json={}).json()["name"]
+    assert "no flow graph yet" in client.post(f"/api/projects/{name}/ground").json()["error"]
+    name = with_graph(client)
+    assert "choose a video" in client.post(f"/api/projects/{name}/ground").json()["error"]
+    for path in ("result", "view", "export/json", "report", "result/video"):
+        assert client.get(f"/api/projects/{name}/{path}").status_code == 404, path
+
+
+def grounded(client: Any, name: str) -> dict[str, Any]:
+    job = client.post(f"/api/projects/{name}/ground").json()
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
+    assert ended["state"] == "done", ended
+    return dict(client.get(f"/api/projects/{name}/result").json())
+
+
+def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder: Path, tmp_path: Path) -> None:
+    name = client.post("/api/projects/sample").json()["name"]
+    client.put(f"/api/projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+    result = grounded(client, name)
+    assert client.get(f"/api/projects/{name}").json()["result"] == {"current": True}
+
+    # The same as the command line gives, but for where it was made.
+    from graph2vid.cli import main
+
+    file = tmp_path / "cli.json"
+    assert (
+        main(["ground", str(SAMPLE.flow), str(SAMPLE.video), "--captions", str(SAMPLE.captions), "-o", str(file)]) == 0
+    )
+    other = stored(file)
+    studio = result["options"].pop("studio")
+    assert studio["video"] == {"place": "sample", "name": "spaghetti.mp4"}
+    for key in (
+        "segments",
+        "labels",
+        "order",
+        "not_shown",
+        "cost",
+        "cues",
+        "evidence",
+        "options",
+        "clip_seconds",
+        "duration",
+    ):
+        assert result[key] == other[key], key
+
+    segments = {segment["step"]: segment for segment in result["segments"]}
+    kept, wrong = sorted(segments, key=lambda step: segments[step]["start"])[1:3]
+    span = segments[kept]["start"] - 2, segments[kept]["end"] + 1
+    correct = lambda **what: client.post(f"/api/projects/{name}/corrections", json=what)  # noqa: E731
+    assert correct(kind="exact", step=kept, start=span[0], end=span[1]).status_code == 201
+    assert (
+        correct(kind="forbid", step=wrong, start=segments[wrong]["start"], end=segments[wrong]["end"]).status_code
+        == 201
+    )
+    assert correct(kind="background", start=100, end=None).status_code == 201
+    assert correct(kind="exact", step="nonsense", start=1, end=2).status_code == 422
+    assert client.get(f"/api/projects/{name}").json()["result"] == {"current": False}
+
+    again = Grounding.from_json(grounded(client, name))
+    (segment,) = again.segments_of(kept)
+    assert (segment.start, segment.end) == span
+    for part in again.segments_of(wrong):
+        assert part.end <= segments[wrong]["start"] or part.start >= segments[wrong]["end"]
+    assert (again.labels[100:] == -1).all()
+    assert again.options["constraints"] == [
+        {"kind": "show", "step": kept, "start": span[0], "stop": span[1]},
+        {"kind": "within", "step": kept, "start": span[0], "stop": span[1]},
+        {"kind": "forbid", "step": wrong, "start": segments[wrong]["start"], "stop": segments[wrong]["end"]},
+        {"kind": "background", "step": None, "start": 100.0, "stop": None},
+    ]
+    view = client.get(f"/api/projects/{name}/view").json()
+    assert [row["name"] for row in view["rows"]] == ["before"]
+    assert view["video"] == {"url": f"/api/projects/{name}/result/video", "name": "spaghetti.mp4"}
+
+    # What contradicts the procedure is refused with the reason, and nothing is lost by it.
+    first, last = again.order[0], again.order[-1]
+    correct(kind="exact", step=again.flow.ids[last], start=0, end=1)
+    correct(kind="exact", step=again.flow.ids[first], start=2, end=3)
+    job = client.post(f"/api/projects/{name}/ground").json()
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
+    assert ended["state"] == "failed"
+    assert "no alignment is possible" in ended["message"]
+    assert Grounding.from_json(client.get(f"/api/projects/{name}/result").json()) == again
+    assert len(client.delete(f"/api/projects/{name}/corrections/0").json()) == len(
+        stored(folder / name / "corrections.json")["corrections"]
+    )
+
+    # Every format can be had, and the report.
+    for format in client.get("/api/about").json()["formats"]:
+        answer = client.get(f"/api/projects/{name}/export/{format}")
+        assert answer.status_code == 200, (format, answer.text)
+        assert answer.headers["content-disposition"].startswith("attachment")
+    assert client.get(f"/api/projects/{name}/export/nonsense").status_code == 422
+    report = client.get(f"/api/projects/{name}/report")
+    assert report.headers["content-disposition"].startswith("attachment")
+    assert "<!doctype html>" in report.text
+
+
+def test_a_job_can_be_cancelled_and_told(client: Any, folder: Path) -> None:
+    name = client.post("/api/projects/sample").json()["name"]
+    job = client.post(f"/api/projects/{name}/parse", json={"parser": "rules"}).json()
+    assert client.post(f"/api/projects/{name}/parse", json={"parser": "bag"}).status_code == 429
+    assert client.delete(f"/api/jobs/{job['id']}").status_code == 200
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json(), 10)
+    assert ended["state"] == "cancelled"
+    assert client.get(f"/api/projects/{name}").json()["flow"] is None
+    assert not list((folder / name).glob(".job-*"))
+    events = client.get(f"/api/jobs/{job['id']}/events")
+    assert events.headers["content-type"].startswith("text/event-stream")
+    assert '"state": "cancelled"' in events.text
+    assert client.get("/api/jobs/nonsense").status_code == 404
+    assert client.post(f"/api/projects/{name}/parse", json={"parser": "nonsense"}).status_code == 422
+
+
+def test_a_deleted_project_ends_its_job(client: Any, folder: Path) -> None:
+    name = client.post("/api/projects/sample").json()["name"]
+    job = client.post(f"/api/projects/{name}/parse", json={"parser": "rules"}).json()
+    time.sleep(0.2)
+    assert client.delete(f"/api/projects/{name}").status_code == 204
+    assert wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json(), 10)["state"] == "cancelled"
+    assert not (folder / name).exists()
+    assert not list(folder.glob(".gone-*"))

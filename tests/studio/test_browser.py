@@ -1,0 +1,366 @@
+"""The studio in a real browser: the whole way, by mouse and by keyboard, in both themes and on a phone.
+
+With ``GRAPH2VID_SCREENSHOTS=FOLDER`` the pictures of the documentation are written there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import axe_findings, chromium_page
+from graph2vid.grounding import Grounding
+from graph2vid.sample import NarratedFiles
+from studios import Server, serving
+
+SAMPLE = NarratedFiles()
+PAGES = ("procedure", "graph", "video", "result")
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A studio with a folder of videos, in which the sample lies under another name."""
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    folder = tmp_path_factory.mktemp("studio")
+    (folder / "videos").mkdir()
+    shutil.copy(SAMPLE.video, folder / "videos" / "dinner.mp4")
+    shutil.copy(SAMPLE.captions, folder / "videos" / "dinner.vtt")
+    with serving(folder / "projects", "--videos", str(folder / "videos")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def grounded(server: Server) -> str:
+    """A project with everything in it; its name."""
+    name = str(server.ask("POST", "projects/sample")["name"])
+    server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+    job = server.wait(server.ask("POST", f"projects/{name}/ground"))
+    assert job["state"] == "done", job
+    return name
+
+
+def picture(page: Any, name: str) -> None:
+    """Keep a picture of the page for the documentation, if they are wished for."""
+    if folder := os.environ.get("GRAPH2VID_SCREENSHOTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.wait_for_timeout(300)
+        page.evaluate(
+            "document.activeElement?.blur(); for (const toast of document.querySelectorAll('.toast')) toast.remove()"
+        )
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def said(page: Any, words: str) -> None:
+    """Wait until the studio says something."""
+    page.locator(".toast", has_text=words).first.wait_for()
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait until an expression is true. Our policy forbids playwright to do so within the page."""
+    for _ in range(300):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{expression} is not true")
+
+
+def count(page: Any) -> str:
+    return str(page.locator(".orders").inner_text())
+
+
+def wait_for_orders(page: Any, words: str) -> None:
+    page.locator(".orders", has_text=words).wait_for()
+
+
+def test_the_whole_way(server: Server, tmp_path: Path) -> None:
+    with chromium_page(base_url=server.address, width=1360, height=850) as page:
+        page.goto("/")
+        page.get_by_role("button", name="New project").first.click()
+
+        # The procedure in words.
+        page.locator("#procedure").fill(SAMPLE.text.read_text(encoding="utf-8"))
+        page.get_by_role("radio", name="Rules").check()
+        page.get_by_role("button", name="Find the order").click()
+        page.locator(".node").first.wait_for(timeout=60_000)
+        name = page.url.split("#/")[1].split("/")[0]
+        assert page.locator(".title-field").input_value() == "Spaghetti with garlic bread"
+        assert count(page) == "10 steps, 9 links: 840 possible orders"
+
+        # The reason of a link, its removal, and undo.
+        page.locator('.node[data-step="5"]').click()
+        assert "Fry → the onion" in page.locator(".inspector").inner_text()
+        picture(page, "graph")
+        page.get_by_role("button", name="Remove 4 → 5").click()
+        wait_for_orders(page, "8 links")
+        page.keyboard.press("Control+z")
+        wait_for_orders(page, "9 links: 840 possible orders")
+        page.keyboard.press("Control+Shift+z")
+        wait_for_orders(page, "8 links")
+        page.get_by_role("button", name="Undo").click()
+        wait_for_orders(page, "9 links")
+
+        # A cycle is refused with the reason.
+        page.locator('.node[data-step="10"]').click()
+        page.get_by_label("Kind of link").select_option("before")
+        page.get_by_label("Other step").select_option("1")
+        page.locator("[data-key=add-link]").click()
+        said(page, "10 → 1 is refused: the steps form a cycle: '1' → '2' → '9' → '10' → '1'")
+        assert len(page.errors) == 1  # the browser itself notes the refusal
+        page.errors.clear()
+        assert count(page) == "10 steps, 9 links: 840 possible orders"
+
+        # A link drawn by hand, from the grip of one step to another.
+        grip = page.locator('.node[data-step="1"] .link-grip').bounding_box()
+        target = page.locator('.node[data-step="4"]').bounding_box()
+        page.locator('.node[data-step="1"]').hover()
+        page.mouse.move(grip["x"] + 7, grip["y"] + 7)
+        page.mouse.down()
+        page.mouse.move(target["x"] + 60, target["y"] + 30, steps=6)
+        page.mouse.up()
+        wait_for_orders(page, "10 links")
+        assert "added by hand" in page.locator(".inspector").inner_text()
+        page.locator(".inspector").get_by_role("button", name="Reverse").click()
+        wait_for_orders(page, "10 links")
+        page.locator(".edge[data-before='4'][data-after='1']").wait_for()
+        for _ in range(2):
+            page.get_by_role("button", name="Undo").click()
+        wait_for_orders(page, "9 links")
+
+        # Rename, optional, split, merge, add and remove.
+        page.locator('.node[data-step="5"]').click()
+        page.get_by_label("Text").fill("Add the tomatoes and simmer.")
+        page.get_by_label("Text").press("Enter")
+        page.locator('.node[data-step="5"] .words', has_text="simmer").wait_for()
+        page.get_by_label("Optional").check()
+        page.locator('.node.optional[data-step="5"]').wait_for()
+        page.locator("summary", has_text="Split").click()
+        assert page.get_by_label("One part in each line").input_value() == "Add the tomatoes\nsimmer."
+        page.get_by_role("button", name="Split", exact=True).click()
+        wait_for_orders(page, "11 steps")
+        page.locator("summary", has_text="Merge").click()
+        page.get_by_label("Step to merge with").select_option("11")
+        page.get_by_role("button", name="Merge", exact=True).click()
+        wait_for_orders(page, "10 steps")
+        page.get_by_role("button", name="Add a step").click()
+        wait_for_orders(page, "11 steps")
+        page.get_by_role("button", name="Remove this step").click()
+        wait_for_orders(page, "10 steps")
+        for _ in range(6):
+            page.get_by_role("button", name="Undo").click()
+            page.wait_for_timeout(60)
+        wait_for_orders(page, "10 steps, 9 links: 840 possible orders")
+        page.locator('.node[data-step="5"] .words', has_text="onion").wait_for()
+
+        # The video and its captions, from the folder named at the start.
+        page.get_by_role("button", name="Choose a video").click()
+        page.get_by_role("radio", name="dinner.mp4").check()
+        page.get_by_role("radio", name="dinner.vtt").check()
+        page.locator(".checks", has_text="dinner.vtt").wait_for()
+        picture(page, "video")
+        page.get_by_role("button", name="Ground the video").click()
+        page.locator(".job-bar").wait_for()
+        page.locator(".segment").first.wait_for(timeout=60_000)
+
+        # A click on a segment seeks the video.
+        first = result_of(server, name)
+        segment = first.segments[4]
+        button = page.locator(f'.lanes .segment[data-step="{segment.step}"]')
+        button.click()
+        until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.start}) < 0.6")
+        assert segment.text in page.locator(".correct-chosen").inner_text()
+        picture(page, "result")
+
+        # A border is dragged two clips to the left; the next grounding keeps to it exactly.
+        track = page.locator(f'.lane[data-step="{segment.step}"] .track').bounding_box()
+        second = track["width"] / first.duration
+        box = button.bounding_box()
+        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 8)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 1 - 2 * second, box["y"] + 8, steps=5)
+        page.mouse.up()
+        page.locator(".correction", has_text="exactly").wait_for()
+        page.locator(".stale").wait_for()
+        (correction,) = server.ask("GET", f"projects/{name}/corrections")
+        assert (correction["kind"], correction["start"], correction["end"]) == ("exact", segment.start, segment.end - 2)
+
+        # Another one is wrong.
+        other = first.segments[7]
+        page.locator(f'.lanes .segment[data-step="{other.step}"]').click()
+        page.get_by_role("button", name="Wrong: not this step").click()
+        page.locator(".correction", has_text="not in").wait_for()
+        page.get_by_role("button", name="Ground again").click()
+        page.locator(".stale").wait_for(state="detached", timeout=60_000)
+        page.locator(".row[data-row]", has_text="before").wait_for()
+        again = result_of(server, name)
+        (held,) = again.segments_of(segment.step)
+        assert (held.start, held.end) == (segment.start, segment.end - 2)
+        assert all(part.end <= other.start or part.start >= other.end for part in again.segments_of(other.step))
+        picture(page, "corrected")
+
+        # Taken back, pinned as it is, given to another step.
+        page.locator(".correction button[aria-label^='Take back']").last.click()
+        until(page, "document.querySelectorAll('.correction').length === 1")
+        page.locator(f'.lanes .segment[data-step="{segment.step}"]').click()
+        page.get_by_role("button", name="Right: keep it").click()
+        said(page, "is held to")
+        page.get_by_label("The step that it shows").select_option(index=1)
+        said(page, "is given to")
+
+        # Export.
+        page.locator("summary", has_text="Export").click()
+        with page.expect_download() as download:
+            page.locator("[data-key=export-json]").click()
+        file = tmp_path / "export.json"
+        download.value.save_as(file)
+        assert Grounding.from_json(json.loads(file.read_text(encoding="utf-8"))).segments == again.segments
+        with page.expect_download() as download:
+            page.locator("[data-key=export-report]").click()
+        assert download.value.suggested_filename == f"{name}.html"
+        assert page.errors == []
+
+
+def result_of(server: Server, name: str) -> Grounding:
+    return Grounding.from_json(server.ask("GET", f"projects/{name}/result"))
+
+
+def tab_to(page: Any, selector: str, most: int = 80) -> None:
+    """Press Tab until something has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"{selector} is not reached by Tab")
+
+
+def test_the_keyboard_alone(server: Server) -> None:
+    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+        page.goto("/")
+        page.locator("h1").wait_for()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip-link"
+        tab_to(page, ".button:has(span)")
+        page.locator(".button", has_text="Try the sample").first.focus()
+        page.keyboard.press("Enter")
+        page.locator("#procedure").wait_for()
+        tab_to(page, "[name=parser]")
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.value") == "linear"
+        tab_to(page, ".button.primary")
+        page.keyboard.press("Enter")
+        page.locator(".node").first.wait_for(timeout=30_000)
+
+        # In the graph: along the links, a link removed, another made, both undone.
+        tab_to(page, ".node")
+        for key in ("ArrowDown", "ArrowDown", "Enter"):
+            page.keyboard.press(key)
+        assert page.locator(".inspector h2").inner_text() == "Step 3"
+        assert page.evaluate("document.activeElement.dataset.step") == "3"
+        tab_to(page, "[aria-label='Remove 2 → 3']")
+        page.keyboard.press("Enter")
+        wait_for_orders(page, "8 links")
+        page.locator('.node[data-step="1"]').focus()
+        page.keyboard.press("l")
+        said(page, "must wait for step 1")
+        page.keyboard.press("End")
+        page.keyboard.press("Enter")
+        wait_for_orders(page, "9 links")
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Control+z")
+        wait_for_orders(page, "9 links: 1 possible order")
+
+        tab_to(page, "[data-key=next]", 140)
+        page.keyboard.press("Enter")
+        page.locator("[data-key=run]").wait_for()
+        tab_to(page, "[data-key=run]")
+        page.keyboard.press("Enter")
+        page.locator(".segment").first.wait_for(timeout=60_000)
+        tab_to(page, ".lanes .segment", 140)
+        page.keyboard.press("Enter")
+        page.locator("[data-key=keep]").wait_for()
+        page.keyboard.press("Alt+ArrowRight")
+        page.locator(".correction", has_text="exactly").wait_for()
+        tab_to(page, "[data-key=again]", 160)
+        page.keyboard.press("Enter")
+        page.locator(".stale").wait_for(state="detached", timeout=60_000)
+        assert page.errors == []
+
+
+def test_accessibility_and_width(server: Server, grounded: str) -> None:
+    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+        for at in ("", "docs", *PAGES):
+            page.goto("about:blank")
+            page.goto("/docs" if at == "docs" else f"/#/{grounded}/{at}" if at else "/")
+            page.locator({"result": ".segment", "graph": ".node", "docs": ".operation"}.get(at, "h1")).first.wait_for()
+            if at == "graph":
+                page.locator(".node").nth(2).click()
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_timeout(250)  # colours fade over
+                assert axe_findings(page) == [], (at, scheme)
+                if at == "result" and scheme == "dark":
+                    picture(page, "result-dark")
+            page.emulate_media(color_scheme="light")
+            page.set_viewport_size(PHONE)
+            page.wait_for_timeout(100)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), at
+            if at == "graph":
+                picture(page, "phone")
+            page.set_viewport_size({"width": 1280, "height": 800})
+        assert page.errors == []
+
+
+def test_what_users_write_is_text(server: Server, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
+    name = server.ask("POST", "projects", json={"title": evil})["name"]
+    steps = [{"id": evil, "text": evil}, {"id": "b", "text": "mix"}]
+    flow = {"format": "graph2vid-flow", "version": 1, "title": evil, "steps": steps, "edges": [[evil, "b"]]}
+    server.ask("PUT", f"projects/{name}/flow", params={"name": "x.json"}, content=json.dumps(flow).encode())
+    server.ask("PATCH", f"projects/{name}", json={"captions": {"place": "folder", "name": "dinner.vtt"}})
+    assert server.wait(server.ask("POST", f"projects/{name}/ground"))["state"] == "done"
+    server.ask("POST", f"projects/{name}/corrections", json={"kind": "forbid", "step": evil, "start": 0, "end": 9})
+    with chromium_page(base_url=server.address) as page:
+        for at in ("", *PAGES):
+            page.goto("about:blank")
+            page.goto(f"/#/{name}/{at}" if at else "/")
+            page.locator({"result": ".lane", "graph": ".node"}.get(at, "h1")).first.wait_for()
+            if at == "graph":
+                page.locator(".node").first.click()
+            page.wait_for_timeout(100)
+            assert page.locator("main img, main script").count() == 0
+            assert "owned" not in page.title().replace(evil, "")
+        assert page.errors == []
+
+
+def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
+    name = server.ask("POST", "projects/sample")["name"]
+    server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+    wrong = tmp_path / "page.mp4"
+    wrong.write_bytes(b"<html>this is not a video</html>")
+    with chromium_page(base_url=server.address) as page:
+        page.goto(f"/#/{name}/procedure")
+        procedure = tmp_path / "salad.md"
+        procedure.write_text("# Salat\n\n- Schäle die Gurke.\n- Mische alles.\n", encoding="utf-16")
+        page.locator("input[type=file]").set_input_files(procedure)
+        until(page, "document.querySelector('#procedure').value.includes('Schäle die Gurke.')")
+        page.goto(f"/#/{name}/video")
+        chooser = page.locator(".drop-zone input[type=file]")
+        chooser.set_input_files(SAMPLE.captions)
+        page.locator(".file", has_text="handed in").wait_for()
+        until(page, "document.querySelector('[name=captions]:checked').dataset.key.includes('upload')")
+        chooser.set_input_files(wrong)
+        said(page, "page.mp4 is named like a video and is none")
+        assert len(page.errors) == 1  # the browser itself notes the refusal
+        page.errors.clear()
+        page.get_by_role("button", name="Ground the video").click()
+        page.get_by_role("button", name="Cancel").click()
+        said(page, "Cancelled")
+        assert page.locator(".job-bar").is_hidden()
+        assert page.errors == []

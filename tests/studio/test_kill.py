@@ -1,0 +1,148 @@
+"""kill -9 at any moment: what was answered is there again, nothing is half, and no process lives on."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from graph2vid.studio.history import History
+from studios import Server, serving, stored
+
+FLOW = b"a: cut the tomato\nb: cut the cucumber\nc: mix everything\na -> c\nb -> c\n"
+
+
+def children_of(process: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == process:
+                found.append(int(entry.name))
+    return found
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+def test_killed_in_the_middle_of_a_job_and_of_an_upload(folder: Path) -> None:
+    with serving(folder) as server:
+        name = server.ask("POST", "projects/sample")["name"]
+        job = server.ask("POST", f"projects/{name}/parse", json={"parser": "rules"})
+        until = time.monotonic() + 10
+        while not (workers := children_of(server.process.pid)) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(workers) == 1
+        time.sleep(0.3)
+        assert server.ask("GET", f"jobs/{job['id']}")["state"] == "running"
+
+        def slowly() -> Iterator[bytes]:
+            yield b"\0\0\0\x20ftypisom" + bytes(100_000)
+            time.sleep(0.3)
+            server.kill()
+            yield bytes(100_000)
+
+        with pytest.raises(httpx.TransportError):
+            httpx.put(f"{server.address}api/projects/{name}/media/film.mp4", content=slowly())
+        until = time.monotonic() + 10
+        while is_alive(workers[0]) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not is_alive(workers[0])
+    assert list((folder / name).glob(".job-*"))
+    with serving(folder) as server:
+        state = server.ask("GET", f"projects/{name}")
+        assert state["job"]["state"] == "interrupted"
+        assert "run it again" in state["job"]["message"]
+        assert state["flow"] is None
+        assert state["procedure"].startswith("Spaghetti")
+        assert not list((folder / name).glob(".*"))
+        assert not list((folder / name / "media").iterdir())
+        job = server.wait(server.ask("POST", f"projects/{name}/parse", json={"parser": "linear"}))
+        assert job["state"] == "done"
+
+
+def test_killed_in_the_middle_of_saves(folder: Path) -> None:
+    random.seed(7)
+    answered: list[str] = []
+    sent: list[str] = []
+
+    def write(server: Server, name: str) -> None:
+        """Rename a step as fast as the server answers; note what was sent, and what was answered."""
+        with httpx.Client(base_url=f"{server.address}api/projects/{name}/", timeout=20) as client:
+            while True:
+                text = f"cut the tomato {len(sent)} {'x' * random.randint(0, 1500)}"
+                sent.append(text)
+                try:
+                    answer = client.post("edits", json={"edit": {"op": "rename", "step": "a", "text": text}})
+                    assert answer.status_code == 200
+                    answered.append(text)
+                    correction = {"kind": "forbid", "step": "a", "start": len(sent), "end": len(sent) + 1}
+                    client.post("corrections", json=correction)
+                except httpx.TransportError:
+                    return
+
+    with serving(folder) as server:
+        name = server.ask("POST", "projects", json={"title": "Salad"})["name"]
+        server.ask("PUT", f"projects/{name}/flow", params={"name": "x.flow"}, content=FLOW)
+        server.kill()
+    for _ in range(2):
+        before = len(answered)
+        with serving(folder) as server:
+            writer = threading.Thread(target=write, args=(server, name))
+            writer.start()
+            while len(answered) < before + 3:
+                time.sleep(0.005)
+            time.sleep(0.1 * random.random())
+            server.kill()
+            writer.join()
+        # Nothing that was answered is lost; what was in flight is there, or not, but never half.
+        history = History.from_json(stored(folder / name / "edits.json"), "edits.json")
+        assert history.draft is not None
+        assert history.draft.flow.texts[0] in (answered[-1], sent[-1])
+        assert stored(folder / name / "corrections.json")["corrections"]
+    with serving(folder) as server:
+        state = server.ask("GET", f"projects/{name}")
+        assert state["flow"]["steps"][0]["text"] == history.draft.flow.texts[0]
+        assert state["flow"] == stored(folder / name / "flow.json")
+        undone = server.ask("POST", f"projects/{name}/undo")
+        assert undone["flow"]["steps"][0]["text"] in sent[-3:-1]
+    assert not list(folder.rglob(".*.part"))
+
+
+def test_the_command_says_what_is_wrong(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from graph2vid.cli import main
+
+    with serving(folder):
+        assert main(["studio", str(folder), "--port", "0", "--no-browser"]) == 2
+        assert "another studio is using" in capsys.readouterr().err
+    assert main(["studio", str(folder), "--videos", str(tmp_path / "nothing"), "--no-browser"]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["studio", str(folder), "--token", "short", "--no-browser"]) == 2
+    assert "a token has" in capsys.readouterr().err
+    assert main(["studio", str(folder), "--host", "203.0.113.1", "--no-browser"]) == 2
+    assert "cannot listen on 203.0.113.1" in capsys.readouterr().err
+
+
+def test_other_addresses_need_the_token(folder: Path) -> None:
+    with serving(folder, "--host", "0.0.0.0") as server:
+        address, _, token = server.address.partition("?token=")
+        assert len(token) >= 32
+        here = f"http://127.0.0.1:{address.rpartition(':')[2]}"
+        assert httpx.get(f"{here}api/projects").status_code == 401
+        assert httpx.get(f"{here}api/projects", headers={"authorization": f"Bearer {token}"}).status_code == 200
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(20) == 0

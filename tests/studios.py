@@ -1,0 +1,98 @@
+"""A studio for the tests: a server in a process of its own, and projects to begin with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+
+@dataclass
+class Server:
+    """A studio in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+
+    def ask(self, method: str, path: str, **options: Any) -> Any:
+        """Ask the API, and return the JSON of its answer."""
+        answer = httpx.request(method, f"{self.address}api/{path}", timeout=20, **options)
+        assert answer.status_code < 400, answer.text
+        return answer.json()
+
+    def wait(self, job: dict[str, Any], seconds: float = 60.0) -> dict[str, Any]:
+        """Wait for the end of a job."""
+        return wait_for(lambda: self.ask("GET", f"jobs/{job['id']}"), seconds)
+
+    def kill(self) -> None:
+        """End it as the power cut does."""
+        self.process.kill()
+        self.process.wait()
+
+
+def wait_for(look: Any, seconds: float = 60.0) -> dict[str, Any]:
+    """Look at a job until it has ended."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        job: dict[str, Any] = look()
+        if job["state"] not in ("waiting", "running"):
+            return job
+        time.sleep(0.05)
+    raise AssertionError(f"the job has not ended: {job}")
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Server]:
+    """Run ``graph2vid studio``."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graph2vid", "studio", str(folder), "--port", "0", "--no-browser", *options],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline().decode())
+        assert found is not None
+        yield Server(process, found[0])
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def made(client: Any, procedure: str = "1. Cut the tomato.\n2. Cut the cucumber.\n3. Mix everything.") -> str:
+    """Make a project with a procedure and the graph of its listed order; return its name."""
+    name = client.post("/api/projects", json={"title": "Salad"}).json()["name"]
+    client.put(f"/api/projects/{name}/procedure", content=procedure.encode())
+    job = client.post(f"/api/projects/{name}/parse", json={"parser": "linear"}).json()
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
+    assert ended["state"] == "done", ended
+    return str(name)
+
+
+def with_graph(client: Any, edges: str = "a -> c\nb -> c", title: str = "Salad") -> str:
+    """Make a project with a flow graph that is handed in; return its name."""
+    name = client.post("/api/projects", json={"title": title}).json()["name"]
+    text = f"a: cut the tomato\nb: cut the cucumber\nc: mix everything\n{edges}\n"
+    answer = client.put(f"/api/projects/{name}/flow", params={"name": "salad.flow"}, content=text.encode())
+    assert answer.status_code == 200, answer.text
+    return str(name)
+
+
+def stored(path: Path) -> Any:
+    """Return the JSON in a file."""
+    return json.loads(path.read_text(encoding="utf-8"))
