@@ -106,21 +106,27 @@ function node(state, step) {
   return group;
 }
 
-function arrow({ boxes }, { from, to, lanes, confidence }) {
+// The way of an edge, from under one box to above another, and its head.
+export function wayOf({ boxes }, { from, to, lanes }) {
   const [start, end] = [boxes[from], boxes[to]];
   let [x, y] = [start.x + start.width / 2, start.y + start.height];
   const [tipX, tipY] = [end.x + end.width / 2, end.y - 1];
-  let path = `M${x} ${y}`;
+  let shaft = `M${x} ${y}`;
   for (const [laneX, top, bottom] of [...lanes, [tipX, tipY - HEAD, tipY - HEAD]]) {
     const bend = 0.6 * (top - y);
-    path += `C${x} ${y + bend} ${laneX} ${top - bend} ${laneX} ${top}`;
-    if (bottom > top) path += `V${bottom}`;
+    shaft += `C${x} ${y + bend} ${laneX} ${top - bend} ${laneX} ${top}`;
+    if (bottom > top) shaft += `V${bottom}`;
     [x, y] = [laneX, bottom];
   }
+  return { shaft, head: `M${tipX} ${tipY}l-4.5 ${-HEAD - 1}q4.5 2 9 0Z` };
+}
+
+function arrow(graph, edge) {
+  const { shaft, head } = wayOf(graph, edge);
   return svg(
     "g",
-    { class: confidence < 1 ? "edge unsure" : "edge", "data-from": from, "data-to": to, "aria-hidden": "true" },
-    svg("path", { class: "shaft", d: path }),
-    svg("path", { class: "head", d: `M${tipX} ${tipY}l-4.5 ${-HEAD - 1}q4.5 2 9 0Z` }),
+    { class: edge.confidence < 1 ? "edge unsure" : "edge", "data-from": edge.from, "data-to": edge.to, "aria-hidden": "true" },
+    svg("path", { class: "shaft", d: shaft }),
+    svg("path", { class: "head", d: head }),
   );
 }

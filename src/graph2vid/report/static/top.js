@@ -48,7 +48,7 @@ function stored() {
   }
 }
 
-function themeSwitch() {
+export function themeSwitch() {
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);

@@ -3,7 +3,7 @@
 import { svg } from "/view/dom.js";
 import { reasonsOf } from "./inspector.js";
 import { shortened } from "./parts.js";
-import { wayOf } from "./ways.js";
+import { wayOf } from "/view/graph.js";
 
 const MARGIN = 14;
 const LEAST = 0.72;

@@ -1,7 +1,7 @@
 // The API, from its own description.
 
 import { el } from "/view/dom.js";
-import { themeSwitch } from "./theme.js";
+import { themeSwitch } from "/view/top.js";
 
 const nameOf = (schema) => schema?.$ref?.split("/").at(-1);
 

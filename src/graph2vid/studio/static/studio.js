@@ -1,7 +1,7 @@
 // The studio: which page is shown, the project in hand, and the job that runs for it.
 
 import { el } from "/view/dom.js";
-import { themeSwitch } from "./theme.js";
+import { themeSwitch } from "/view/top.js";
 import * as api from "./api.js";
 import { mountEditor } from "./editor.js";
 import { mountHome } from "./home.js";
