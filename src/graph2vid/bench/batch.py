@@ -1,0 +1,272 @@
+"""``bench batch``: whole corpora from Parquet to Parquet; one run each in a process of its own: this module, run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graph2vid.bench.cases import CASES, choose
+from graph2vid.bench.machine import kernels_or_error, machine
+from graph2vid.bench.memory import peak_bytes
+from graph2vid.bench.report import Report, Table, duration, table, times
+from graph2vid.errors import Graph2VidError
+
+VIDEOS = 20_000
+WIDTH = 512
+_CROSSTASK = next(case for case in CASES if case.name == "crosstask")
+_CHUNK = 500
+_ROUNDS = 3
+_LOOK_SECONDS = 0.1
+
+
+def bench_batch(
+    only: Sequence[str] | None = None,
+    videos: int = VIDEOS,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Measure batches: ready scores with one worker and two, features, memory over ten times the rows, and Ray.
+
+    Parameters
+    ----------
+    only : sequence of str, optional
+        Some of ``scores``, ``features``, ``memory`` and ``ray``.
+    videos : int
+        Rows of the manifest of scores; there are a tenth as many with features, and ten times as many for memory.
+    progress : callable, optional
+        Is told what is measured.
+    """
+    kernels_or_error()
+    before = machine()
+    begin = time.perf_counter()
+    cases = {"scores": _scores, "features": _features, "memory": _memory, "ray": _ray}
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="graph2vid-bench-") as folder:
+        for name, measure in choose({name: (name, case) for name, case in cases.items()}, only):
+            if progress is not None:
+                progress(name)
+            found.append({"name": name} | measure(Path(folder), videos))
+    return Report("batch", tuple(only or ()), before, tuple(found), _tables(found), time.perf_counter() - begin)
+
+
+def _scores(folder: Path, videos: int) -> dict[str, Any]:
+    manifest = write_manifest(folder / "scores.parquet", videos)
+    # In turns, and the best of each: what else the machine does only ever adds time.
+    turns = [[_run_apart(folder, manifest, workers, "local") for workers in (1, 2)] for _ in range(_ROUNDS)]
+    one, two = (min(run["seconds"] for run in runs) for runs in zip(*turns, strict=True))
+    processor = min(run["processor_seconds"] for _, run in turns)
+    return {
+        "videos": videos,
+        "seconds": two,
+        "videos_per_second": videos / two,
+        "one_worker_seconds": one,
+        "scaling": one / two,
+        "processor_seconds": processor,
+    }
+
+
+def _features(folder: Path, videos: int) -> dict[str, Any]:
+    videos = max(videos // 10, 1)
+    manifest = write_manifest(folder / "features.parquet", videos, WIDTH)
+    run = _run_apart(folder, manifest, 2, "local")
+    return {"videos": videos, "seconds": run["seconds"], "videos_per_second": videos / run["seconds"], "width": WIDTH}
+
+
+def _memory(folder: Path, videos: int) -> dict[str, Any]:
+    few, many = (
+        _run_apart(folder, write_manifest(folder / f"memory-{rows}.parquet", rows), 2, "local")
+        for rows in (videos, 10 * videos)
+    )
+    return {
+        "videos": 10 * videos,
+        "seconds": many["seconds"],
+        "videos_per_second": 10 * videos / many["seconds"],
+        "driver_bytes": many["driver_bytes"],
+        "worker_bytes": many["worker_bytes"],
+        "of_videos": videos,
+        "driver_bytes_of_fewer": few["driver_bytes"],
+        "worker_bytes_of_fewer": few["worker_bytes"],
+    }
+
+
+def _ray(folder: Path, videos: int) -> dict[str, Any]:
+    if find_spec("ray") is None:
+        return {"videos": videos, "seconds": None, "what": "ray is not installed"}
+    manifest = write_manifest(folder / "ray.parquet", videos)
+    local, ray = (_run_apart(folder, manifest, 2, engine) for engine in ("local", "ray"))
+    return {
+        "videos": videos,
+        "seconds": ray["seconds"],
+        "videos_per_second": videos / ray["seconds"],
+        "local_seconds": local["seconds"],
+        "start_seconds": ray["start_seconds"],
+        "overhead": ray["seconds"] / local["seconds"],
+        "overhead_without_start": (ray["seconds"] - ray["start_seconds"]) / local["seconds"],
+    }
+
+
+# -- manifests -----------------------------------------------------------------------------------------------
+
+
+def write_manifest(path: Path, videos: int, width: int | None = None) -> Path:
+    """Write a manifest of random videos of the procedure ``crosstask``: scores [9, 100], or features of that width."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    flow, clips = _CROSSTASK.flow, _CROSSTASK.clips
+    flow.save(path.with_name("crosstask.flow"))
+    random = np.random.default_rng(0)
+    if width is not None:
+        np.save(path.with_name("steps.npy"), random.standard_normal((len(flow), width), np.float32))
+    shape = (len(flow), clips) if width is None else (clips, width)
+    matrix = pa.list_(pa.list_(pa.float32()))
+    fields = [("id", pa.string()), ("procedure", pa.string()), ("scores" if width is None else "clips", matrix)]
+    schema = pa.schema(fields if width is None else [*fields, ("steps", pa.string())])
+    with pq.ParquetWriter(path, schema, use_dictionary=["procedure"]) as writer:  # of random numbers there is none
+        for start in range(0, videos, _CHUNK):
+            count = min(_CHUNK, videos - start)
+            numbers = pa.array(random.standard_normal(count * shape[0] * shape[1], np.float32))
+            lines = pa.ListArray.from_arrays(_offsets(count * shape[0], shape[1]), numbers)
+            columns = {
+                "id": pa.array([f"video{at:07d}" for at in range(start, start + count)]),
+                "procedure": pa.array(["crosstask.flow"] * count),
+                fields[-1][0]: pa.ListArray.from_arrays(_offsets(count, shape[0]), lines),
+                "steps": pa.array(["steps.npy"] * count),
+            }
+            writer.write_table(pa.table([columns[name] for name in schema.names], schema=schema))
+    return path
+
+
+def _offsets(count: int, length: int) -> Any:
+    import pyarrow as pa
+
+    return pa.array(np.arange(count + 1, dtype=np.int32) * length)
+
+
+# -- runs in processes of their own --------------------------------------------------------------------------
+
+
+def _run_apart(folder: Path, manifest: Path, workers: int, engine: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        command = [sys.executable, "-m", __name__, str(manifest), out, str(workers), engine]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Graph2VidError(f"the run failed: {done.stderr.strip() or done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
+    """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker."""
+    from graph2vid.scale import RunOptions, run_batch
+
+    began = time.perf_counter()
+    if engine == "ray":
+        import ray
+
+        ray.init(num_cpus=workers + 1, object_store_memory=256 << 20, include_dashboard=False, log_to_driver=False)
+        ray.get(ray.remote(lambda: None).remote())
+    started = time.perf_counter()
+    with _watched() as peak:
+        summary = run_batch(manifest, out / "out", options=RunOptions(engine=engine, workers=workers))
+    seconds = time.perf_counter() - began
+    if summary.failed or summary.done != summary.rows:
+        raise Graph2VidError(f"{summary.failed} of {summary.rows} videos failed")
+    if engine == "ray":
+        ray.shutdown()
+    return {
+        "seconds": seconds,
+        "start_seconds": started - began,
+        "processor_seconds": sum(os.times()[:4]),
+        "driver_bytes": peak_bytes(),
+        "worker_bytes": max(peak, default=0),
+    }
+
+
+@contextmanager
+def _watched() -> Iterator[list[int]]:
+    """Yield a list that grows by the peak memory of this process's children, every now and then."""
+    seen: list[int] = []
+    ending = threading.Event()
+
+    def look() -> None:
+        while not ending.wait(_LOOK_SECONDS):
+            for task in Path("/proc/self/task").glob("*/children"):
+                for child in task.read_text().split():
+                    with suppress(OSError):  # it has ended
+                        lines = Path(f"/proc/{child}/status").read_text().splitlines()
+                        seen.extend(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ending.set()
+        thread.join()
+
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
+    note = (
+        f"From a Parquet manifest to Parquet data sets, check and start of the workers included; 9 steps, "
+        f"{_CROSSTASK.clips} clips, float32, alignment and confidence, two workers."
+    )
+    rows = [
+        (
+            _WORDS[row["name"]],
+            f"{row['videos']:,}",
+            duration(row["seconds"]),
+            "—" if row["seconds"] is None else f"{row['videos_per_second']:,.0f}",
+            _remark(row),
+        )
+        for row in found
+    ]
+    return (table("Batches", note, ("what", "videos", "time", "videos/s", "beside"), rows),)
+
+
+_WORDS = {
+    "scores": "ready scores",
+    "features": f"features of {WIDTH} dimensions",
+    "memory": "memory",
+    "ray": "ready scores, engine ray",
+}
+
+
+def _remark(row: dict[str, Any]) -> str:
+    if row["seconds"] is None:
+        return str(row["what"])
+    if row["name"] == "scores":
+        return (
+            f"one worker {duration(row['one_worker_seconds'])}: {times(row['scaling'])}; "
+            f"{duration(row['processor_seconds'] / row['videos'])} of processor time a video"
+        )
+    if row["name"] == "memory":
+        now, fewer = (
+            " + ".join(f"{row[f'{who}_bytes{of}'] / 2**20:,.0f}" for who in ("driver", "worker"))
+            for of in ("", "_of_fewer")
+        )
+        return f"peak {now} MiB (driver + worker); with {row['of_videos']:,} videos {fewer} MiB"
+    if row["name"] == "ray":
+        return (
+            f"{times(row['overhead'])} the time of local, {times(row['overhead_without_start'])} without its start "
+            f"({duration(row['start_seconds'])})"
+        )
+    return ""
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])))

@@ -1,0 +1,131 @@
+"""The engine ``local``: worker processes on this machine, fed from a bounded queue."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from graph2vid.alignment.backends import cpu_count
+from graph2vid.scale.guard import Guard, Spare, start_spare
+from graph2vid.scale.job import Job, batches
+from graph2vid.scale.settings import RunOptions
+from graph2vid.scale.stages import STAGES
+
+
+@contextmanager
+def ready_workers(options: RunOptions) -> Iterator[list[Spare]]:
+    """Start the worker processes, so that they load while the manifest is checked; those not used end at the end."""
+    workers = options.workers or cpu_count()
+    spares = [start_spare(_threads(workers)) for _ in range(workers)]
+    try:
+        yield spares
+    finally:
+        for process, connection in spares:
+            connection.close()
+            process.kill()
+            process.wait()
+
+
+def _threads(workers: int) -> int:
+    return max(1, cpu_count() // workers)
+
+
+def _processors(workers: int) -> list[tuple[int, ...]]:
+    """Deal the processors out to the workers; where there are more workers, they share."""
+    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return [tuple(known[at::workers] or known[at % max(len(known), 1) :][:1]) for at in range(workers)]
+
+
+def run_local(job: Job, spares: Sequence[Spare], keep: Callable[[Any], None], meanwhile: Callable[[], None]) -> None:
+    """Work on all rows; ``keep`` is handed the results, table by table, as they come.
+
+    While none come, ``meanwhile`` is called every second. An error of either ends the work at once.
+    """
+    workers = len(spares)
+    context = replace(job.context, threads=_threads(workers))
+    waiting: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
+    found: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
+    ending = threading.Event()
+    shares = _processors(workers) if job.kinds["speech"] else [()] * workers
+    guards = [
+        Guard(replace(context, processors=share), job.options.row_seconds, spare)
+        for share, spare in zip(shares, spares, strict=True)
+    ]
+
+    def serve(guard: Guard) -> None:
+        """Feed one worker process until there is nothing more to do."""
+        try:
+            with guard:
+                while (batch := waiting.get()) is not None and not ending.is_set():
+                    found.put(guard.run(batch, tuple(STAGES), job.attempt))
+        except BaseException as error:
+            found.put(error)
+        found.put(None)
+
+    def feed() -> None:
+        try:
+            for batch in batches(job):
+                if not _put(waiting, batch, ending):
+                    return
+        except BaseException as error:
+            found.put(error)
+        for _ in threads[1:]:
+            _put(waiting, None, ending)
+
+    threads = [threading.Thread(target=feed, daemon=True)]
+    threads += [threading.Thread(target=serve, args=(guard,), daemon=True) for guard in guards]
+    for thread in threads:
+        thread.start()
+    serving = workers
+    try:
+        while serving:
+            try:
+                answer = found.get(timeout=1.0)
+            except queue.Empty:
+                meanwhile()
+                continue
+            if answer is None:
+                serving -= 1
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                keep(answer)
+    finally:
+        ending.set()
+        for guard in guards:
+            guard.stop()
+        _let_go(threads, waiting, found)
+
+
+def _put(line: queue.Queue[Any], value: Any, ending: threading.Event) -> bool:
+    """Put something into a full queue as soon as there is room; give up when the work is ending."""
+    while not ending.is_set():
+        try:
+            line.put(value, timeout=0.1)
+        except queue.Full:
+            continue
+        return True
+    return False
+
+
+def _let_go(threads: list[threading.Thread], waiting: queue.Queue[Any], found: queue.Queue[Any]) -> None:
+    """Wake threads that wait for a queue, until all have ended; workers end with their threads."""
+    while any(thread.is_alive() for thread in threads):
+        for line in (waiting, found):
+            try:
+                while True:
+                    line.get_nowait()
+            except queue.Empty:
+                pass
+        for _ in threads:
+            try:
+                waiting.put_nowait(None)
+            except queue.Full:
+                break
+        for thread in threads:
+            thread.join(timeout=0.05)

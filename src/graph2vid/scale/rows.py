@@ -1,0 +1,144 @@
+"""The rows of a manifest as the stages see them, taken out of Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import InputError
+from graph2vid.evidence import read_array
+from graph2vid.scale._packages import arrow
+from graph2vid.scale.settings import DEFAULTS, ROW_OPTIONS, Context, check_option
+
+FILES = ("video", "captions")
+ARRAYS = ("scores", "log_probabilities", "clips", "steps")
+COLUMNS = ("id", "procedure", *FILES, *ARRAYS, *ROW_OPTIONS)
+"""The columns of a manifest."""
+
+Kind: TypeAlias = Literal["arrays", "captions", "speech"]
+KINDS: tuple[Kind, ...] = ("arrays", "captions", "speech")
+"""Where the evidence of a row comes from, the quickest first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One video and its procedure.
+
+    Attributes
+    ----------
+    id : str
+    procedure : str
+        A path, words (with a line break), or a flow graph as JSON.
+    inputs : dict
+        ``video`` and ``captions``: paths; arrays: a path, JSON, or the matrix itself.
+    options : dict
+        All that is set for it, in its own type.
+    """
+
+    id: str
+    procedure: str
+    inputs: dict[str, Any]
+    options: dict[str, Any]
+
+    @property
+    def kind(self) -> Kind:
+        """Where its evidence comes from."""
+        if "captions" in self.inputs:
+            return "captions"
+        return "speech" if "video" in self.inputs else "arrays"
+
+
+def decode(table: Any, context: Context) -> list[Row]:
+    """Return the rows of a table; what the check of the manifest refused is left out of ``inputs`` and ``options``."""
+    names = table.column_names
+    ids, procedures = table.column("id").to_pylist(), table.column("procedure").to_pylist()
+    inputs = {name: table.column(name).to_pylist() for name in FILES if name in names}
+    inputs |= {name: matrices(table.column(name)) for name in ARRAYS if name in names}
+    common = dict(DEFAULTS) | dict(context.options)
+    options = {name: _checked(name, table.column(name)) for name in ROW_OPTIONS if name in names}
+    return [
+        Row(
+            ids[at],
+            procedures[at] or "",
+            {name: column[at] for name, column in inputs.items() if column[at] is not None},
+            common | {name: column[at] for name, column in options.items() if column[at] is not None},
+        )
+        for at in range(len(ids))
+    ]
+
+
+def _checked(name: str, column: Any) -> list[Any]:
+    """Return the values of an option; None where there is none, or a wrong one."""
+    known: dict[Any, Any] = {None: None, "": None}
+    values = column.to_pylist()
+    for value in set(values) - known.keys():
+        try:
+            known[value] = check_option(name, value)
+        except InputError:
+            known[value] = None
+    return [known[value] for value in values]
+
+
+def holds_lists(column: Any) -> bool:
+    """Tell whether a column holds matrices themselves, and not paths."""
+    pa = arrow()
+    kind = column.type
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def matrices(column: Any) -> list[NDArray[Any] | str | None]:
+    """Return a column of matrices (lists of lists of numbers, all of a matrix equally long), or of paths.
+
+    A matrix that is not one (its lists differ in length) is empty, [0, 0]: no procedure fits it.
+    """
+    pa = arrow()
+    if not holds_lists(column):
+        found: list[NDArray[Any] | str | None] = column.to_pylist()
+        return [value or None for value in found]
+    numbers = column.type.value_type.value_type
+    rows = column.cast(pa.large_list(pa.large_list(numbers))).combine_chunks()
+    if isinstance(rows, pa.ChunkedArray):  # a table without rows has no chunk to combine
+        return []
+    outer = rows.offsets.to_numpy()
+    inner = rows.values.offsets.to_numpy()
+    values = rows.values.values.to_numpy(zero_copy_only=False)
+    there = rows.is_valid().to_numpy(zero_copy_only=False)
+    heights, widths = np.diff(outer), np.diff(inner)
+    used = widths[outer[0] : outer[-1]]
+    if there.all() and used.size and used[0] > 0 and (heights == heights[0]).all() and (used == used[0]).all():
+        whole = values[inner[outer[0]] : inner[outer[-1]]]
+        return list(whole.reshape(len(heights), heights[0], used[0]))  # all of one shape, as in most manifests
+    matrix: list[NDArray[Any] | str | None] = []
+    for at, (first, stop) in enumerate(zip(outer[:-1].tolist(), outer[1:].tolist(), strict=True)):
+        if not there[at]:
+            matrix.append(None)
+            continue
+        width = int(widths[first]) if stop > first else 0
+        if width == 0 or (widths[first:stop] != width).any():
+            matrix.append(np.zeros((0, 0), dtype=np.float32))
+            continue
+        matrix.append(values[inner[first] : inner[stop]].reshape(stop - first, width))
+    return matrix
+
+
+def matrix_of(value: Any, folder: str) -> NDArray[Any]:
+    """Return the matrix that a row names by a path (from ``folder``), holds as JSON, or is."""
+    if not isinstance(value, str):
+        return np.asarray(value)
+    if not value.lstrip().startswith("["):
+        return read_array(Path(folder) / value)
+    try:
+        return np.array(json.loads(value), dtype=np.float64)
+    except (ValueError, TypeError):
+        raise InputError("an array within the manifest must be lists of numbers, all equally long") from None
+
+
+def evidence_of(inputs: Mapping[str, Any], folder: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a row by their names."""
+    return {name: matrix_of(inputs[name], folder) for name in ARRAYS if name in inputs}

@@ -1,0 +1,93 @@
+"""``graph2vid batch`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corpora import data_bytes, make_rows, read, scores, write_jsonl, write_parquet
+from graph2vid.cli import main
+
+
+def test_a_corpus_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = make_rows(8)
+    rows[2]["procedure"] = "nowhere.flow"
+    rows[5]["scores"] = scores(5, 3, clips=2)
+    manifest = write_parquet(tmp_path / "m.parquet", rows)
+    out, summary = tmp_path / "out", tmp_path / "summary.json"
+    command = [
+        "batch",
+        str(manifest),
+        "--out",
+        str(out),
+        "--workers",
+        "1",
+        "--drop",
+        "percentile:20",
+        "--json",
+        str(summary),
+    ]
+    assert main(command) == 0
+    told = capsys.readouterr()
+    assert "row 3 ('v0002'): procedure: procedure" in told.err and "is not there" in told.err
+    assert "6 videos done, 0 done before, 2 failed" in told.out and "no alignment is possible" in told.out
+    found = json.loads(summary.read_text())
+    assert (found["done"], found["failed"], len(found["reasons"])) == (6, 2, 2)
+    assert len(read(out, "videos")) == 8
+    before = data_bytes(out)
+    assert main(command) == 2
+    assert "add --resume" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert "0 videos done, 8 done before, 0 failed" in capsys.readouterr().out
+    assert data_bytes(out) == before
+
+
+def test_check_lists_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = make_rows(4)
+    good = write_parquet(tmp_path / "good.parquet", rows)
+    assert main(["batch", str(good), "--check"]) == 0
+    assert "4 rows, nothing wrong (4 with arrays)" in capsys.readouterr().out
+    rows[1]["procedure"] = "nowhere.flow"
+    bad = write_jsonl(tmp_path / "bad.jsonl", [*rows, {"id": "x", "procedure": "tea.flow", "captions": "none.vtt"}])
+    assert main(["batch", str(bad), "--check", "--json", str(tmp_path / "check.json")]) == 2
+    told = capsys.readouterr()
+    assert [line.split(":")[0] for line in told.out.splitlines()] == ["line 2 ('v0001')", "line 5 ('x')"]
+    assert "2 problems in 5 rows" in told.err
+    assert [problem["id"] for problem in json.loads((tmp_path / "check.json").read_text())["problems"]] == [
+        "v0001",
+        "x",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bad.jsonl",
+        "check.json",
+        "good.parquet",
+        "salad.flow",
+        "tea.flow",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.jsonl", "--check"], "is not there"),
+        (["m.parquet"], "--out DIR"),
+        (["m.parquet", "--out", "o", "--engine", "cloud"], "engine is local or ray"),
+        (["m.parquet", "--out", "o", "--clip-seconds", "-1"], "clip_seconds must be positive"),
+        (["m.parquet", "--out", "o", "--match", "best"], "match must be one of"),
+        (["m.parquet", "--out", "m.parquet"], "is a file"),
+    ],
+)
+def test_wrong_requests_get_one_line(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_parquet(tmp_path / "m.parquet", make_rows(2))
+    assert main(["batch", *arguments]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and words in told[0]
