@@ -54,7 +54,7 @@ $(VENV)/.model: $(VENV)/.package
 	@touch $@
 
 # What tests and the making of the sample need of Debian; where it cannot be installed, those tests skip and say so.
-DEBIAN := espeak-ng
+DEBIAN := espeak-ng chromium
 $(VENV)/.debian: | $(BIN)/python
 	@for package in $(DEBIAN); do command -v $$package >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing $$package" && \

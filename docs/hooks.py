@@ -5,7 +5,7 @@ In a page, a line ``<!-- made: … -->`` is replaced:
 ``commands``
     by the reference of the command line;
 ``policies KIND``
-    by a table of the policies of a kind (match, drop, skip);
+    by a table of the policies of a kind (match, drop, skip, repeat);
 ``run ARGUMENTS``
     by ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the sample and the procedures
     of the examples.

@@ -21,10 +21,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for file in FILES:
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda url: True)
     return tmp_path
 
 
-@pytest.mark.parametrize("page", (*PAGES, "docs/datasets.md", "docs/parsing.md"))
+@pytest.mark.parametrize(
+    "page", (*PAGES, "docs/certainty.md", "docs/datasets.md", "docs/exports.md", "docs/parsing.md", "docs/report.md")
+)
 def test_python_examples_run(page: str, folder: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks

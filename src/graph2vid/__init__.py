@@ -17,17 +17,19 @@ _PUBLIC = {
     "Posterior": "graph2vid.alignment",
     "Procedure": "graph2vid.text",
     "Step": "graph2vid.flow",
+    "Stream": "graph2vid.alignment",
     "TSortGraph": "graph2vid.tsort",
     "align": "graph2vid.alignment",
     "align_many": "graph2vid.alignment",
     "ground": "graph2vid.grounding",
+    "k_best": "graph2vid.alignment",
     "parse": "graph2vid.text",
     "posterior": "graph2vid.alignment",
     "read_procedure": "graph2vid.text",
 }
 
 if TYPE_CHECKING:
-    from graph2vid.alignment import Alignment, Constraint, Posterior, align, align_many, posterior
+    from graph2vid.alignment import Alignment, Constraint, Posterior, Stream, align, align_many, k_best, posterior
     from graph2vid.errors import Graph2VidError
     from graph2vid.flow import FlowGraph, Step
     from graph2vid.grounding import Grounding, ground
@@ -43,11 +45,13 @@ __all__ = [
     "Posterior",
     "Procedure",
     "Step",
+    "Stream",
     "TSortGraph",
     "__version__",
     "align",
     "align_many",
     "ground",
+    "k_best",
     "parse",
     "posterior",
     "read_procedure",

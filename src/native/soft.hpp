@@ -133,7 +133,8 @@ public:
         job_.slots = layout_.view();
         // Notes save most of the way back, as long as they stay in the cache.
         job_.notes = gradient_ && !in_lanes;
-        if (job_.column_numbers() * (longest_ + 1) * static_cast<int64_t>(sizeof(T)) > MOST_WITH_NOTES) job_.notes = false;
+        const int64_t whole = job_.column_numbers() * (longest_ + 1) * static_cast<int64_t>(sizeof(T));
+        if (whole > std::min(MOST_WITH_NOTES, memory)) job_.notes = false;
         columns_ = gradient_ ? Columns::fitting(longest_, memory / static_cast<int64_t>(sizeof(T)) / job_.column_numbers())
                              : Columns{1, 1};
         if (columns_.kept == 0) throw std::length_error("the table does not fit into memory");

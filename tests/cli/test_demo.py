@@ -58,7 +58,8 @@ def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFi
     assert (graph["method"], linear["method"]) == ("graph", "linear")
     assert graph["near"] >= 9 and graph["of"] == 10
     assert linear["near"] <= graph["near"] - 3
-    assert "Spread the butter" in page.read_text(encoding="utf-8")
+    shown = page.read_text(encoding="utf-8")
+    assert all(words in shown for words in ("Spread the butter", "Order as written", "Truth", "spaghetti.mp4"))
     expected = (*sample.FILES, *sample.NarratedFiles().all)
     assert sorted(path.name for path in files.iterdir()) == sorted(path.name for path in expected)
 
@@ -67,7 +68,9 @@ def test_demo_without_extras_grounds_scores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("graph2vid.cli.demo.find_spec", lambda name: None)
-    assert main(["demo", "--json", str(tmp_path / "demo.json")]) == 0
+    page = tmp_path / "demo.html"
+    assert main(["demo", "--json", str(tmp_path / "demo.json"), "--report", str(page)]) == 0
+    assert "Order as written" in page.read_text(encoding="utf-8")
     written = capfd.readouterr().out
     assert "graph2vid[media,text]" in written
     assert "Pancakes with berries" in written

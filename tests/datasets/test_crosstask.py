@@ -59,6 +59,14 @@ def test_plain_evidence_is_what_is_said(root: Path) -> None:
     assert evidence.similarity[:, 6:8].argmax(axis=0).tolist() == [2, 2]
 
 
+def test_vectors_of_what_is_said(root: Path) -> None:
+    dataset = pickle.loads(pickle.dumps(crosstask.load(root)))
+    vectors = dataset.evidence.embeddings(dataset.recording("101_a_1"))
+    assert (vectors.steps.shape, vectors.clips.shape, vectors.comparison) == ((3, 257), (11, 257), "cosine")
+    likeness = vectors.steps @ vectors.clips.T
+    assert likeness[0].argmax() < likeness[2].argmax()
+
+
 def test_instructions_with_correspondence(root: Path) -> None:
     task = crosstask.load(root, descriptions="instructions").tasks["101"]
     assert task.procedure == ("Wash and cut.", "Season.", "Stir well.", "Serve.")
@@ -103,6 +111,8 @@ def test_features(root: Path) -> None:
     assert [(r.id, r.n_clips, r.clip_seconds) for r in dataset.recordings] == [("101_a_1", 3, 3.2), ("102_c", 2, 3.2)]
     assert dataset.evidence(dataset.recordings[0]).similarity.tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert dataset.evidence(dataset.recordings[1]).similarity.tolist() == [[1, 0], [0, 1]]
+    vectors = dataset.evidence.embeddings(dataset.recordings[1])  # type: ignore[attr-defined]
+    assert (vectors.steps @ vectors.clips.T).tolist() == [[1, 0], [0, 1]]
     assert len(crosstask.load(root, evidence="captions").recordings) == 2
 
     write_array(release / "features" / "102_c.npy", np.zeros((0, 5)))

@@ -89,6 +89,20 @@ def test_features_are_compared_with_those_of_the_classes(root: Path) -> None:
     assert np.allclose(scores[3], scores[4])
 
 
+def test_vectors_to_train_on_are_what_the_evidence_rests_on(root: Path) -> None:
+    dataset = salads50.load(root)
+    recording = dataset.recordings[0]
+    vectors = dataset.evidence.embeddings(recording)  # type: ignore[attr-defined]
+    assert vectors.comparison == "dot" and vectors.clips.shape == (10, 4)
+    assert np.array_equal(vectors.steps @ vectors.clips.T, dataset.evidence(recording).similarity)
+    (root / "scores").rename(root / "features")
+    for rows in (np.eye(4), np.eye(4)[1:]):  # of classes, or of steps alone
+        write_array(root / "step_features.npy", rows)
+        of_features = salads50.load(root)
+        found = of_features.evidence.embeddings(recording)  # type: ignore[attr-defined]
+        assert found.comparison == "cosine" and np.array_equal(found.steps, np.eye(4)[1:])
+
+
 def test_background_is_an_option(root: Path) -> None:
     dataset = salads50.load(root, background=["background", "mix"])
     assert dataset.tasks["salads50"].steps == ("cut tomato", "cut cheese")

@@ -174,7 +174,7 @@ def test_json_form() -> None:
     [
         ([], "f.json is not a graph2vid-flow file (its format is 'list')"),
         ({"format": "graph2vid-grounding"}, "f.json is not a graph2vid-flow file"),
-        (document(version=2), "f.json has graph2vid-flow version 2; this graph2vid reads up to 1"),
+        (document(version=3), "f.json has graph2vid-flow version 3; this graph2vid reads up to 2"),
         (document(version="1"), "f.json: the format version must be a positive whole number, not '1'"),
         (document(title=3), "f.json: title must be a string, not 3"),
         ({"format": "graph2vid-flow", "version": 1, "edges": []}, "f.json: steps is missing"),
@@ -189,7 +189,7 @@ def test_json_form() -> None:
         (document(steps=[{"id": "a"}, {"id": "a"}], edges=[]), "f.json: two steps have the id 'a'"),
         (document(edges="ab"), "f.json: edges must be a list, not 'ab'"),
         (document(edges=[["a", "b"], "ab"]), "f.json: edges[1] must be a list, not 'ab'"),
-        (document(edges=[["a"]]), "f.json: edges[0] must hold two step ids, not 1"),
+        (document(edges=[["a"]]), "f.json: edges[0] must hold two step ids, and perhaps a confidence, not 1 things"),
         (document(edges=[["a", 1]]), "f.json: edges[0][1] must be a string, not 1"),
         (document(edges=[["a", "c"]]), "f.json: edges[0][1]: unknown step 'c'"),
         (document(edges=[["a", "a"]]), "f.json: step 'a' cannot come before itself (self loop)"),

@@ -100,7 +100,7 @@ def test_neighbours_sources_sinks() -> None:
             lambda: FlowGraph.from_edges(["a", "b"], [(0, True)]),
             "edge 0 (0 → True): a step is named by its index or id, not by True",
         ),
-        (lambda: FlowGraph.from_edges(["a"], [(0, 1, 2)]), "edge 0 must be a pair of steps, not (0, 1, 2)"),  # type: ignore[list-item]
+        (lambda: FlowGraph.from_edges(["a"], [(0, 1, 1, 2)]), "edge 0 must be a pair of steps, not (0, 1, 1, 2)"),  # type: ignore[list-item]
         (lambda: FlowGraph.from_edges(["a"], ["12"]), "edge 0 must be a pair of steps, not '12'"),  # type: ignore[list-item]
         (lambda: FlowGraph.from_edges(["a"], [7]), "edge 0 must be a pair of steps, not 7"),  # type: ignore[list-item]
         (

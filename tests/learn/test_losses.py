@@ -132,6 +132,39 @@ def test_costs_are_those_of_grounding(match: str, drop: Any) -> None:
         np.testing.assert_allclose(found[1][at, :length].detach(), expected.drop, atol=1e-6)
 
 
+def test_balanced_costs_divide_out_how_common_a_step_is() -> None:
+    features, steps = embeddings()
+    steps[1] = torch.cat([steps[1][:2], steps[1][:1]])  # one step comes twice
+    plain, balanced = (
+        GraphDropDTWLoss(match=match).costs(features, steps, LENGTHS)[0] for match in ("likelihood", "balanced")
+    )
+    for at, length in enumerate(LENGTHS):
+        shares = torch.exp(-plain[at, : len(steps[at]), :length])
+        expected = -torch.log(shares / shares.mean(1, keepdim=True))
+        assert torch.allclose(balanced[at, : len(steps[at]), :length], expected)
+
+
+def test_calling_every_clip_one_step_gains_nothing_when_balanced() -> None:
+    flow, steps = FlowGraph.chain(["a", "b"]), torch.eye(2)
+    mixed = torch.nn.functional.one_hot(torch.tensor([0] * 10 + [1] * 10)).float()
+    collapsed = torch.nn.functional.one_hot(torch.tensor([0] * 19 + [1])).float()
+    loss = {
+        match: [GraphDropDTWLoss(match=match)(clips[None], [steps], [flow]).item() for clips in (mixed, collapsed)]
+        for match in ("likelihood", "balanced")
+    }
+    assert loss["likelihood"][1] == pytest.approx(loss["likelihood"][0], abs=1e-3)  # it cannot tell them apart
+    assert loss["balanced"][1] > loss["balanced"][0] + 0.3
+
+
+def test_scores_are_compared_by_their_products() -> None:
+    features, _ = embeddings()
+    steps = [torch.eye(6, dtype=torch.float64)[: len(flow)] for flow in FLOWS]
+    match, _ = GraphDropDTWLoss(match="raw", comparison="dot", temperature=1.0).costs(features, steps, LENGTHS)
+    assert torch.allclose(match[0, :, :7], -features[0, :7, :4].T)
+    with pytest.raises(InputError, match="unknown comparison 'sine'"):
+        GraphDropDTWLoss(comparison="sine")
+
+
 def test_the_loss_is_the_mean_cost_per_clip() -> None:
     features, steps = embeddings()
     loss = GraphDropDTWLoss()

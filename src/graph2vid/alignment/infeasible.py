@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.problem import Problem
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 
 
-def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
+def why_infeasible(flow: FlowGraph, problem: Problem, durations: Durations | None = None) -> str:
     """Say why a problem has no finite alignment, naming numbers and steps.
 
     The reasons are tried from the plainest to the most involved; the last one is general.
@@ -17,9 +18,23 @@ def why_infeasible(flow: FlowGraph, problem: Problem) -> str:
     match, drop, skip = problem.match, problem.drop, problem.skip
     clips = match.shape[1]
     needed = np.ones(len(flow), bool) if skip is None else np.isinf(skip)
+    needed[[step for group in flow.alternatives for branch in group for step in branch]] = False
+    flow = flow.sure
     required = [int(k) for k in np.flatnonzero(needed)]
     possible = np.isfinite(match)
 
+    if durations is not None and required:
+        longest = max(required, key=lambda k: int(durations.at_least[k]))
+        if durations.at_least[longest] > clips:
+            return (
+                f"{_named(flow, [longest])} takes at least {durations.at_least[longest]} clips, but the video has "
+                f"{clips}: give a smaller number, shorter clips, or skip costs"
+            )
+        if (together := int(durations.at_least[required].sum())) > clips:
+            return (
+                f"the {len(required)} steps that must be shown take at least {together} clips together, but the video "
+                f"has {clips}: give smaller numbers, shorter clips, or skip costs"
+            )
     if len(required) > clips:
         return (
             f"the video has {clips} clips, but {len(required)} steps must each be shown for at least one clip: "

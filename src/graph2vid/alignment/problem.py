@@ -32,7 +32,7 @@ class Problem:
 
 
 def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
-    """Check the costs of a video against its procedure and bring them into one form.
+    """Check the costs of a video against its procedure and bring them into one form; optional steps are free to skip.
 
     Parameters
     ----------
@@ -65,6 +65,10 @@ def check_problem(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> Problem:
     dtype = checked.dtype
     dropped = _vector("drop", drop, clips, "clips", dtype, checked.shape)
     skipped = None if skip is None else _vector("skip", skip, steps, "steps", dtype, checked.shape)
+    if flow.optional:
+        skipped = np.full(steps, np.inf, dtype) if skipped is None else skipped.copy()
+        free = list(flow.optional)
+        skipped[free] = np.minimum(skipped[free], 0)
     # One pass over each array: a minimum is NaN if anything is.
     if not checked.min() > -np.inf:
         step, clip = (int(i) for i in np.argwhere(~(checked > -np.inf))[0])

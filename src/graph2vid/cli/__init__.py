@@ -26,7 +26,23 @@ import typer
 from graph2vid import __version__
 from graph2vid.errors import Graph2VidError
 
-COMMANDS = ("parse", "ground", "flow", "complexity", "evaluate", "train", "bench", "selfcheck", "demo", "doctor")
+COMMANDS = (
+    "parse",
+    "ground",
+    "view",
+    "check",
+    "studio",
+    "export",
+    "flow",
+    "complexity",
+    "batch",
+    "evaluate",
+    "train",
+    "bench",
+    "selfcheck",
+    "demo",
+    "doctor",
+)
 """Modules of this package that hold commands, in the order in which ``--help`` lists them."""
 
 # Newer versions of typer carry a click of their own, older ones use the installed one; this finds either.

@@ -78,6 +78,17 @@ def gpu(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> N
     _run(bench_gpu, only, json, markdown)
 
 
+@bench.command()
+def batch(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
+    """Measure whole corpora, from Parquet to Parquet.
+
+    Cases: scores, features, memory (`pip install 'graph2vid[batch]'`); ray (`pip install 'graph2vid[ray]'`).
+    """
+    from graph2vid.bench import bench_batch
+
+    _run(bench_batch, only, json, markdown)
+
+
 def _run(measure: Callable[..., Report], only: str | None, json: Path | None, markdown: Path | None) -> None:
     from rich.console import Console
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +49,11 @@ def demo(
         console.print(f"scores are grounded; for the narrated video: pip install 'graph2vid[{extras}]'", markup=False)
         outcomes = _from_scores()
     else:
-        outcomes = _from_video(console, report)
+        outcomes = _from_video(console)
+    if report is not None:
+        _write_report(report, outcomes)
+        console.print(f"wrote {report}", markup=False, soft_wrap=True, style="dim")
+    console.print()
     if json is not None:
         rows = [
             {"method": outcome.method, "near": outcome.near, "of": len(outcome.truth), **outcome.measures}
@@ -73,9 +78,8 @@ def _from_scores() -> tuple[Outcome, ...]:
     return ground_sample(load())
 
 
-def _from_video(console: Console, report: Path | None) -> tuple[Outcome, ...]:
-    from graph2vid.cli.ground import hear_with_progress
-    from graph2vid.report import write_report
+def _from_video(console: Console) -> tuple[Outcome, ...]:
+    from graph2vid.cli.watching import cache_beside, watch_with_progress
     from graph2vid.sample import ground_narrated_sample, load_narrated
     from graph2vid.text import parse, read_procedure
 
@@ -83,15 +87,22 @@ def _from_video(console: Console, report: Path | None) -> tuple[Outcome, ...]:
     found = parse(read_procedure(sample.files.text), "rules")
     steps, links = len(found.flow), len(found.flow.edges)
     console.print(f"{sample.files.text.name}: {steps} steps, {links} links found by the rules", style="dim")
-    narration = hear_with_progress(sample.files.video)
+    narration, _ = watch_with_progress(sample.files.video, cache_beside(None))
     words = sum(len(cue.text.split()) for cue in narration.cues)
     console.print(f"{sample.files.video.name}: {words} words by {narration.source}", style="dim")
     outcomes = ground_narrated_sample(sample, found.flow, narration.cues)
-    if report is not None:
-        write_report(report, outcomes[0].grounding, narration.cues, narration.source)
-        console.print(f"wrote {report}", markup=False, soft_wrap=True, style="dim")
-    console.print()
-    return outcomes
+    return tuple(
+        replace(outcome, grounding=replace(outcome.grounding, video=str(sample.files.video))) for outcome in outcomes
+    )
+
+
+def _write_report(path: Path, outcomes: tuple[Outcome, ...]) -> None:
+    """Write the page that sets both ways of grounding beside the truth."""
+    from graph2vid.report import write_report
+
+    graph, linear = outcomes
+    truth = [(step, start, end) for step, (start, end) in graph.truth.items()]
+    write_report(path, graph.grounding, compare={"Order as written": linear.grounding, "Truth": truth})
 
 
 def _save(folder: Path) -> None:

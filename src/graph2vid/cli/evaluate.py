@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph2vid.cli.evaluate_calibration import CALIBRATION, judge_confidence
+from graph2vid.cli.evaluate_check import CHECK, judge_check
 from graph2vid.cli.evaluate_parser import PARSER, judge, show_and_write
+from graph2vid.cli.evaluate_training import TRAINING, compare
 from graph2vid.cli.tables import show_table
 from graph2vid.errors import InputError
 
@@ -28,7 +31,8 @@ def evaluate(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser: see below.",
+            help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser, training, "
+            "calibration, check: see below.",
         ),
     ],
     data: Annotated[
@@ -78,6 +82,15 @@ def evaluate(
             metavar="POLICY[:N]",
             help="Let steps be left out at this price (percentile, constant:3, …; constant:inf: none). By default as "
             "narration says, else every step must appear.",
+        ),
+    ] = None,
+    beyond: Annotated[
+        str | None,
+        typer.Option(
+            "--beyond",
+            metavar="FEATURE,…",
+            help="Run the graphs once more with each of these, their prices learnt from the training videos: skip, "
+            "repeat, durations, precedence, several joined by +, or all; +likeliest: the likeliest label of each clip.",
         ),
     ] = None,
     contiguous: Annotated[
@@ -160,16 +173,42 @@ def evaluate(
     DATASET parser judges the parsers of procedures instead: --data is the recipe flow graph corpus; CrossTask and
     CaptainCook4D are read from the folders beside it (or -o crosstask=DIR, -o captaincook4d=DIR); -o weights=FILE and
     -o model=NAME are those of the learned parser and of the rules.
+
+    DATASET training trains features with each objective on the datasets in --data (-o datasets=crosstask,salads50),
+    with several seeds (-o seeds=3), and judges them on held-out videos; see `train features`.
+
+    DATASET calibration holds the confidences of graphs against the truth on salads50 and crosstask in --data (or
+    -o datasets=NAME), with a gamma chosen by cross-validation (-o gammas=1,2,4); --plots draws them.
+
+    DATASET check looks for steps left out and done too late in the recordings of CaptainCook4D in --data, at several
+    levels of --noise (-o skip=0, -o repeat=6, -o certainty=0.9, -o seed=0); see `graph2vid check`.
     """
     named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
-    reader = dict(_reader_option(text) for text in option or ())
+    reader = dict(reader_option(text) for text in option or ())
     if dataset == PARSER:
         with _progress() as progress:
             found = judge(context, data, split, named, reader, _command(context), progress)
         show_and_write(found, json, markdown)
         return
+    if dataset == TRAINING:
+        with _progress() as progress:
+            compared = compare(context, data, reader, workers, _command(context), progress)
+        show_and_write(compared, json, markdown)
+        return
+    if dataset == CALIBRATION:
+        with _progress() as progress:
+            judged = judge_confidence(context, data, reader, workers, markdown, plots, _command(context), progress)
+        show_and_write(judged, json, markdown)
+        return
+    if dataset == CHECK:
+        with _progress() as progress:
+            noises = None if noise is None else _numbers(noise)
+            checked = judge_check(context, data, noises, reader, _command(context), progress)
+        show_and_write(checked, json, markdown)
+        return
     if split is not None:
         raise InputError(f"--split belongs to evaluate {PARSER}; the splits of {dataset} are its own (--folds)")
+    from graph2vid.evaluate.beyond import check_features
     from graph2vid.evaluate.engine import Options
     from graph2vid.evaluate.study import read_dataset, study
 
@@ -185,6 +224,7 @@ def evaluate(
         folds=folds,
         limit=limit,
         drop_unmapped=drop_unmapped,
+        beyond=() if beyond is None else check_features(beyond),
     )
     with _progress() as progress:
         report = study(
@@ -218,7 +258,8 @@ def _write(report: Report, json: Path | None, markdown: Path | None, plots: Path
         write_text(markdown, report.into_page(page, folder))
 
 
-def _reader_option(text: str) -> tuple[str, Any]:
+def reader_option(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE; words, numbers and lists of them become what they say."""
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
         raise InputError(f"an option of the reader is NAME=VALUE, not {text!r}")

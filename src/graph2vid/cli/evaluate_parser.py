@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,11 @@ from graph2vid.cli.tables import show_table
 from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
+    from graph2vid.evaluate.calibration import CalibrationReport
     from graph2vid.evaluate.engine import Progress
+    from graph2vid.evaluate.order_check import CheckReport
     from graph2vid.evaluate.parser import ParserReport
+    from graph2vid.learn.features.report import TrainingReport
 
 PARSER = "parser"
 _HAS = ("dataset", "data", "parsers", "split", "option", "json", "markdown")
@@ -34,13 +37,7 @@ def judge(
     """Judge the parsers as the command line says; an option that does not belong here is an error."""
     from graph2vid.evaluate.parser import PARSERS_BY_DEFAULT, judge_parsers
 
-    for parameter in context.command.params:
-        value = context.params.get(parameter.name or "")
-        if parameter.name not in _HAS and value != parameter.default and value not in (None, (), []):
-            raise InputError(f"evaluate {PARSER} has no option {parameter.opts[0]}")
-    for name in options:
-        if name not in _READER_OPTIONS:
-            raise InputError(f"{PARSER} has no option {name!r}; it has: {', '.join(_READER_OPTIONS)}")
+    refuse_other_options(context, PARSER, _HAS, options, _READER_OPTIONS)
     if data is None:
         raise InputError("the recipe flow graph corpus is read from a folder: say which with --data DIR")
     if parsers is not None and not parsers:
@@ -49,7 +46,22 @@ def judge(
     return judge_parsers(data, split or "dev", chosen, **options, command=command, progress=progress)
 
 
-def show_and_write(report: ParserReport, json: Path | None, markdown: Path | None) -> None:
+def refuse_other_options(
+    context: typer.Context, what: str, has: Sequence[str], given: Iterable[str], known: Sequence[str]
+) -> None:
+    """Refuse options of ``evaluate`` that make no sense for ``what``, and NAMEs of --option that it does not know."""
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name not in has and value != parameter.default and value not in (None, (), []):
+            raise InputError(f"evaluate {what} has no option {parameter.opts[0]}")
+    for name in given:
+        if name not in known:
+            raise InputError(f"{what} has no option {name!r}; it has: {', '.join(known)}")
+
+
+def show_and_write(
+    report: ParserReport | TrainingReport | CalibrationReport | CheckReport, json: Path | None, markdown: Path | None
+) -> None:
     """Write the figures where they are wanted, and show the tables."""
     from rich.console import Console
 

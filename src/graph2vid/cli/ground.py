@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,8 @@ import typer
 if TYPE_CHECKING:
     from graph2vid.alignment import Constraint
     from graph2vid.alignment.constraints import Kind
-    from graph2vid.evidence import Cue
     from graph2vid.flow import FlowGraph
-    from graph2vid.grounding import Grounding
-    from graph2vid.grounding.from_video import Narration
+    from graph2vid.learn.features.use import TrainedFeatures
 
 _FILE = "FILE.npy"
 
@@ -41,6 +39,13 @@ def ground(
     log_probabilities: Annotated[
         Path | None, typer.Option(metavar=_FILE, help="Log-probabilities, steps × clips.")
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Features from `graph2vid train features`, used on --clips, or on what is said in the video.",
+        ),
+    ] = None,
     transpose: Annotated[
         bool, typer.Option("--transpose", help="The scores or log-probabilities are clips × steps.")
     ] = False,
@@ -53,13 +58,45 @@ def ground(
     embedder: Annotated[
         str, typer.Option(metavar="NAME", help="What compares words said with steps: wordllama, minilm, st:NAME, …")
     ] = "wordllama",
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What compares frames with steps: clip:NAME, siglip:NAME, open_clip:…, s3d:CHECKPOINT, "
+            "array:CLIPS.npy,STEPS.npy; by default only what is said counts.",
+        ),
+    ] = None,
+    narration_weight: Annotated[
+        float, typer.Option(help="How much what is said counts; 0: no speech is recognised.", min=0.0)
+    ] = 1.0,
+    frames_weight: Annotated[float, typer.Option(help="How much what is seen counts.", min=0.0)] = 1.0,
     speech_model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A model of faster-whisper, by name or folder; tiny.en by default."),
     ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="The language spoken, such as en.")] = None,
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="The language spoken, such as en; by default found out.")
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page to look at: bars, table, graph, narration.")
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write a page to look at: video, steps over time, graph, narration."),
+    ] = None,
+    embed_video: Annotated[
+        bool, typer.Option("--embed-video", help="Put the video into the report; by default it is linked.")
+    ] = False,
+    video: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With arrays or captions: the video they are of, for the report.")
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT,…",
+            help="Write the result in these formats, too (see `graph2vid export`), beside the output: vtt, youtube, …",
+        ),
+    ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What is known of some steps, exactly kept: an ELAN file (.eaf) or a .csv."),
     ] = None,
     clip_seconds: Annotated[float, typer.Option(help="Length of a clip in seconds.")] = 1.0,
     offset: Annotated[float, typer.Option(help="Where the first clip begins, in seconds.")] = 0.0,
@@ -86,12 +123,40 @@ def ground(
             "appear. By default as narration says; with arrays every step must appear.",
         ),
     ] = None,
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY[:VALUE]",
+            help="The price of returning to a step: 8, percentile:50, given:FILE.npy. By default a step has one run.",
+        ),
+    ] = None,
+    min_clips: Annotated[int, typer.Option(min=1, help="The fewest clips of a run of a step.")] = 1,
+    durations: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="How long steps last: see the page on file formats.")
+    ] = None,
+    breaking: Annotated[
+        float, typer.Option(min=0.0, help="What the log-odds of a doubtful edge are multiplied by when it is broken.")
+    ] = 1.0,
     temperature: Annotated[
         float | None, typer.Option(help="Divides the similarities; by default 1, and 0.1 for embeddings.")
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long to search where there are too many legal orders to try all of them; by default 30.",
+        ),
     ] = None,
     confidence: Annotated[
         bool, typer.Option(help="Say how sure each segment is; takes longer than finding it.")
     ] = True,
+    gamma: Annotated[
+        float, typer.Option(help="How soft the sums behind confidences are; more is less sure of itself.")
+    ] = 1.0,
+    margins: Annotated[
+        bool,
+        typer.Option("--margins", help="Say by how much each segment is cheaper than the best alternative to it."),
+    ] = False,
     contiguous: Annotated[
         bool, typer.Option(help="Each step in one unbroken run, or with background inside it.")
     ] = True,
@@ -109,14 +174,20 @@ def ground(
 ) -> None:
     """Say when each step of a procedure happens in a video.
 
-    The evidence is what is said in the video, or arrays: scores of steps in clips, embeddings, log-probabilities.
+    The evidence is what is said in the video, what is seen in it (--frames), or both; or arrays: scores of steps in
+    clips, embeddings, log-probabilities.
     """
+    from graph2vid.cli.export import formats_named, write_exports
+    from graph2vid.cli.watching import cache_beside, ground_best, watch_with_progress
     from graph2vid.errors import InputError
     from graph2vid.evidence import read_array
     from graph2vid.grounding import ground
+    from graph2vid.grounding.durations import durations_of
+    from graph2vid.grounding.from_video import is_captions
     from graph2vid.grounding.timeline import print_timeline
     from graph2vid.text import read_flow
 
+    formats = formats_named(export)
     arrays: dict[str, Any] = {
         name: read_array(path)
         for name, path in (
@@ -131,6 +202,10 @@ def ground(
         raise InputError(f"with arrays there is one procedure and no video, not {len(inputs)} files")
     if not arrays and len(inputs) == 1:
         raise InputError(f"{inputs[0]} alone is not enough: give the video too, its captions, or arrays (--scores …)")
+    if frames is not None and (arrays or model is not None):
+        raise InputError("--frames is for a video without --model; arrays take the place of its frames")
+    if frames is None and narration_weight == 0:
+        raise InputError("with --narration-weight 0 nothing is left to go by: give --frames too")
     if transpose:
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
     procedures = [read_flow(path, parser) for path in inputs[: None if arrays else -1]]
@@ -141,17 +216,33 @@ def ground(
             "match": match,
             "drop": _choice(drop),
             "skip": _choice(skip),
+            "repeat": _choice(repeat),
+            "durations": durations_of(procedure, clip_seconds, durations, min_clips),
+            "breaking": breaking,
             "temperature": temperature,
+            "time_limit": time_limit,
             "confidence": confidence,
+            "margins": margins,
+            "gamma": gamma,
             "constraints": [
                 *(_of_step("within", text, procedure) for text in pin or ()),
                 *(_of_step("forbid", text, procedure) for text in forbid or ()),
                 *(_constraint("background", None, text) for text in background or ()),
+                *(_corrections(corrections, procedure) if corrections is not None else ()),
             ],
         }
 
-    cues: tuple[Cue, ...] = ()
-    source = ""
+    cache = cache_beside(output or report)
+    if model is not None and not arrays:
+        if len(procedures) > 1:
+            raise InputError(f"with --model there is one procedure, not {len(procedures)}")
+        narration, _ = watch_with_progress(inputs[-1], cache, captions=captions, model=speech_model, language=language)
+        heard = narration.cues, narration.duration
+        arrays = _trained(model).said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
+    elif model is not None:
+        if set(arrays) != {"clips", "steps"}:
+            raise InputError("--model works on embeddings: give --clips and --steps, or a video and no arrays")
+        arrays = _trained(model).arrays(**arrays)
     if arrays:
         (procedure,) = procedures
         settings = options(procedure) | {"offset": offset, "preset": preset, "contiguous": contiguous}
@@ -159,71 +250,63 @@ def ground(
     else:
         if offset or preset is not None or not contiguous:
             raise InputError("--offset, --preset and --no-contiguous are for arrays; a video's narration has its own")
-        narration = hear_with_progress(inputs[-1], captions, speech_model, language, output or report)
-        cues, source = narration.cues, narration.source
-        result = _ground_said(procedures, narration, embedder, options)
+        narration, seen = watch_with_progress(
+            inputs[-1],
+            cache,
+            captions=captions,
+            frames=frames,
+            listen=narration_weight != 0,
+            model=speech_model,
+            language=language,
+            clip_seconds=clip_seconds,
+        )
+        shared = {"language": language, "narration_weight": narration_weight, "frames_weight": frames_weight}
+        result = ground_best(
+            procedures,
+            narration,
+            seen,
+            embedder=embedder,
+            cache=cache,
+            options=lambda procedure: options(procedure) | shared,
+        )
+        if not is_captions(inputs[-1]):
+            video = video or str(inputs[-1])
+    result = replace(result, video=video)
     for path in dict.fromkeys(path for path in (output, json) if path is not None):
         result.save(path)
     if report is not None:
         from graph2vid.report import write_report
 
-        write_report(report, result, cues, source)
+        write_report(report, result, embed_video=embed_video)
     print_timeline(result)
+    _tell_gap(result.options["alignment"])
+    write_exports(formats, result, output or json or report or Path(inputs[-1].name))
 
 
-def hear_with_progress(
-    video: Path,
-    captions: Path | None = None,
-    model: str | None = None,
-    language: str | None = None,
-    output: Path | None = None,
-) -> Narration:
-    """Find out what is said in a video, with a progress bar while speech is recognised; kept beside ``output``."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from graph2vid.evidence.cache import Cache, cache_folder
-    from graph2vid.grounding.from_video import hear
-
-    stderr = Console(stderr=True)
-    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
-        task = bar.add_task("listening", total=None, visible=False)
-
-        def tell(done: float, total: float) -> None:
-            bar.update(task, completed=done, total=total, visible=True)
-
-        cache = Cache(cache_folder(output))
-        return hear(video, captions=captions, model=model, language=language, cache=cache, progress=tell)
-
-
-def _ground_said(
-    procedures: list[FlowGraph],
-    narration: Narration,
-    embedder: str,
-    options: Callable[[FlowGraph], dict[str, Any]],
-) -> Grounding:
-    from rich.console import Console
-
-    from graph2vid.evidence import plausibilities, text_embedder
-    from graph2vid.grounding import ground_narrated
-
-    stderr = Console(stderr=True, highlight=False)
-    asked = [(procedure.title, procedure.texts) for procedure in procedures]
-    found = plausibilities(asked, narration.cues, text_embedder(embedder))
-    ranked = sorted(range(len(procedures)), key=lambda at: -found[at].score)
-    procedure = procedures[ranked[0]]
-    if len(procedures) > 1:
-        places = [f"{procedures[at].title or f'procedure {at + 1}'} {found[at].probability:.0%}" for at in ranked]
-        stderr.print(f"fits best: {'; '.join(places)}", markup=False, soft_wrap=True, style="dim")
-    if found[ranked[0]].is_unlikely:
-        stderr.print(
-            f"warning: what is said hardly goes with this procedure ({found[ranked[0]].probability:.0%}); is it the "
-            "right one for this video, and in the language spoken? (--embedder names one for other languages)",
-            markup=False,
-            soft_wrap=True,
-            style="yellow",
+def _tell_gap(alignment: dict[str, Any]) -> None:
+    """Say of an answer that was searched how good it is proven to be."""
+    if alignment["method"] != "anytime":
+        return
+    if alignment["gap"] == 0:
+        typer.echo("too many legal orders to try all; searched, and proven to be the best")
+    else:
+        typer.echo(
+            f"too many legal orders to try all; searched: the cost is at most {alignment['gap']:.4g} above the best "
+            f"possible (proven: at least {alignment['lower_bound']:.6g})"
         )
-    return ground_narrated(procedure, narration.cues, narration.duration, embedder=embedder, **options(procedure))
+
+
+def _trained(path: Path) -> TrainedFeatures:
+    from graph2vid.errors import MissingDependencyError
+
+    try:
+        from graph2vid.learn.features.use import load_features
+
+        return load_features(path)
+    except ModuleNotFoundError as error:
+        if error.name in ("torch", "safetensors"):
+            raise MissingDependencyError("--model needs torch: pip install 'graph2vid[learn]'") from error
+        raise
 
 
 def _choice(text: str | None) -> Any:
@@ -244,6 +327,12 @@ def _of_step(kind: Kind, text: str, flow: FlowGraph) -> Constraint:
     if not equals:
         raise InputError(f"{text!r} must be STEP=START-END, for example 3=40-60")
     return _constraint(kind, flow.index(name), span)
+
+
+def _corrections(path: Path, flow: FlowGraph) -> tuple[Constraint, ...]:
+    from graph2vid.export import read_annotations, to_constraints
+
+    return to_constraints(read_annotations(path, flow))
 
 
 def _constraint(kind: Kind, step: int | None, span: str) -> Constraint:

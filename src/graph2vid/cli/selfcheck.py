@@ -10,6 +10,14 @@ import typer
 
 def selfcheck(
     cases: Annotated[int, typer.Option("--cases", min=1, help="How many random cases to try.")] = 2000,
+    features: Annotated[
+        bool,
+        typer.Option(
+            "--features",
+            help="Cases with skips, returns, optional and alternative steps, doubtful edges and durations, alone and "
+            "together.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which series of cases.")] = 0,
     workers: Annotated[
         int | None,
@@ -35,7 +43,7 @@ def selfcheck(
     stderr = Console(stderr=True)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task("cases", total=cases)
-        report = run(cases, seed, workers=workers, progress=lambda done: bar.advance(task, done))
+        report = run(cases, seed, features=features, workers=workers, progress=lambda done: bar.advance(task, done))
     if json is not None:
         write_json(json, report.to_json())
 

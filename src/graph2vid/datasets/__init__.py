@@ -10,7 +10,7 @@ from graph2vid.datasets import (  # they enter themselves
     synthetic,
     youcook2,
 )
-from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.model import Annotation, Dataset, Embedded, Embeddings, Evidence, Recording, Split, Task
 from graph2vid.datasets.published_flows import read_published_flows
 from graph2vid.datasets.reading import DATASETS
 
@@ -18,6 +18,8 @@ __all__ = [
     "DATASETS",
     "Annotation",
     "Dataset",
+    "Embedded",
+    "Embeddings",
     "Evidence",
     "Recording",
     "Split",

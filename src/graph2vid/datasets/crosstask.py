@@ -24,7 +24,7 @@ from graph2vid.datasets.crosstask_tasks import (
     read_procedures,
     read_tasks,
 )
-from graph2vid.datasets.model import Annotation, Dataset, Evidence, HowTo, Recording, Split, Task
+from graph2vid.datasets.model import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
 from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.projection import onto_steps
 from graph2vid.datasets.reading import (
@@ -65,6 +65,10 @@ class _Features:
                 return self.files[name]
         wanted = self.place / "features" / f"{video}.npy"
         raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
+
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return the embeddings of the steps and of the clips."""
+        return Embeddings(*self.read(recording.task, recording.notes["video"]))
 
     def read(self, task: str, video: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the embeddings of the steps [K, D] and of the clips [N, D]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +180,32 @@ class Evidence:
     background: NDArray[np.floating[Any]] | None
     kind: Kind
     skip: NDArray[np.floating[Any]] | None = None
+
+
+class Embeddings(NamedTuple):
+    """Vectors behind the evidence of one video: what features are trained on.
+
+    Attributes
+    ----------
+    steps : array [K, D]
+        Of the steps of the procedure.
+    clips : array [N, D]
+    comparison : {"cosine", "dot"}
+        How the two are compared.
+    """
+
+    steps: NDArray[np.floating[Any]]
+    clips: NDArray[np.floating[Any]]
+    comparison: Literal["cosine", "dot"] = "cosine"
+
+
+@runtime_checkable
+class Embedded(Protocol):
+    """Evidence that rests on vectors: the :attr:`Dataset.evidence` of a reader may have this beside its numbers."""
+
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return the vectors of one recording; the same numbers in every process."""
+        ...
 
 
 @dataclass(frozen=True)

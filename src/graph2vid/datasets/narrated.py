@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from graph2vid.datasets.model import Evidence, Recording, Task
+from graph2vid.datasets.model import Embeddings, Evidence, Recording, Task
 from graph2vid.datasets.reading import choice, folder, stems
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import SUFFIXES, read_captions
 from graph2vid.evidence.embed import text_embedder
 from graph2vid.evidence.narration import narration_evidence, narration_similarity
+from graph2vid.evidence.said import said_vectors, step_vectors
 
 NARRATIONS = ("weighed", "plain")
 """How what is said becomes evidence: weighed against background, or the plain cosines of a clip's cues."""
@@ -45,6 +46,15 @@ class Narration:
     def __post_init__(self) -> None:
         choice(self.narration, "narration", NARRATIONS)
         text_embedder(self.embedder)  # a missing package is named now, not in the middle of the work
+
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return vectors of the steps and of what is said around each clip."""
+        cues = read_captions(self.files[recording.notes["video"]])
+        embed, steps = text_embedder(self.embedder), self.tasks[recording.task].procedure
+        clips = said_vectors(
+            cues, recording.n_clips, embed, clip_seconds=recording.clip_seconds, offset=recording.offset
+        )
+        return Embeddings(step_vectors(steps, embed), clips)
 
     def __call__(self, recording: Recording) -> Evidence:
         steps = self.tasks[recording.task].procedure

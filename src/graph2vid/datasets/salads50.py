@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.datasets.model import Annotation, Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.model import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
 from graph2vid.datasets.reading import DATASETS, Trouble, choice, folder, natural, read_lines, stems
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.arrays import cosine_similarity, read_array
@@ -82,8 +82,20 @@ class _Arrays:
             raise FormatError(f"{path} has no clips")
         return clips
 
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return the features of the steps and of the clips; scores are features whose axes are the classes."""
+        clips = self._clips(recording)
+        features = self.class_features
+        if features is None:
+            return Embeddings(np.eye(self.width)[list(self.classes.steps)], clips, "dot")
+        of_steps = len(features) == len(self.classes.steps)
+        return Embeddings(features if of_steps else features[list(self.classes.steps)], clips)
+
+    def _clips(self, recording: Recording) -> NDArray[np.float64]:
+        return self.read(recording.id, recording.n_clips)[: recording.n_clips].astype(np.float64)
+
     def __call__(self, recording: Recording) -> Evidence:
-        clips = self.read(recording.id, recording.n_clips)[: recording.n_clips].astype(np.float64)
+        clips = self._clips(recording)
         features = self.class_features
         scores = clips.T if features is None else cosine_similarity(features, clips)
         if features is not None and len(features) == len(self.classes.steps):

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.datasets.model import Evidence, Recording, Task
+from graph2vid.datasets.model import Embeddings, Evidence, Recording, Task
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 
@@ -53,8 +53,8 @@ class Simulation:
         if self.dimensions < 2 or self.seed < 0:
             raise InputError(f"dimensions must be at least 2 and the seed at least 0: {self.dimensions}, {self.seed}")
 
-    def embeddings(self, recording: Recording) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the embeddings of the procedure's steps [K, D] and of the clips [N, D]."""
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return the embeddings of the procedure's steps and of the clips."""
         task = self.tasks[recording.task]
         steps = np.array([self._look(text) for text in task.procedure])
         # A dataset step looks like its first instruction: the two may be worded differently.
@@ -67,11 +67,11 @@ class Simulation:
         share = _shares(recording, len(task.steps))
         background = _direction(self.seed, self.dimensions, f"background of {recording.id}")
         clips = share @ shown + np.outer(1.0 - share.sum(axis=1), background)
-        return steps, clips + self.noise * self._unit_noise(recording)
+        return Embeddings(steps, clips + self.noise * self._unit_noise(recording))
 
     def __call__(self, recording: Recording) -> Evidence:
-        steps, clips = self.embeddings(recording)
-        return Evidence(cosine_similarity(steps, clips), None, "cosine")
+        found = self.embeddings(recording)
+        return Evidence(cosine_similarity(found.steps, found.clips), None, "cosine")
 
     def _look(self, text: str) -> NDArray[np.float64]:
         words = dict.fromkeys(re.findall(r"\w\w+", text.lower()))

@@ -6,20 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from graph2vid.alignment import align, align_many
+from graph2vid.alignment import align, align_many, posterior
 from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
+from graph2vid.evaluate.beyond import Beyond
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import (
     Absent,
     Labels,
+    Method,
     Plan,
     Training,
     Video,
@@ -28,6 +30,7 @@ from graph2vid.evaluate.methods import (
     true_labels,
 )
 from graph2vid.evaluate.metrics import evaluate_video
+from graph2vid.evaluate.runs import Run, best_of_splits
 from graph2vid.evidence import Costs, costs_from_arrays
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
 from graph2vid.flow import FlowGraph
@@ -80,6 +83,8 @@ class Options:
         The largest number of ideals; a procedure beyond it is "not exact" and left out.
     drop_unmapped : bool
         Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
+    beyond : tuple of str
+        Features (:mod:`graph2vid.evaluate.beyond`) with which the methods of graphs are run once more each.
     """
 
     preset: str | None = None
@@ -93,6 +98,7 @@ class Options:
     folds: int | None = None
     limit: int = DEFAULT_LIMIT
     drop_unmapped: bool = False
+    beyond: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.preset is not None and self.preset not in PRESETS:
@@ -117,33 +123,6 @@ class Options:
         if self.linear != "auto":
             return self.linear
         return "mean-position" if dataset.name in TRAINED_ORDER else "listed"
-
-
-@dataclass
-class Run:
-    """What one method did.
-
-    Attributes
-    ----------
-    name : str
-    labels : dict of int to int64 [N]
-        By video: a step of the procedure per clip, -1 = background.
-    measures : dict of int to dict
-        By video: the measures, shares.
-    absent : dict of int to str
-        By video: why there is nothing.
-    plans : dict of int to Plan
-        By video: what was aligned; empty for the argmaxes.
-    seconds : float
-        Time of labelling all videos, compiling the procedures included.
-    """
-
-    name: str
-    labels: dict[int, Labels] = field(default_factory=dict)
-    measures: dict[int, dict[str, float]] = field(default_factory=dict)
-    absent: dict[int, str] = field(default_factory=dict)
-    plans: dict[int, Plan] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -264,8 +243,9 @@ def evaluate_dataset(
         )
         tsorts: dict[FlowGraph, TSortGraph] = {}
         runs = {}
-        for name, method in choose_methods(known, methods).items():
-            run = Run(name)
+
+        def run_method(name: str, method: Method, weights: dict[str, float]) -> Run:
+            run = Run(name, weights={"": weights} if weights else {})
             began = perf_counter()
             for at, video in enumerate(videos):
                 found = method(video)
@@ -286,7 +266,11 @@ def evaluate_dataset(
                 run.measures[at] = measures
                 tell(f"{name}: measures", done, len(members))
             run.labels = {at: run.labels[at] for at in members}
-            runs[name] = run
+            return run
+
+        chosen = choose_methods(known, methods)
+        for name, ways in Beyond(dataset, training).methods(chosen, options.beyond).items():
+            runs[name] = best_of_splits([run_method(name, *way) for way in ways], videos)
     return Results(
         dataset,
         options,
@@ -422,52 +406,83 @@ def _align(
     tell: Callable[[int, int], None],
 ) -> None:
     """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
-    for flow in {plan.flow: None for plan in run.plans.values()}:
+    for flow in {plan.flow: None for plan in run.plans.values() if not plan.is_beyond}:
         if flow not in tsorts:
             try:
                 tsorts[flow] = TSortGraph.compile(flow, options.limit)
             except TooLargeError:
                 continue
     for at, plan in list(run.plans.items()):
-        if plan.flow not in tsorts:
+        if plan.flow not in tsorts and not plan.is_beyond:
             run.absent[at] = NOT_EXACT
     members = [at for at in run.plans if at not in run.absent]
     asked = [
         (
-            tsorts[plan.flow],
+            plan.flow if plan.is_beyond else tsorts[plan.flow],
             np.ascontiguousarray(costs.match[plan.rows]),
             costs.drop,
-            None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows]),
+            _skip(plan, costs),
+            plan.repeat,
+            plan.durations,
         )
         for plan, costs in ((run.plans[at], videos[at].costs) for at in members)
     ]
-    for at, labels in zip(members, _labels(asked, options, workers, tell), strict=True):
+    breaking = max((run.plans[at].breaking for at in members), default=1.0)
+    likeliest = any(run.plans[at].likeliest for at in members)
+    for at, labels in zip(members, _labels(asked, options, breaking, likeliest, workers, tell), strict=True):
         if labels is None:
             run.absent[at] = NOT_EXACT
         else:
             run.labels[at] = np.append(run.plans[at].rows, -1)[labels]  # label -1 reads the last entry
 
 
+def _skip(plan: Plan, costs: Costs) -> Any:
+    if plan.skip is not None:
+        return plan.skip
+    return None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows])
+
+
 def _labels(
-    asked: list[tuple[TSortGraph, Any, Any, Any]],
+    asked: list[tuple[FlowGraph | TSortGraph, Any, Any, Any, Any, Any]],
     options: Options,
+    breaking: float,
+    likeliest: bool,
     workers: int,
     tell: Callable[[int, int], None],
 ) -> Iterator[Labels | None]:
     if not asked:
         return
-    tsorts, matches, drops, skips = zip(*asked, strict=True)
-    try:
-        found = align_many(tsorts, matches, drops, skips, options.contiguous, threads=workers, progress=tell)
-    except TooLargeError:  # of some video alone the table does not fit
-        for done, (tsort, match, drop, skip) in enumerate(asked, start=1):
+    flows, matches, drops, skips, repeats, durations = zip(*asked, strict=True)
+    if likeliest:
+        for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
+            found = posterior(flow, match, drop, skip, repeat=repeat, durations=lengths, breaking=breaking)
+            labels = found.probability.argmax(axis=0)
+            yield np.where(labels == len(match), -1, labels)
             tell(done, len(asked))
+        return
+    try:
+        aligned = align_many(
+            flows,
+            matches,
+            drops,
+            skips,
+            options.contiguous,
+            repeats=repeats,
+            durations=durations,
+            breaking=breaking,
+            threads=workers,
+            progress=tell,
+        )
+    except TooLargeError:  # of some video alone the table does not fit
+        for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
+            tell(done, len(asked))
+            extras = {"repeat": repeat, "durations": lengths, "breaking": breaking}
             try:
-                yield align(tsort, match, drop, skip, options.contiguous, threads=workers).labels
+                yield align(flow, match, drop, skip, options.contiguous, threads=workers, **extras).labels
             except TooLargeError:
                 yield None
         return
-    for alignment in found:
+    for alignment in aligned:
         yield alignment.labels
 
 

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from graph2vid import __version__
-from graph2vid.evaluate.engine import NOT_EXACT, Results, Run
+from graph2vid.evaluate.engine import NOT_EXACT, Results
 from graph2vid.evaluate.graphs import Comparison, graph_figures, time_against_brute_force
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, paired_interval
+from graph2vid.evaluate.runs import Run
 
 MEASURES = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
 
@@ -96,6 +97,7 @@ class Figures:
                 for name in MEASURES
             },
             "seconds_per_video": run.seconds / len(run.measures) if run.measures else None,
+            **({"weights": run.weights} if run.weights else {}),
         }
 
     @staticmethod
@@ -120,13 +122,17 @@ class Figures:
         return {"level": self.level, "samples": self.samples, "seed": self.seed}
 
     def differences(self, results: Results | None = None, names: Sequence[str] = MEASURES) -> list[dict[str, Any]]:
-        """Return graph - linear and graph - bag, paired over the videos that both have, in percent points."""
+        """Return graph - linear, graph - bag and graph with features - graph, paired over the videos that both have.
+
+        In percent points.
+        """
         results = results or self.results
         found = []
         for first in results.runs.values():
             if not first.name.startswith("graph:"):
                 continue
-            for other in ("linear", "bag"):
+            plain = first.name.partition("+")[0]
+            for other in ("linear", "bag") if plain == first.name else (plain,):
                 if other not in results.runs:
                     continue
                 second = results.runs[other]

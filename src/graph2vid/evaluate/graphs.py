@@ -13,8 +13,9 @@ from typing import Any
 from graph2vid.alignment import align, align_many
 from graph2vid.datasets.model import Dataset, Task
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import Results, Run
+from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.methods import Plan, Video, instructions_in_order
+from graph2vid.evaluate.runs import Run
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph, count_sorts
 
@@ -27,7 +28,11 @@ _BLOCK = 100  # sorts handed to the kernel at once
 
 def graph_runs(results: Results) -> dict[str, Run]:
     """Return the runs of the graph methods by source."""
-    return {name.removeprefix("graph:"): run for name, run in results.runs.items() if name.startswith("graph:")}
+    return {
+        name.removeprefix("graph:"): run
+        for name, run in results.runs.items()
+        if name.startswith("graph:") and "+" not in name
+    }
 
 
 def distinct_plans(results: Results, run: Run) -> list[tuple[Plan, Video]]:

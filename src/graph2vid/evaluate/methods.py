@@ -24,12 +24,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid.alignment import Durations
 from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.labels import labels_from_annotations
 from graph2vid.evaluate.metrics import runs
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
+from graph2vid.flow.mine import add_doubtful
 
 Labels: TypeAlias = NDArray[np.int64]
 
@@ -74,10 +76,28 @@ class Plan:
         Over E elements.
     rows : int64 [E]
         The step of the procedure behind each element.
+    skip, repeat : float64 [E] or None
+        Prices of leaving out each element, and of returning to it; None: as the costs say, and no returns.
+    durations : Durations or None
+        What runs cost by their length.
+    breaking : float
+        What the log-odds of doubtful edges are multiplied by.
+    likeliest : bool
+        Whether each clip has its likeliest label over all alignments, instead of that of the cheapest one.
     """
 
     flow: FlowGraph
     rows: Labels
+    skip: NDArray[np.float64] | None = None
+    repeat: NDArray[np.float64] | None = None
+    durations: Durations | None = None
+    breaking: float = 1.0
+    likeliest: bool = False
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it has more than the plain alignment knows."""
+        return self.repeat is not None or self.durations is not None or not self.flow.is_plain
 
 
 @dataclass(frozen=True)
@@ -164,6 +184,10 @@ class Training:
                 sequences, task.procedure, min_support=self.min_support, tolerance=self.tolerance, title=task.title
             )
         return self._mined[key]
+
+    def doubtful(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
+        """Return a graph with the precedences added that most training videos honour, though not all."""
+        return add_doubtful(flow, self.sequences(task, split), min_support=self.min_support)
 
     def linear_order(self, task: Task, split: Split | None) -> Labels:
         """Return the steps in the listed order, or by their mean relative position in the training videos.

@@ -6,22 +6,24 @@ from __future__ import annotations
 import io
 import os
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
-from graph2vid.evaluate.engine import Results, Run
+from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.figures import Level
 from graph2vid.evaluate.graphs import Comparison, graph_runs
 from graph2vid.evaluate.intervals import bootstrap_interval
 from graph2vid.evaluate.labels import shared_classes, to_classes
 from graph2vid.evaluate.methods import Labels
 from graph2vid.evaluate.metrics import runs as runs_of
+from graph2vid.evaluate.runs import Run
 from graph2vid.evaluate.tables import SIMULATED
 from graph2vid.flow.layout import lay_out
 from graph2vid.grounding.timeline import PALETTE
@@ -186,6 +188,37 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
         axes.grid(color=_FAINT, linewidth=0.6)
         _plain(axes)
         axes.legend(frameon=False, fontsize=8)
+
+
+def plot_reliability(path: str | os.PathLike[str], bins: Mapping[str, Mapping[str, Sequence[ArrayLike]]]) -> None:
+    """Draw how often labels are right against how sure they are, a panel for each dataset.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.png``, ``.svg`` or ``.pdf``.
+    bins : mapping
+        By dataset and by name of the curve: clips, sums of their confidences, and right ones of each bin.
+    """
+    with _figure(path, (3.4 * len(bins), 3.4)) as (figure, _):
+        panels = figure.subplots(1, len(bins), squeeze=False, sharey=True)[0]
+        for axes, (dataset, curves) in zip(panels, bins.items(), strict=True):
+            axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1)
+            for place, (name, columns) in enumerate(curves.items()):
+                clips, confidence, right = (np.asarray(column, np.float64) for column in columns)
+                some = clips > 0
+                axes.plot(
+                    confidence[some] / clips[some],
+                    right[some] / clips[some],
+                    color=PALETTE[place],
+                    marker=_MARKERS[place],
+                    markersize=4,
+                    label=name,
+                )
+            axes.set(title=dataset, xlabel="confidence", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+            axes.legend(frameon=False, loc="upper left")
+            _plain(axes)
+        panels[0].set_ylabel("share of right clips")
 
 
 def plot_comparison(path: str | os.PathLike[str], comparison: Comparison, results: Results) -> None:

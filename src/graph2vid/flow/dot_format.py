@@ -2,7 +2,9 @@ r"""Graphviz DOT: written plainly, and read as far as digraphs of steps need it.
 
 Nodes become steps in the order in which they first appear, the attribute ``label`` is the text (the id where
 there is none) and the ``label`` of the graph is the title. Subgraphs are read as the nodes in them, also as
-ends of an edge (``{a b} -> c``). All other attributes, ports and default attributes are ignored.
+ends of an edge (``{a b} -> c``). A node may be ``optional=true``, an edge may have a ``confidence``, and nodes with
+``alternative="g.b"`` form branch b of group g, of which one branch is done. All other attributes, ports and default
+attributes are ignored.
 
 A backslash in a name or text is written twice, a line break as ``\n``.
 """
@@ -15,6 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 from graph2vid.errors import FormatError, GraphError
+from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.graph import FlowGraph
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.steps import Step
@@ -28,8 +31,19 @@ def to_dot(flow: FlowGraph) -> str:
     if flow.title:
         lines.append(f"  label={_written(flow.title)}; labelloc=t;")
     lines.append('  node [shape=box, style=rounded, fontname="sans-serif"];')
-    lines += [f"  {_written(step.id)} [label={_written(step.text)}];" for step in flow.steps]
-    lines += [f"  {_written(flow.ids[a])} -> {_written(flow.ids[b])};" for a, b in flow.edges]
+    branch_of = {
+        step: f"{group}.{number}"
+        for group, branches in enumerate(flow.alternatives, start=1)
+        for number, branch in enumerate(branches, start=1)
+        for step in branch
+    }
+    for index, step in enumerate(flow.steps):
+        more = ', optional=true, style="rounded,dashed"' if index in flow.optional else ""
+        more += f', alternative="{branch_of[index]}"' if index in branch_of else ""
+        lines.append(f"  {_written(step.id)} [label={_written(step.text)}{more}];")
+    for (a, b), sure in flow.confidence.items():
+        more = f' [confidence="{sure!r}", label="{sure:.2g}", style=dashed]' if sure < 1.0 else ""
+        lines.append(f"  {_written(flow.ids[a])} -> {_written(flow.ids[b])}{more};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -78,7 +92,9 @@ class _Reader:
         self.position = 0
         self.title = ""
         self.texts: dict[str, str | None] = {}
-        self.edges: list[tuple[str, str]] = []
+        self.edges: list[tuple[str, str, float]] = []
+        self.optional: dict[str, bool] = {}
+        self.branches: dict[str, list[str]] = {}
 
     def read(self) -> FlowGraph:
         if self._next().is_keyword("strict"):
@@ -96,7 +112,11 @@ class _Reader:
             self._fail(self._next(), f"one graph was expected, but {_shown(self._next())} follows it")
         try:
             steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
-            return FlowGraph.from_edges(steps, self.edges, self.title)
+            groups: dict[str, list[list[str]]] = {}
+            for branch, names in self.branches.items():
+                groups.setdefault(branch.partition(".")[0], []).append(names)
+            optional = [name for name, is_optional in self.optional.items() if is_optional]
+            return FlowGraph.from_edges(steps, self.edges, self.title, optional=optional, alternatives=groups.values())
         except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
 
@@ -132,12 +152,24 @@ class _Reader:
                 self._fail(self.tokens[self.position - 1], "an undirected edge '--'; a flow graph needs '->'")
             groups.append(self._end(depth))
         attributes = self._attributes()
-        if len(groups) == 1 and "label" in attributes:
+        if len(groups) == 1:
             for name in groups[0]:
-                self.texts[name] = attributes["label"]
+                if "label" in attributes:
+                    self.texts[name] = attributes["label"]
+                if "optional" in attributes:
+                    self.optional[name] = attributes["optional"].lower() in ("true", "yes", "1")
+                if "alternative" in attributes:
+                    self.branches.setdefault(attributes["alternative"], []).append(name)
+        sure = self._confidence(attributes.get("confidence"))
         for before, after in pairwise(groups):
-            self.edges += [(a, b) for a in before for b in after]
+            self.edges += [(a, b, sure) for a in before for b in after]
         return [name for group in groups for name in group]
+
+    def _confidence(self, text: str | None) -> float:
+        try:
+            return 1.0 if text is None else check_confidence(float(text), "confidence")
+        except (ValueError, GraphError):
+            self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(text)}")
 
     def _end(self, depth: int) -> list[str]:
         """Read a node, or a subgraph, as one end of an edge or alone."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 
+from graph2vid.flow.colours import colour_of
 from graph2vid.flow.graph import FlowGraph
-from graph2vid.flow.layout import Box, lay_out
+from graph2vid.flow.layout import Box, Layout, lay_out
 from graph2vid.flow.messages import counted
-from graph2vid.flow.picture import CORNER, HUES, Picture, arrow, document, save_picture, words
+from graph2vid.flow.picture import CORNER, Picture, arrow, document, save_picture, words
 from graph2vid.flow.typeset import escaped, text_width, wrapped
 
-_PADDING_X, _PADDING_Y = 16.0, 11.0
-_TEXT_SIZE, _ID_SIZE = 14.0, 11.0
-_LINE, _ID_LINE = 19.0, 15.0
+PADDING_X, PADDING_Y = 16.0, 11.0
+TEXT_SIZE, ID_SIZE = 14.0, 11.0
+LINE, ID_LINE = 19.0, 15.0
 _TEXT_WIDTH = 190.0  # widest column of text in a box
 _MOST_LINES = 6
 
@@ -31,39 +33,64 @@ def to_png(flow: FlowGraph) -> bytes:
 def to_svg(flow: FlowGraph) -> str:
     """Draw a flow graph as one self-contained SVG document that follows the reader's light or dark scheme.
 
-    Edges that others imply are left out. Each thread (chain of a minimum chain cover) has a colour.
+    Edges that others imply are left out. Each step has its colour (:mod:`graph2vid.flow.colours`).
     """
     return _picture(flow, True).svg
 
 
-def _picture(flow: FlowGraph, dark: bool) -> Picture:
+@dataclass(frozen=True)
+class Plan:
+    """What a drawing of a flow graph holds, and where.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        The graph without the edges that others imply.
+    ids : tuple of str
+        What to write over the text of each step; may be empty.
+    lines : tuple of lists of str
+        The text of each step, in lines.
+    layout : Layout
+        Where the boxes and edges are.
+    """
+
+    flow: FlowGraph
+    ids: tuple[str, ...]
+    lines: tuple[list[str], ...]
+    layout: Layout
+
+
+def plan_drawing(flow: FlowGraph) -> Plan:
+    """Set the texts of a flow graph and lay it out."""
     reduced = flow.transitive_reduction()
-    lines = [wrapped(step.text, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps]
-    ids = [_shown_id(flow, step) for step in range(len(flow))]
+    lines = tuple(wrapped(step.text, TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps)
+    ids = tuple(_shown_id(flow, step) for step in range(len(flow)))
     column = max(
-        *(text_width(line, _TEXT_SIZE) for texts in lines for line in texts),
-        *(text_width(step_id, _ID_SIZE) for step_id in ids),
+        *(text_width(line, TEXT_SIZE) for texts in lines for line in texts),
+        *(text_width(step_id, ID_SIZE) for step_id in ids),
         40.0,
     )
     sizes = []
     for texts, step_id in zip(lines, ids, strict=True):
-        rows = _LINE * len(texts) * any(texts) + _ID_LINE * bool(step_id)
-        sizes.append((column + 2 * _PADDING_X, rows + 2 * _PADDING_Y))
-    plan = lay_out(reduced, sizes)
-    thread_of = {step: number for number, thread in enumerate(flow.threads) for step in thread}
-    hues = {edge: _hue(thread_of, edge) for edge in reduced.edges}
-    # Coloured edges lie above plain ones.
-    body = [arrow(plan, edge, hues[edge]) for edge in sorted(hues, key=lambda edge: hues[edge] is not None)]
-    for step, box in enumerate(plan.boxes):
-        body.append(_box(flow, step, box, ids[step], lines[step], HUES[thread_of[step] % len(HUES)]))
+        rows = LINE * len(texts) * any(texts) + ID_LINE * bool(step_id)
+        sizes.append((column + 2 * PADDING_X, rows + 2 * PADDING_Y))
+    return Plan(reduced, ids, lines, lay_out(reduced, sizes))
+
+
+def _picture(flow: FlowGraph, dark: bool) -> Picture:
+    plan = plan_drawing(flow)
+    body = [arrow(plan.layout, edge, dashed=sure < 1.0) for edge, sure in plan.flow.confidence.items()]
+    for step, box in enumerate(plan.layout.boxes):
+        body.append(_box(flow, step, box, plan.ids[step], plan.lines[step], colour_of(step)))
     note = f"{counted(len(flow), 'step')} · {counted(flow.width, 'thread')}"
-    return document(plan, body, name="Flow graph", title=flow.title, note=note, dark=dark)
+    return document(plan.layout, body, name="Flow graph", title=flow.title, note=note, dark=dark)
 
 
 def _shown_id(flow: FlowGraph, step: int) -> str:
-    """Return what to write over the text: the id, unless the text is the same."""
+    """Return what to write over the text: the id, unless the text is the same, and whether the step need be done."""
     step_id, text = flow.ids[step], flow.texts[step]
-    return "" if step_id == text else wrapped(step_id, _ID_SIZE, _TEXT_WIDTH, 1)[0]
+    parts = [*([] if step_id == text else [step_id]), *flow.marks(step)]
+    return wrapped(" · ".join(parts), ID_SIZE, _TEXT_WIDTH, 1)[0] if parts else ""
 
 
 def _box(flow: FlowGraph, step: int, box: Box, step_id: str, lines: list[str], hue: str) -> str:
@@ -73,22 +100,17 @@ def _box(flow: FlowGraph, step: int, box: Box, step_id: str, lines: list[str], h
         f"a{r:g} {r:g} 0 0 0 {r:g} {r:g}A14 14 0 0 1 {box.x + 5:.1f} {bottom - r:.1f}V{box.y + r:.1f}"
         f"A14 14 0 0 1 {box.x + r:.1f} {box.y:.1f}Z"
     )
+    dashes = ' stroke-dasharray="5 4"' if flow.marks(step) else ""
     drawn = [
         f"<g><title>{escaped(f'{flow.ids[step]}: {flow.texts[step]}')}</title>",
         f'<rect class="box" x="{box.x:.1f}" y="{box.y:.1f}" width="{right - box.x:.1f}" '
-        f'height="{box.height:.1f}" rx="{r:g}"/>',
+        f'height="{box.height:.1f}" rx="{r:g}"{dashes}/>',
         f'<path fill="{hue}" d="{bar}"/>',
     ]
-    y = box.y + _PADDING_Y
+    y = box.y + PADDING_Y
     if step_id:
-        drawn.append(words("id", box.x + _PADDING_X, y + _ID_SIZE, _ID_SIZE, step_id, 'font-weight="600"'))
-        y += _ID_LINE
+        drawn.append(words("id", box.x + PADDING_X, y + ID_SIZE, ID_SIZE, step_id, 'font-weight="600"'))
+        y += ID_LINE
     for row, line in enumerate(lines if any(lines) else []):
-        drawn.append(words("text", box.x + _PADDING_X, y + 14 + row * _LINE, _TEXT_SIZE, line))
+        drawn.append(words("text", box.x + PADDING_X, y + 14 + row * LINE, TEXT_SIZE, line))
     return "".join([*drawn, "</g>"])
-
-
-def _hue(thread_of: dict[int, int], edge: tuple[int, int]) -> str | None:
-    """Return the colour of a thread that runs along this edge."""
-    a, b = edge
-    return HUES[thread_of[a] % len(HUES)] if thread_of[a] == thread_of[b] else None

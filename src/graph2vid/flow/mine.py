@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
 from graph2vid.errors import GraphError
@@ -103,6 +103,42 @@ def mine_precedences(
         confidence={edge: candidates[edge][0] for edge in flow.edges},
         dropped=tuple(sorted(dropped)),
     )
+
+
+def add_doubtful(
+    flow: FlowGraph, sequences: Iterable[Sequence[StepReference]], *, min_support: int = 5, tolerance: float = 0.35
+) -> FlowGraph:
+    """Return a graph with the precedences added that sequences break now and then, with their confidence.
+
+    Its own edges stay as they are. Precedences that would close a cycle with surer ones are left out.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure.
+    sequences : iterable of sequences
+        Its steps in the order in which they were done, as for :func:`mine_precedences`.
+    min_support : int
+        In how many sequences two steps must both occur.
+    tolerance : float
+        The largest share of these that has the other order; less than 0.5.
+    """
+    before = _count(_rows(sequences), flow.steps)
+    found: dict[Edge, float] = {}
+    for a, b in permutations(range(len(flow)), 2):
+        support = before[a][b] + before[b][a]
+        if support >= min_support and before[b][a] <= tolerance * support and not flow.descendants[a] >> b & 1:
+            found[a, b] = (before[a][b] + 1) / (support + 2)
+    reach = [1 << step | later for step, later in enumerate(flow.descendants)]
+    edges = dict(flow.confidence)
+    for a, b in sorted(found, key=lambda edge: (-found[edge], edge)):
+        if reach[b] >> a & 1:
+            continue
+        edges[a, b] = found[a, b]
+        for step in range(len(flow)):
+            if reach[step] >> a & 1:
+                reach[step] |= reach[b]
+    return replace(flow, edges=tuple(edges), confidences=tuple(edges.values()))
 
 
 def _rows(sequences: Iterable[Sequence[StepReference]]) -> list[Sequence[StepReference]]:

@@ -11,12 +11,23 @@ from graph2vid.flow.steps import Step
 
 
 def to_networkx(flow: FlowGraph) -> Any:
-    """Return a :class:`networkx.DiGraph` over the ids; nodes carry ``text``, the graph carries ``title``."""
+    """Return a :class:`networkx.DiGraph` over the ids; nodes carry ``text``, the graph carries ``title``.
+
+    Where there are such: optional nodes carry ``optional``, edges that are not certain ``confidence``, the graph
+    ``alternatives`` (groups of branches of ids).
+    """
     import networkx
 
     graph = networkx.DiGraph(title=flow.title)
     graph.add_nodes_from((step.id, {"text": step.text}) for step in flow.steps)
-    graph.add_edges_from((flow.ids[a], flow.ids[b]) for a, b in flow.edges)
+    for step in flow.optional:
+        graph.nodes[flow.ids[step]]["optional"] = True
+    for (a, b), sure in flow.confidence.items():
+        graph.add_edge(flow.ids[a], flow.ids[b], **({"confidence": sure} if sure < 1.0 else {}))
+    if flow.alternatives:
+        graph.graph["alternatives"] = [
+            [[flow.ids[step] for step in branch] for branch in group] for group in flow.alternatives
+        ]
     return graph
 
 
@@ -34,5 +45,11 @@ def from_networkx(graph: Any) -> FlowGraph:
     for node, attributes in graph.nodes(data=True):
         text = attributes.get("text", attributes.get("label", str(node)))
         steps.append(Step(str(node), str(text)))
-    edges = [(str(a), str(b)) for a, b in graph.edges()]
-    return FlowGraph.from_edges(steps, edges, str(graph.graph.get("title", "")))
+    edges = [(str(a), str(b), sure) for a, b, sure in graph.edges(data="confidence", default=1.0)]
+    return FlowGraph.from_edges(
+        steps,
+        edges,
+        str(graph.graph.get("title", "")),
+        optional=[str(node) for node, optional in graph.nodes(data="optional", default=False) if optional],
+        alternatives=graph.graph.get("alternatives", ()),
+    )

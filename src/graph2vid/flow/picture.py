@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.flow.layout import Layout
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.typeset import escaped, text_width, wrapped
+
+Point: TypeAlias = tuple[float, float]
 
 CORNER = 9.0
 """Radius of rounded corners."""
@@ -176,7 +179,26 @@ def words(kind: str, x: float, y: float, size: float, text: str, extra: str = ""
     return f"<text {attributes}>{escaped(text)}</text>"
 
 
-def arrow(plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upwards: bool = False) -> str:
+def route(
+    plan: Layout, edge: tuple[int, int], start: Point, foot: Point
+) -> Iterator[tuple[Point, Point, Point, float]]:
+    """Iterate over the curves of an edge from ``start`` down to ``foot``, through the lanes that it passes.
+
+    Yields
+    ------
+    (point, point, point, float)
+        The two control points and the end of a cubic curve, and how far down a straight line goes on from there.
+    """
+    x, y = start
+    for lane_x, top, bottom in (*plan.lanes.get(edge, ()), (*foot, foot[1])):
+        bend = 0.6 * (top - y)
+        yield (x, y + bend), (lane_x, top - bend), (lane_x, top), bottom
+        x, y = lane_x, bottom
+
+
+def arrow(
+    plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upwards: bool = False, dashed: bool = False
+) -> str:
     """Return a drawn edge from the middle of one box's lower side to that of the other's upper side.
 
     Parameters
@@ -188,6 +210,8 @@ def arrow(plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upward
         Its colour.
     upwards : bool
         Whether the head is at the upper end.
+    dashed : bool
+        Whether the line is broken: the edge is not certain.
     """
     start, end = plan.boxes[edge[0]], plan.boxes[edge[1]]
     x, y = start.x + start.width / 2, start.y + start.height
@@ -198,11 +222,10 @@ def arrow(plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upward
         y += 1 + _HEAD
     foot = tip_y if upwards else tip_y - _HEAD
     drawn = f"M{x:.1f} {y:.1f}"
-    for lane_x, top, bottom in (*plan.lanes.get(edge, ()), (tip_x, foot, foot)):
-        bend = 0.6 * (top - y)
-        drawn += f"C{x:.1f} {y + bend:.1f} {lane_x:.1f} {top - bend:.1f} {lane_x:.1f} {top:.1f}"
-        if bottom > top:
+    for first, second, (end_x, end_y), bottom in route(plan, edge, (x, y), (tip_x, foot)):
+        drawn += f"C{first[0]:.1f} {first[1]:.1f} {second[0]:.1f} {second[1]:.1f} {end_x:.1f} {end_y:.1f}"
+        if bottom > end_y:
             drawn += f"V{bottom:.1f}"
-        x, y = lane_x, bottom
     line_colour, head_colour = (f' style="stroke:{hue}"', f' style="fill:{hue}"') if hue else ("", "")
-    return f'<path class="edge"{line_colour} d="{drawn}"/><path class="head"{head_colour} d="{head}"/>'
+    dashes = ' stroke-dasharray="5 5"' if dashed else ""
+    return f'<path class="edge"{line_colour}{dashes} d="{drawn}"/><path class="head"{head_colour} d="{head}"/>'

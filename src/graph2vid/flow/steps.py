@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -80,3 +80,9 @@ def resolve(step: StepReference, index_of: Mapping[str, int]) -> int:
     if not 0 <= index < len(index_of):
         raise GraphError(no_such_index(index, len(index_of)))
     return index
+
+
+def resolve_branch(branch: StepReference | Iterable[StepReference], index_of: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the indices of a branch's steps, handed in as one step or several."""
+    steps = [branch] if isinstance(branch, str | int) else branch
+    return tuple(resolve(step, index_of) for step in steps)

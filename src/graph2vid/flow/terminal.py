@@ -19,8 +19,15 @@ _MOST_LANES = 16  # more threads than this are not drawn beside the rows
 def summary(flow: FlowGraph) -> str:
     """Return what the graph is in one line: how many steps and threads, where it begins and ends."""
     sources, sinks = (_listed([flow.ids[step] for step in ends]) for ends in (flow.sources, flow.sinks))
+    doubtful = sum(sure < 1.0 for sure in flow.confidence.values())
+    some = (
+        (len(flow.optional), f"{len(flow.optional)} of them optional"),
+        (len(flow.alternatives), f"{counted(len(flow.alternatives), 'group')} of alternatives"),
+        (doubtful, f"{counted(doubtful, 'doubtful edge')}"),
+    )
+    open_ends = "".join(f", {words}" for number, words in some if number)
     return (
-        f"{counted(len(flow), 'step')}, {counted(len(flow.edges), 'edge')}, "
+        f"{counted(len(flow), 'step')}, {counted(len(flow.edges), 'edge')}{open_ends}, "
         f"{counted(flow.width, 'thread')}; begins with {sources}; ends with {sinks}"
     )
 
@@ -44,8 +51,13 @@ def table(flow: FlowGraph) -> Table:
     drawn.add_column("text", ratio=3)
     drawn.add_column("after", ratio=2)
     for row, step in enumerate(order):
-        after = ", ".join(plain(flow.ids[earlier]) for earlier in reduced.predecessors[step])
+        after = ", ".join(
+            plain(flow.ids[earlier]) + ("" if (sure := reduced.confidence[earlier, step]) == 1.0 else f" ({sure:.2g})")
+            for earlier in reduced.predecessors[step]
+        )
         name = Text(plain(flow.ids[step]), style="bold")
+        for mark in flow.marks(step):
+            name.append(f" {mark}", style="not bold dim")
         first = row == 0 or stage[order[row - 1]] != stage[step]
         number = str(stage[step] + 1) if first else ""
         drawn.add_row(number, lanes[row], name, Text(plain(flow.texts[step])), Text(after, style="dim"))

@@ -11,15 +11,24 @@
     # arrows say what comes before what
     tomato, cucumber -> mix -> serve
 
+    # what may be left out, what is done in one way or another, what most people, if not all, do first
+    optional: serve
+    alternatives: fry | boil, drain
+    tomato -0.8-> cucumber
+
 Rules
 -----
 - A line is a title, a step (``name: text``) or an order (``names -> names -> …``, names parted by commas; an
   arrow may also be ``→``). In an order, each name left of an arrow comes before each name right of it. Orders
   may stand before the steps they name.
+- ``optional:`` and names parted by commas: steps that may be left out. ``alternatives:`` and two branches or more,
+  parted by ``|``, each of one name or several parted by commas: exactly one of them is done.
+- An arrow may tell how sure it is: ``-0.8->``, a number above 0 and below 1.
 - A ``#`` that begins a line, or stands alone between spaces, begins a comment; in an order any ``#`` does.
 - A name or text may be put in double quotes, with the escapes of JSON (``\\"``, ``\\\\``, ``\\n``). Needed
-  for a name with ``"``, ``:``, ``,``, ``#`` or an arrow in it, for a step called "title", for an empty text,
-  and for a text that begins with a quote, holds a line break or a ``#`` alone, or begins or ends with spaces.
+  for a name with ``"``, ``:``, ``,``, ``#`` or an arrow in it (among alternatives: ``|``), for a step called
+  "title", "optional" or "alternatives", for an empty text, and for a text that begins with a quote, holds a line
+  break or a ``#`` alone, or begins or ends with spaces.
 """
 
 from __future__ import annotations
@@ -30,13 +39,17 @@ from itertools import pairwise
 from typing import NoReturn
 
 from graph2vid.errors import FormatError, Graph2VidError, GraphError
+from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.graph import FlowGraph
 from graph2vid.flow.messages import quoted, self_loop, unknown_step
 from graph2vid.flow.steps import Step
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BARE_NAME = re.compile(r'(?:(?!->)[^",:#→])+')
-_ARROW = re.compile(r"->|→")
+_SURE = r"(?:0?\.[0-9]+|[0-9](?:\.[0-9]+)?(?=e-))(?:e-[0-9]+)?"
+_BARE_NAME = re.compile(rf'(?:(?!->|-{_SURE}->)[^",:#→])+')
+_BARE_NAME_IN_BRANCH = re.compile(r'[^",:#→|]+')
+_ARROW = re.compile(rf"(?:-({_SURE}))?->|→")
+_KEYWORDS = ("title", "optional", "alternatives")
 _COMMENT_IN_TEXT = re.compile(r"(?:^|\s)#(?:\s|$)")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LONGEST_LINE = 100
@@ -58,15 +71,25 @@ class _Reader:
         self.title: str | None = None
         self.steps: list[Step] = []
         self.line_of: dict[str, int] = {}
-        self.orders: list[tuple[int, list[list[str]]]] = []
+        self.orders: list[tuple[int, list[list[str]], list[float]]] = []
+        self.optional: list[tuple[int, list[str]]] = []
+        self.alternatives: list[tuple[int, list[list[str]]]] = []
 
     def read(self, text: str) -> FlowGraph:
         for number, line in enumerate(_LINE_BREAK.split(text), start=1):
             self.number, self.line, self.position = number, line, 0
             self._statement()
-        edges = [pair for number, groups in self.orders for pair in self._edges(number, groups)]
+        edges = [edge for order in self.orders for edge in self._edges(*order)]
+        for number, branches in (*((line, [names]) for line, names in self.optional), *self.alternatives):
+            self._check_known(number, branches)
         try:
-            return FlowGraph.from_edges(self.steps, edges, self.title or "")
+            return FlowGraph.from_edges(
+                self.steps,
+                edges,
+                self.title or "",
+                optional=[name for _, names in self.optional for name in names],
+                alternatives=[branches for _, branches in self.alternatives],
+            )
         except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
 
@@ -77,14 +100,22 @@ class _Reader:
         groups = [[self._name()]]
         if self._peek() == ":":
             self.position += 1
-            self._declaration(groups[0][0], name_is_quoted)
+            keyword = "" if name_is_quoted else groups[0][0].casefold()
+            if keyword == "optional":
+                self.optional.append((self.number, self._branches()[0]))
+            elif keyword == "alternatives":
+                self.alternatives.append((self.number, self._branches("|")))
+            else:
+                self._declaration(groups[0][0], name_is_quoted)
             return
+        confidences: list[float] = []
         while not self._at_end():
             if self._peek() == ",":
                 self.position += 1
                 groups[-1].append(self._name())
             elif arrow := _ARROW.match(self.line, self.position):
                 self.position = arrow.end()
+                confidences.append(self._confidence(arrow.group(1)))
                 groups.append([self._name()])
             elif self._peek() == ":":
                 self._fail("a ':' after an order; a step and its text stand on a line of their own")
@@ -92,7 +123,28 @@ class _Reader:
                 self._fail(f"expected ',' or '->' before {quoted(self.line[self.position :])}")
         if len(groups) == 1:
             self._fail(f"expected 'name: text' or 'name -> name', found {quoted(self.line.strip())}")
-        self.orders.append((self.number, groups))
+        self.orders.append((self.number, groups, confidences))
+
+    def _branches(self, sign: str = "") -> list[list[str]]:
+        """Read names parted by commas, in branches parted by ``sign``, to the end of the line."""
+        branches = [[self._name(_BARE_NAME_IN_BRANCH)]]
+        while not self._at_end():
+            if self._peek() == ",":
+                self.position += 1
+                branches[-1].append(self._name(_BARE_NAME_IN_BRANCH))
+            elif sign and self._peek() == sign:
+                self.position += 1
+                branches.append([self._name(_BARE_NAME_IN_BRANCH)])
+            else:
+                signs = "',' or '|'" if sign else "','"
+                self._fail(f"expected {signs} before {quoted(self.line[self.position :])}")
+        return branches
+
+    def _confidence(self, text: str | None) -> float:
+        try:
+            return 1.0 if text is None else check_confidence(float(text), "the arrow")
+        except GraphError as error:
+            self._fail(str(error), GraphError)
 
     def _declaration(self, name: str, name_is_quoted: bool) -> None:
         text = self._text()
@@ -110,16 +162,20 @@ class _Reader:
         except GraphError as error:
             self._fail(str(error), GraphError)
 
-    def _edges(self, number: int, groups: list[list[str]]) -> list[tuple[str, str]]:
+    def _check_known(self, number: int, groups: list[list[str]]) -> None:
         self.number = number
         for name in (name for group in groups for name in group):
             if name not in self.line_of:
                 self._fail(unknown_step(name, self.line_of), GraphError)
-        pairs = [(a, b) for before, after in pairwise(groups) for a in before for b in after]
-        for a, b in pairs:
+
+    def _edges(self, number: int, groups: list[list[str]], confidences: list[float]) -> list[tuple[str, str, float]]:
+        self._check_known(number, groups)
+        between = zip(pairwise(groups), confidences, strict=True)
+        edges = [(a, b, sure) for (before, after), sure in between for a in before for b in after]
+        for a, b, _ in edges:
             if a == b:
                 self._fail(self_loop(a), GraphError)
-        return pairs
+        return edges
 
     # -- parts of a line -----------------------------------------------------------------------------------
 
@@ -132,10 +188,10 @@ class _Reader:
     def _at_end(self) -> bool:
         return self._peek() in ("", "#")
 
-    def _name(self) -> str:
+    def _name(self, bare: re.Pattern[str] = _BARE_NAME) -> str:
         if self._peek() == '"':
             return self._quoted()
-        found = _BARE_NAME.match(self.line, self.position)
+        found = bare.match(self.line, self.position)
         if found is None:
             rest = self.line[self.position :].strip()
             self._fail(f"expected the name of a step before {quoted(rest)}" if rest else "a name is missing at the end")
@@ -180,7 +236,16 @@ def to_text(flow: FlowGraph) -> str:
         text = "" if step.text == step.id else _written_text(step.text)
         lines.append(f"{name + ':':<{widest + 1}} {text}".rstrip())
     if flow.edges:
-        lines += ["", *_written_orders(flow, names)]
+        lines += ["", *_written_orders(flow.sure, names)]
+        doubtful = ((edge, sure) for edge, sure in flow.confidence.items() if sure < 1.0)
+        lines += [f"{names[a]} -{sure!r}-> {names[b]}" for (a, b), sure in doubtful]
+    if flow.optional or flow.alternatives:
+        lines.append("")
+    if flow.optional:
+        lines.append(f"optional: {', '.join(names[step] for step in flow.optional)}")
+    for group in flow.alternatives:
+        branches = (", ".join(names[step] for step in branch) for branch in group)
+        lines.append(f"alternatives: {' | '.join(branches)}")
     return "\n".join(lines) + "\n"
 
 
@@ -202,8 +267,8 @@ def _written_orders(flow: FlowGraph, names: list[str]) -> list[str]:
 
 
 def _written_name(name: str) -> str:
-    bare = _BARE_NAME.fullmatch(name) and name.isprintable() and name == name.strip() and name.casefold() != "title"
-    return name if bare else json.dumps(name, ensure_ascii=False)
+    is_word = _BARE_NAME.fullmatch(name) and _BARE_NAME_IN_BRANCH.fullmatch(name) and name.casefold() not in _KEYWORDS
+    return name if is_word and name.isprintable() and name == name.strip() else json.dumps(name, ensure_ascii=False)
 
 
 def _written_text(text: str) -> str:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from graph2vid.grounding.check import Deviation, OrderCheck, check_order
 from graph2vid.grounding.from_arrays import ground
 from graph2vid.grounding.from_media import ground_media, ground_narrated
 from graph2vid.grounding.from_video import ground_video
 from graph2vid.grounding.result import GroundedSegment, Grounding
 
-__all__ = ["GroundedSegment", "Grounding", "ground", "ground_media", "ground_narrated", "ground_video"]
+__all__ = [
+    "Deviation",
+    "GroundedSegment",
+    "Grounding",
+    "OrderCheck",
+    "check_order",
+    "ground",
+    "ground_media",
+    "ground_narrated",
+    "ground_video",
+]

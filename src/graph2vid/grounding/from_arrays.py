@@ -46,7 +46,9 @@ def ground(
     constraints: Iterable[Constraint] = (),
     contiguous: bool = True,
     method: str | None = None,
+    time_limit: float | None = None,
     confidence: bool = True,
+    margins: bool = False,
     gamma: float = 1.0,
 ) -> Grounding:
     """Say when each step happens, from one kind of evidence.
@@ -79,9 +81,15 @@ def ground(
         Each step in one unbroken run of clips; otherwise background may lie inside a step.
     method : str, optional
         The method of :func:`graph2vid.align`.
+    time_limit : float, optional
+        Seconds that the search for an alignment may take where an exact answer is out of reach; by default 30. How
+        good the answer is proven to be then stands in ``options["alignment"]``: ``lower_bound`` and ``gap``.
     confidence : bool
         Compute a confidence per segment: the mean posterior probability of its step over its clips. Where the
         memory does not suffice for this, a warning says so and the confidences are None.
+    margins : bool
+        Compute for each segment how much more the best alternative to it costs: an alignment for each. How much more
+        the second-best order costs stands in ``options["order_margin"]``, unless not ``contiguous``.
     gamma : float
         Temperature of the posterior, in units of cost: larger is less sure of itself.
 
@@ -126,6 +134,7 @@ def ground(
         costs.skip,
         contiguous=contiguous,
         method=method,
+        time_limit=time_limit,
         constraints=in_clips,
         **beyond,
     )
@@ -144,15 +153,30 @@ def ground(
             )
         except TooLargeError as error:  # the posterior needs more memory than the alignment, which stands
             warnings.warn(f"no confidence is given: {error}", stacklevel=2)
+    spare, of_order = None, None
+    if margins:
+        asked = (flow, costs.match, costs.drop, costs.skip)
+        try:
+            spare = alignment.margins(*asked, found=found, contiguous=contiguous, constraints=in_clips, **beyond)
+            of_order = _order_margin(*asked, constraints=in_clips, **beyond) if contiguous else None
+        except TooLargeError as error:  # the alignment was not an exact one, and its alternatives would not be
+            warnings.warn(f"not all margins are given: {error}", stacklevel=2)
     options = costs.options | {
         "repeat": returning,
         "durations": durations is not None,
         "contiguous": bool(contiguous),
         "constraints": [_described(constraint, procedure) for constraint in in_seconds],
         "gamma": None if sure is None else float(gamma),
+        **({} if of_order is None else {"order_margin": of_order}),
         "alignment": _plain(found.options),
     }
-    return _grounding(found, sure, _evidence(costs), float(clip_seconds), float(offset), options)
+    return _grounding(found, sure, spare, _evidence(costs), float(clip_seconds), float(offset), options)
+
+
+def _order_margin(*costs: Any, **beyond: Any) -> float | str:
+    """Return how much more the second-best order costs; "inf" where there is none."""
+    best = alignment.k_best(*costs, k=2, **beyond)
+    return best[1].cost - best[0].cost if len(best) > 1 else "inf"
 
 
 def _evidence(costs: Costs) -> NDArray[np.float64]:
@@ -165,6 +189,7 @@ def _evidence(costs: Costs) -> NDArray[np.float64]:
 def _grounding(
     found: Alignment,
     sure: Posterior | None,
+    spare: NDArray[np.float64] | None,
     evidence: NDArray[np.float64],
     clip_seconds: float,
     offset: float,
@@ -172,7 +197,7 @@ def _grounding(
 ) -> Grounding:
     flow = found.flow
     segments = []
-    for run in found.segments:
+    for number, run in enumerate(found.segments):
         # Rounding in the posterior may carry a mean a hair beyond 1.
         confidence = None if sure is None else min(1.0, sure.confidence(run))
         segments.append(
@@ -183,6 +208,7 @@ def _grounding(
                 start=offset + run.start * clip_seconds,
                 end=offset + run.stop * clip_seconds,
                 confidence=confidence,
+                margin=None if spare is None else float(spare[number]),
             )
         )
     return Grounding(

@@ -54,7 +54,10 @@ def ground_media(
     durations: Durations | ArrayLike | None = None,
     breaking: float = 1.0,
     constraints: Iterable[Constraint] = (),
+    time_limit: float | None = None,
     confidence: bool = True,
+    margins: bool = False,
+    gamma: float = 1.0,
     cache: Cache | None = None,
 ) -> Grounding:
     """Say when each step happens in a video, from what is said in it, from what is seen in it, or from both.
@@ -85,7 +88,7 @@ def ground_media(
         How log-odds become costs (see :func:`graph2vid.evidence.costs_from_arrays`); by default preset ``log_odds``.
         The price of not showing a step is by default what :func:`graph2vid.evidence.narration_evidence` tells, since
         most videos leave something out; without narration it is 0: a step is shown where something speaks for it.
-    repeat, durations, breaking, constraints, confidence
+    repeat, durations, breaking, constraints, time_limit, confidence, margins, gamma
         As for :func:`graph2vid.ground`.
     cache : Cache, optional
         Where embeddings of texts are kept.
@@ -158,7 +161,10 @@ def ground_media(
         durations=durations,
         breaking=breaking,
         constraints=constraints,
+        time_limit=time_limit,
         confidence=confidence,
+        margins=margins,
+        gamma=gamma,
     )
     return replace(found, options=found.options | about, cues=tuple(said))
 

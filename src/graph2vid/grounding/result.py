@@ -44,6 +44,9 @@ class GroundedSegment:
     confidence : float or None
         Mean posterior probability of the step over the segment's clips, in 0 … 1; None if it was not
         computed.
+    margin : float or None
+        How much more the best alternative costs, in which none of its clips shows the step; +∞ if there is none. None
+        if it was not computed.
     """
 
     step: int
@@ -52,6 +55,7 @@ class GroundedSegment:
     start: float
     end: float
     confidence: float | None = None
+    margin: float | None = None
 
     @property
     def duration(self) -> float:
@@ -258,6 +262,7 @@ class Grounding:
                     "start": segment.start,
                     "end": segment.end,
                     "confidence": segment.confidence,
+                    **({} if segment.margin is None else {"margin": _written(segment.margin)}),
                 }
                 for segment in self.segments
             ],
@@ -284,6 +289,11 @@ class Grounding:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
         document = check_format(value, kind=KIND, version=VERSION, source=source)
         return _Reader(source).grounding(document)
+
+
+def _written(margin: float) -> float | str:
+    """Return a margin as JSON can hold it."""
+    return margin if math.isfinite(margin) else "inf"
 
 
 def is_url(video: str) -> bool:
@@ -331,7 +341,10 @@ class _Reader:
         if not start < end:
             raise self.wrong(f"{place}.end", f"later than the start ({start} s)", end)
         sure = None if entry.get("confidence") is None else self.number(entry, "confidence", f"{place}.")
-        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure)
+        margin = entry.get("margin")
+        if margin is not None:
+            margin = math.inf if margin == "inf" else self.number(entry, "margin", f"{place}.")
+        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin)
 
     def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
         found = self.get(document, "labels", list, "a list of step indices")

@@ -18,7 +18,8 @@ from graph2vid.tsort import TSortGraph
 
 Graph: TypeAlias = FlowGraph | TSortGraph
 ON_IMPOSSIBLE = ("error", "skip")
-MATCHES = ("likelihood", "likelihood_bg", "raw")
+MATCHES = ("likelihood", "likelihood_bg", "balanced", "raw")
+COMPARISONS = ("cosine", "dot")
 DEFAULT_DROP = "percentile:30"
 
 _compile_flow = lru_cache(maxsize=4096)(TSortGraph.compile)
@@ -38,14 +39,18 @@ class GraphDropDTWLoss(nn.Module):
     smoothing : {"smoothmin", "softmin"}
     contiguous : bool
         Whether each step is one unbroken run of clips; the paper lets background lie inside a step.
-    match : {"likelihood", "likelihood_bg", "raw"}
-        How cosines become match costs: minus the log of the softmax over the distinct steps, the same with background
-        among them, or minus the cosine over the temperature.
+    match : {"likelihood", "likelihood_bg", "balanced", "raw"}
+        How similarities become match costs: minus the log of the softmax over the distinct steps, the same with
+        background among them, or minus the similarity over the temperature. ``balanced`` is ``likelihood`` with the
+        step's mean probability over the video's clips divided out: calling every clip the same step then gains nothing,
+        which is how features collapse under ``likelihood``.
     drop : str or float
         The price of background: ``"percentile:30"`` of the video's match costs (no gradient flows through it), a
         number, or ``"prototype"``, a learned embedding of background, compared with the clips like a step.
     temperature : float
-        Divides the cosines.
+        Divides the similarities.
+    comparison : {"cosine", "dot"}
+        How clips and steps are compared; ``dot`` is for scores, whose steps are unit vectors of their classes.
     dimension : int, optional
         Of the embeddings; needed for the prototype.
     normalise : bool
@@ -63,6 +68,7 @@ class GraphDropDTWLoss(nn.Module):
         match: str = "likelihood",
         drop: str | float = DEFAULT_DROP,
         temperature: float = 0.1,
+        comparison: str = "cosine",
         dimension: int | None = None,
         normalise: bool = True,
         on_impossible: str = "error",
@@ -70,12 +76,15 @@ class GraphDropDTWLoss(nn.Module):
         super().__init__()
         if match not in MATCHES:
             raise InputError(f"unknown match policy {match!r}; known: {', '.join(MATCHES)}")
+        if comparison not in COMPARISONS:
+            raise InputError(f"unknown comparison {comparison!r}; known: {', '.join(COMPARISONS)}")
         if on_impossible not in ON_IMPOSSIBLE:
             raise InputError(f"on_impossible must be one of {', '.join(ON_IMPOSSIBLE)}, not {on_impossible!r}")
         if not 0 < temperature < math.inf:
             raise InputError(f"temperature must be a finite number above 0, not {temperature!r}")
         self.gamma, self.smoothing, self.contiguous = gamma, smoothing, contiguous
         self.match, self.temperature, self.normalise = match, temperature, normalise
+        self.comparison = comparison
         self.on_impossible = on_impossible
         self.drop, self.percentile = self._read_drop(drop)
         self.prototype: nn.Parameter | None = None
@@ -128,17 +137,20 @@ class GraphDropDTWLoss(nn.Module):
         """Return match costs [B, K, N] and drop costs [B, N], padded with zeros."""
         longest = max(step.shape[0] for step in steps)
         with torch.autocast(features.device.type, enabled=False):
-            unit = functional.normalize(_at_least_float32(features), dim=-1)
+            clips = self._comparable(_at_least_float32(features))
             matches, drops = [], []
             for at, (of_video, length) in enumerate(zip(steps, lengths, strict=True)):
-                match, drop = self._costs_of(unit[at, :length], functional.normalize(of_video.to(unit), dim=-1))
+                match, drop = self._costs_of(clips[at, :length], self._comparable(of_video.to(clips)))
                 padding = (0, features.shape[1] - length, 0, longest - of_video.shape[0])
                 matches.append(functional.pad(match, padding))
                 drops.append(functional.pad(drop, padding[:2]))
         return torch.stack(matches), torch.stack(drops)
 
+    def _comparable(self, vectors: Tensor) -> Tensor:
+        return functional.normalize(vectors, dim=-1) if self.comparison == "cosine" else vectors
+
     def _costs_of(self, clips: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-        """Return match [K, N] and drop [N] costs of one video; embeddings of length 1."""
+        """Return match [K, N] and drop [N] costs of one video from vectors whose products are similarities."""
         distinct, classes = torch.unique(steps.detach(), dim=0, return_inverse=True)
         first = torch.stack([(classes == place).nonzero()[0, 0] for place in range(len(distinct))])
         raw = -(steps @ clips.T) / self.temperature
@@ -147,16 +159,19 @@ class GraphDropDTWLoss(nn.Module):
             joint = torch.cat([known, self._level(known, clips)[None]])
             log_total = torch.logsumexp(-joint, 0)
             return raw + log_total, joint[-1] + log_total
-        if self.match == "likelihood":
-            log_total = torch.logsumexp(-known, 0)
-            raw, known = raw + log_total, known + log_total
-            drop = self._level(known, clips)
-            return raw, drop + log_total if self.drop == "prototype" else drop
-        return raw, self._level(known, clips)
+        if self.match == "raw":
+            return raw, self._level(known, clips)
+        log_total = torch.logsumexp(-known, 0)
+        raw, known = raw + log_total, known + log_total
+        if self.match == "balanced":
+            log_mean = torch.logsumexp(-known, 1, keepdim=True) - math.log(known.shape[1])
+            raw, known = raw + log_mean[classes], known + log_mean
+        drop = self._level(known, clips)
+        return raw, drop + log_total if self.drop == "prototype" else drop
 
     def _level(self, match: Tensor, clips: Tensor) -> Tensor:
         if self.prototype is not None:
-            return -(clips @ functional.normalize(self.prototype.to(clips), dim=0)) / self.temperature
+            return -(clips @ self._comparable(self.prototype.to(clips))) / self.temperature
         if self.drop == "constant":
             return match.new_full((match.shape[1],), self.percentile)
         return torch.quantile(match.detach().flatten(), self.percentile / 100).expand(match.shape[1])

@@ -98,7 +98,7 @@ class Case:
             "edges": [list(edge) for edge in self.flow.edges],
             "dtype": str(self.costs.match.dtype),
             "videos": [
-                {name: _plain(array) for name, array in costs._asdict().items()} for costs in (self.costs, *self.others)
+                {name: plain(array) for name, array in costs._asdict().items()} for costs in (self.costs, *self.others)
             ],
             "contiguous": self.contiguous,
             "gamma": self.gamma,
@@ -135,11 +135,11 @@ class Case:
         )
 
 
-def _plain(array: Floats | None) -> Any:
+def plain(array: Floats | None) -> Any:
     if array is None:
         return None
     if array.ndim > 1:
-        return [_plain(row) for row in array]
+        return [plain(row) for row in array]
     return [float(entry) if np.isfinite(entry) else "inf" for entry in array]
 
 
@@ -257,7 +257,7 @@ def _draw_size(random: Generator) -> tuple[int, int]:
     return n_steps, int(random.integers(n_steps, 33))
 
 
-def _draw_rule(random: Generator, n_steps: int, n_clips: int) -> Rule:
+def draw_rule(random: Generator, n_steps: int, n_clips: int) -> Rule:
     kinds: list[Kind] = ["within", "forbid", "background", "show"]
     kind = kinds[random.integers(len(kinds))]
     start = int(random.integers(n_clips))
@@ -299,6 +299,6 @@ def make_case(seed: int, index: int) -> Case:
         others=tuple(videos[1:]),
         contiguous=bool(random.random() < 0.5),
         gamma=float(random.choice([1e-3, 0.05, 0.3, 1.0, 10.0])),
-        rules=tuple(_draw_rule(random, n_steps, n_clips) for _ in range(n_rules)),
+        rules=tuple(draw_rule(random, n_steps, n_clips) for _ in range(n_rules)),
         exact=style != "float",
     )

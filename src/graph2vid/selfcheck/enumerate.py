@@ -71,22 +71,22 @@ def _legal(flow: FlowGraph, first: NDArray[np.int64], n_clips: int) -> NDArray[n
     return legal
 
 
-def _allowed(labels: NDArray[np.int64], rules: Iterable[Rule]) -> NDArray[np.bool_]:
+def allowed(labels: NDArray[np.int64], rules: Iterable[Rule]) -> NDArray[np.bool_]:
     """Tell which sequences obey the constraints."""
-    allowed = np.ones(len(labels), bool)
+    found = np.ones(len(labels), bool)
     for kind, step, start, stop in rules:
         span = np.zeros(labels.shape[1], bool)
         span[start:stop] = True
         wanted = labels == (-1 if step is None else step)
         if kind == "within":
-            allowed &= wanted.any(axis=1) & ~wanted[:, ~span].any(axis=1)
+            found &= wanted.any(axis=1) & ~wanted[:, ~span].any(axis=1)
         elif kind == "forbid":
-            allowed &= ~wanted[:, span].any(axis=1)
+            found &= ~wanted[:, span].any(axis=1)
         elif kind in ("background", "show"):
-            allowed &= wanted[:, span].all(axis=1)
+            found &= wanted[:, span].all(axis=1)
         else:
             raise ValueError(f"unknown constraint {kind!r}")
-    return allowed
+    return found
 
 
 def labels_cost(labels: NDArray[np.int64], match: Floats, drop: Floats, skip: Floats | None) -> Floats:
@@ -125,7 +125,7 @@ def is_legal(flow: FlowGraph, labels: NDArray[np.int64], contiguous: bool, rules
     first = np.full((1, len(flow)), len(labels))
     for step in order.tolist():
         first[0, step] = int((labels == step).argmax())
-    return bool(_legal(flow, first, len(labels))[0] and _allowed(labels[None], rules)[0])
+    return bool(_legal(flow, first, len(labels))[0] and allowed(labels[None], rules)[0])
 
 
 def enumerate_alignments(
@@ -151,7 +151,7 @@ def enumerate_alignments(
     """
     n_steps, n_clips = match.shape
     labels, first = _sequences(n_steps, n_clips, contiguous)
-    keep = _legal(flow, first, n_clips) & _allowed(labels, rules)
+    keep = _legal(flow, first, n_clips) & allowed(labels, rules)
     labels = labels[keep]
     cost = labels_cost(labels, match, drop, skip)
     finite = np.isfinite(cost)

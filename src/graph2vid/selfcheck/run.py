@@ -220,7 +220,7 @@ class Mismatch:
 
     check: str
     detail: str
-    case: Case
+    case: Any  # Case or FeatureCase
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -284,7 +284,7 @@ class _Said(NamedTuple):
     error: str | None
 
 
-def _ask(solver: Callable[[Problem], Any], problem: Problem) -> _Said | None:
+def _ask(solver: Callable[[Any], Any], problem: Any) -> _Said | None:
     """Run a solver; None where the case is not for it."""
     try:
         answer = solver(problem)
@@ -295,7 +295,7 @@ def _ask(solver: Callable[[Problem], Any], problem: Problem) -> _Said | None:
     return None if answer is None else _Said(answer, None)
 
 
-def _tolerance(costs: Costs) -> float:
+def tolerance_of(costs: Costs) -> float:
     """Return how far two sums of these costs, added in another order, may lie apart."""
     size = sum(
         float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) * array.shape[-1]
@@ -308,7 +308,7 @@ def _tolerance(costs: Costs) -> float:
 
 def _problem_with(case: Case, costs: Costs, found: Outcome, expected: Outcome) -> str | None:
     """Say what is wrong with ``found``, if anything."""
-    tolerance = _tolerance(costs)
+    tolerance = tolerance_of(costs)
     if not math.isfinite(found.cost) or abs(found.cost - expected.cost) > tolerance:
         return f"cost {found.cost!r}, expected {expected.cost!r}"
     labels = found.labels
@@ -328,7 +328,7 @@ def _problem_with(case: Case, costs: Costs, found: Outcome, expected: Outcome) -
 
 
 def _soft_problem_with(case: Case, found: SoftOutcome, expected: SoftOutcome) -> str | None:
-    tolerance = _tolerance(case.costs.astype(np.float64)) + 1e-12 * case.gamma
+    tolerance = tolerance_of(case.costs.astype(np.float64)) + 1e-12 * case.gamma
     if not abs(found.cost - expected.cost) <= 10 * tolerance:
         return f"soft cost {found.cost!r}, expected {expected.cost!r} (gamma {case.gamma})"
     if found.probability.shape != expected.probability.shape:
@@ -351,17 +351,17 @@ def check_case(case: Case) -> Report:
             report.failures[check] += 1
             report.mismatches.append(Mismatch(check, trouble, case))
 
-    expected = _compare(solvers(), problem, note, lambda a, b: _problem_with(case, case.costs, a, b))
+    expected = compare(solvers(), problem, note, lambda a, b: _problem_with(case, case.costs, a, b))
     report.infeasible = int(expected is None)
-    _compare(soft_solvers(), problem, note, lambda a, b: _soft_problem_with(case, a, b))
+    compare(soft_solvers(), problem, note, lambda a, b: _soft_problem_with(case, a, b))
     if case.others:
         _check_batch(problem, note)
     return report
 
 
-def _compare(
-    table: dict[str, Callable[[Problem], Any]],
-    problem: Problem,
+def compare(
+    table: dict[str, Callable[[Any], Any]],
+    problem: Any,
     note: Callable[[str, str | None], None],
     trouble: Callable[[Any, Any], str | None],
 ) -> Any:
@@ -430,11 +430,16 @@ def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> N
         note(name, next((f"video {n}: {trouble}" for n, trouble in enumerate(troubles) if trouble), None))
 
 
-def _check_chunk(task: tuple[int, int, int]) -> Report:
-    seed, start, stop = task
+def _check_chunk(task: tuple[bool, int, int, int]) -> Report:
+    of_features, seed, start, stop = task
     report = Report(cases=0, seed=seed, native=has_native())
     for index in range(start, stop):
-        _add(report, check_case(make_case(seed, index)))
+        if of_features:
+            from graph2vid.selfcheck.features import check_feature_case, make_feature_case
+
+            _add(report, check_feature_case(make_feature_case(seed, index)))
+        else:
+            _add(report, check_case(make_case(seed, index)))
     return report
 
 
@@ -450,6 +455,7 @@ def selfcheck(
     cases: int = 2000,
     seed: int = 0,
     *,
+    features: bool = False,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
@@ -461,6 +467,9 @@ def selfcheck(
         How many.
     seed
         Which series; case n of a series is always the same.
+    features
+        Cases with what goes beyond the plain alignment: skips, returns, optional and alternative steps, doubtful
+        edges, durations, each alone and together.
     workers
         Processes to spread the cases over; by default one per processor. The findings do not depend on it.
     progress
@@ -473,7 +482,7 @@ def selfcheck(
     """
     began = time.perf_counter()
     report = Report(cases=0, seed=seed, native=has_native())
-    tasks = [(seed, start, min(start + _CHUNK, cases)) for start in range(0, cases, _CHUNK)]
+    tasks = [(features, seed, start, min(start + _CHUNK, cases)) for start in range(0, cases, _CHUNK)]
     workers = min(workers or os.cpu_count() or 1, len(tasks))
     for part in _work(tasks, workers):
         _add(report, part)
@@ -483,7 +492,7 @@ def selfcheck(
     return report
 
 
-def _work(tasks: list[tuple[int, int, int]], workers: int) -> Iterator[Report]:
+def _work(tasks: list[tuple[bool, int, int, int]], workers: int) -> Iterator[Report]:
     if workers <= 1:
         yield from map(_check_chunk, tasks)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graph2vid.flow import FlowGraph
+from graph2vid.text.alternatives import alternative_groups, share_links
 from graph2vid.text.model import EntityGraph, Parse, Procedure, Reason
 from graph2vid.text.optional import is_optional
 
@@ -13,7 +14,8 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
     """Merge all nodes of an instruction, keep the connections, and make them a flow graph.
 
     Links within one instruction vanish. Links that point backwards in the text are dropped and reported, so that
-    no cycle remains. The graph is transitively reduced. Instructions that say so are optional steps.
+    no cycle remains. The graph is transitively reduced. Instructions that say so are optional steps,
+    or alternatives to the one before.
 
     Parameters
     ----------
@@ -29,7 +31,8 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
     -------
     Parse
     """
-    distinct = dict.fromkeys(reasons)
+    groups = alternative_groups(procedure.texts)
+    distinct = dict.fromkeys(share_links(reasons, groups) if groups else reasons)
     forward = tuple(reason for reason in distinct if reason.before < reason.after)
     backward = tuple(reason for reason in distinct if reason.before > reason.after)
     flow = FlowGraph.from_edges(
@@ -37,5 +40,6 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
         {(reason.before, reason.after) for reason in forward},
         procedure.title,
         optional=(number for number, text in enumerate(procedure.texts) if is_optional(text)),
+        alternatives=groups,
     ).transitive_reduction()
     return Parse(procedure, flow, parser, forward, backward, entities)

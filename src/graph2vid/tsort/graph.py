@@ -18,6 +18,7 @@ from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, builder, p
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
 
 DEFAULT_LIMIT = 2**22
 """Ideals that :meth:`TSortGraph.compile` allows unless told otherwise."""
@@ -182,6 +183,34 @@ class TSortGraph:
                 done.pop()
             else:
                 open_ways.append(ways_on(ideal))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph in a figure (matplotlib), from nothing done to all done, states in their steps' colours.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default in a new figure.
+
+        Raises
+        ------
+        TooLargeError
+            When there are more states than anybody can tell apart.
+        """
+        from graph2vid.tsort import draw
+
+        return draw.plot(self, ax)
+
+    def to_svg(self) -> str:
+        """Return such a drawing as a self-contained SVG document."""
+        from graph2vid.tsort import draw
+
+        return draw.to_svg(self)
+
+    def _repr_svg_(self) -> str | None:
+        from graph2vid.tsort.draw import MOST_STATES
+
+        return self.to_svg() if self.n_states <= MOST_STATES else None
 
     def to_networkx(self) -> networkx.DiGraph:
         """Return the graph as networkx holds it, with a root and a sink added.

@@ -1,0 +1,309 @@
+"""Alignment of procedures with too many ideals: a good answer at any time, and how far from the best it can be.
+
+A relaxation (:mod:`graph2vid.alignment.relaxed`) says from every point of the video on what the rest costs at the
+least; a beam over ideals (:mod:`graph2vid.alignment.beam`), guided by that, finds alignments, and the least bound of
+what it had no room for is a lower bound of the whole. Between the sweeps the prices of the relaxation climb, it keeps
+the steps that were most often shown twice, not at all or out of order, and the beam widens, until both bounds
+meet or the time is up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from graph2vid.alignment.backends import memory_bound
+from graph2vid.alignment.beam import Beam
+from graph2vid.alignment.problem import Problem
+from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
+from graph2vid.alignment.result import Labels
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.order import bits
+from graph2vid.tsort import TSortGraph
+
+EXACT_UPDATES = 2**36
+"""States × clips up to which ``method=None`` is exact: a minute or two of one processor."""
+
+TIME_LIMIT = 30.0
+"""Seconds that a search takes at the most, unless told otherwise; where its bounds meet it ends at once."""
+
+_MEMORY = 2 << 30  # bytes, unless told otherwise
+_KEPT_IDEALS = (32, 128, 512, 2048, 8192)  # of the kept steps, from stage to stage
+_CLIMBS = 50  # times that prices are changed in a stage, at the most
+_CLIMB_SHARE = 0.2  # of the time that is left, at the most, for the prices of one stage
+_CALLS = 200  # ideals that take as long as what solving a relaxation costs besides
+_PATIENCE = 5  # changes without a better bound after which they become smaller
+_WIDTH = 256  # states that the first sweep follows
+_WIDER = 4  # how much wider each sweep is than the one before
+_ROUNDING = 1e-11  # of all costs together: by so much sums of the same costs may differ
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was found, and what is proven.
+
+    Attributes
+    ----------
+    cost : float
+        Of the alignment; +∞: there is none.
+    labels : int64 [N] or None
+    gap : float
+        How far the cost may lie above the optimum; 0: it is the optimum, up to rounding.
+    options : dict
+        How it was found.
+    """
+
+    cost: float
+    labels: Labels | None
+    gap: float
+    options: dict[str, Any]
+
+
+def refuse_long(tsort: TSortGraph, clips: int) -> None:
+    """Raise where an exact answer takes more than :data:`EXACT_UPDATES`."""
+    if tsort.n_states * clips > EXACT_UPDATES:
+        raise TooLargeError(
+            f"{tsort.n_states:,} states and {clips:,} clips take too long to be solved exactly: use method='exact' to "
+            "wait for it, longer clips, or add order between steps"
+        )
+
+
+def solve(
+    flow: FlowGraph,
+    problem: Problem,
+    contiguous: bool,
+    time_limit: float | None,
+    memory_limit: int | None,
+    instead_of: TooLargeError | None = None,
+) -> Answer:
+    """Search for the cheapest alignment until it is proven, or the time is up.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure, without alternatives and doubtful edges.
+    problem : Problem
+    contiguous : bool
+    time_limit : float or None
+        Seconds; the first sweep is always made, and what is under way may take a little longer.
+    memory_limit : int or None
+        Bytes; by default 2 GiB, or half of the memory available if that is less.
+    instead_of : TooLargeError, optional
+        Why there is no exact answer, to be said where there is none at all.
+
+    Raises
+    ------
+    TooLargeError
+        Where not even the smallest tables fit, or no alignment was found in time.
+    """
+    memory = memory_bound(memory_limit)
+    if memory_limit is None:
+        memory = min(memory, _MEMORY)
+    try:
+        return _Search(flow, problem, contiguous, check_time_limit(time_limit), memory).run()
+    except TooLargeError as error:
+        raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
+
+
+def check_time_limit(time_limit: float | None) -> float:
+    """Return the seconds that a search may take: as told, or :data:`TIME_LIMIT`."""
+    if time_limit is None:
+        return TIME_LIMIT
+    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float | np.number) or not time_limit > 0:
+        raise InputError(f"time_limit must be a number of seconds above 0, not {time_limit!r}")
+    return float(time_limit)
+
+
+def split(flow: FlowGraph) -> FlowGraph:
+    """Add steps between parts of a procedure of which all of one come before all of the other.
+
+    They are comparable with all other steps: whether they are done says which part the video has come to.
+    """
+    ranked = sorted(range(len(flow)), key=lambda step: flow.ancestors[step].bit_count())
+    ends, done = [0], 0
+    for place, step in enumerate(ranked, start=1):
+        done |= 1 << step
+        if all(flow.ancestors[later] & done == done for later in ranked[place:]):
+            ends.append(place)
+    parts = [ranked[start:stop] for start, stop in pairwise(ends)]
+    edges, n_steps = list(flow.edges), len(flow)
+    for part, following in pairwise(parts):
+        if min(len(part), len(following)) > 1:  # a part of one step is such a step itself
+            edges += [(step, n_steps) for step in part] + [(n_steps, step) for step in following]
+            n_steps += 1
+    return FlowGraph.from_edges([str(step) for step in range(n_steps)], edges)
+
+
+class _Search:
+    """One search, with what it knows so far."""
+
+    def __init__(self, flow: FlowGraph, problem: Problem, contiguous: bool, seconds: float, memory: int) -> None:
+        self.seconds, self.flow = seconds, split(flow)
+        n_real, n_clips = problem.match.shape
+        n_steps = len(self.flow)
+        # What split() added is never shown, and free to skip.
+        match, skip = np.full((n_steps, n_clips), np.inf), np.zeros(n_steps)
+        match[:n_real] = problem.match
+        skip[:n_real] = np.inf if problem.skip is None else problem.skip
+        self.video = Video(match, problem.drop.astype(np.float64), skip, contiguous)
+        self.beam = Beam(self.flow, self.video)
+        self.ends = time.monotonic() + seconds
+        # One half for the bounds, one for the beam.
+        self.most_ideals = memory // 2 // (8 * (n_clips + 1) * (n_steps + 1)) - 1
+        self.widest = self.beam.widest(memory // 2)
+        if self.most_ideals < 1 or self.widest < _WIDTH:
+            raise TooLargeError(
+                f"{n_real} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
+                "even for a search that is not exact: raise memory_limit, or use longer clips"
+            )
+        self.before = np.zeros((n_steps, n_steps), bool)
+        for step in range(n_steps):
+            self.before[list(bits(self.flow.ancestors[step])), step] = True
+        self.rounding = _ROUNDING * self.video.size()
+        self.cost, self.lower = np.inf, -np.inf
+        self.labels: Labels | None = None
+        self.prices = np.zeros(n_steps)
+        # To begin with: steps that are comparable with all others split the procedure, and cost few ideals; then those
+        # in the middle of much.
+        earlier, later = self.before.sum(axis=0), self.before.sum(axis=1)
+        self.trouble = np.where(earlier + later == n_steps - 1, 1.0, earlier * later / n_steps**2)
+        self.width, self.n_kept = 0, 0
+
+    def run(self) -> Answer:
+        """Keep more steps, let the prices climb and follow more states, stage by stage; at last only the latter."""
+        relaxation, bounds, solving, sweeping, width = Relaxation(self.flow, self.video, (), 1), None, 0.0, 0.0, _WIDTH
+        for most_ideals in _KEPT_IDEALS:
+            grown = self._keep_more(relaxation, min(most_ideals, self.most_ideals))
+            if bounds is not None:
+                more = (grown.n_ideals + _CALLS) / (relaxation.n_ideals + _CALLS)
+                if grown.n_ideals == relaxation.n_ideals or more * solving > self._time_left() / 4:
+                    break
+            relaxation, bounds = grown, None  # the last tables go before the next ones come
+            self.n_kept = len(relaxation.kept)
+            bounds, solving = self._climb(relaxation)
+            if not self._is_closed():
+                sweeping = self._sweep(relaxation, bounds, width)
+            if self._is_closed() or self._time_left() <= 0:
+                return self._answer()
+            width = min(_WIDER * width, self.widest)
+        assert bounds is not None
+        while not self._is_closed():
+            factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.widest / self.width)
+            if factor < 1.5:
+                break
+            sweeping = self._sweep(relaxation, bounds, int(factor * self.width))
+        return self._answer()
+
+    def _time_left(self) -> float:
+        return self.ends - time.monotonic()
+
+    def _is_closed(self) -> bool:
+        return not self.lower < self.cost - self.rounding
+
+    def _answer(self) -> Answer:
+        if self.cost == np.inf and self.lower < np.inf:
+            raise TooLargeError(
+                f"no alignment was found in {self.seconds:g} s, nor shown to be impossible: raise time_limit, add "
+                "order between steps, or forbid less"
+            )
+        gap = 0.0 if self._is_closed() else self.cost - self.lower
+        options = {
+            "method": "anytime",
+            "gap": gap,
+            "lower_bound": self.cost - gap,
+            "beam": self.width,
+            "kept_steps": self.n_kept,
+        }
+        return Answer(self.cost, self.labels, gap, options)
+
+    # -- the lower bound ----------------------------------------------------------------------------------------
+
+    def _keep_more(self, relaxation: Relaxation, most_ideals: int) -> Relaxation:
+        """Return the relaxation that keeps all steps, or those too that make the most trouble, as far as they fit."""
+        whole = self._relaxation(range(len(self.flow)), most_ideals)
+        if whole is not None:
+            return whole
+        for step in np.argsort(-self.trouble, kind="stable").tolist():
+            if self.trouble[step] > 0 and step not in relaxation.kept:
+                relaxation = self._relaxation((*relaxation.kept.tolist(), step), most_ideals) or relaxation
+        return relaxation
+
+    def _relaxation(self, kept: Iterable[int], most_ideals: int) -> Relaxation | None:
+        try:
+            return Relaxation(self.flow, self.video, tuple(sorted(kept)), most_ideals)
+        except TooLargeError:
+            return None
+
+    def _climb(self, relaxation: Relaxation) -> tuple[Completions, float]:
+        """Change the prices to raise the bound; return the bounds at the best ones, and what a solution takes (s).
+
+        Subgradient steps of Polyak's length: a step that is shown too often becomes dearer, one not shown cheaper.
+        """
+        until = time.monotonic() + _CLIMB_SHARE * self._time_left()
+        best, best_prices, at, daring, idle = -np.inf, self.prices, self.prices, 1.0, 0
+        others = np.setdiff1d(np.arange(len(self.flow)), relaxation.kept)
+        found: Completions | None = None
+        for number in range(_CLIMBS):
+            began = time.monotonic()
+            found = relaxation.solve(at, into=found)
+            self.lower = max(self.lower, found.bound)
+            solving = time.monotonic() - began
+            if found.bound > best:
+                best, best_prices, idle = found.bound, at, 0
+            elif (idle := idle + 1) == _PATIENCE:
+                daring, idle = daring / 2, 0
+            if not np.isfinite(found.bound):
+                break
+            path = relaxation.path(at, found)
+            excess = self._learn_from(path, at)[others]
+            if number == 0 and self.cost == np.inf:
+                self._sweep(relaxation, found, _WIDTH // 4)
+            if self._is_closed() or not excess.any() or time.monotonic() + solving > until:
+                break
+            target = self.cost if self.cost < np.inf else found.bound + 0.05 * (abs(found.bound) + self.rounding)
+            at = at.copy()
+            at[others] += daring * (target - found.bound) / (excess @ excess) * excess
+            at = np.maximum(at, -self.video.skip)
+        assert found is not None
+        self.prices = best_prices
+        if at is not best_prices and not self._is_closed():
+            found = relaxation.solve(best_prices, into=found)
+        return found, solving
+
+    def _learn_from(self, path: RelaxedPath, prices: Costs64) -> Costs64:
+        """Take a relaxed alignment that happens to be legal, note the trouble of others; return by how many runs
+        each step is shown too often [K]."""
+        n_steps, n_runs = len(self.flow), len(path.order)
+        runs = np.bincount(path.order, minlength=n_steps).astype(np.float64)
+        first, last = np.full(n_steps, n_runs), np.full(n_steps, -1)
+        first[path.order[::-1]] = np.arange(n_runs)[::-1]
+        last[path.order] = np.arange(n_runs)
+        out_of_order = self.before & (last[:, None] > first[None, :])
+        skipped = prices + self.video.skip
+        excess: Costs64 = runs - 1.0 + ((skipped < 0) | (skipped == 0) & (runs == 0))
+        trouble = np.where((runs == 0) & np.isfinite(self.video.skip), 0.0, np.abs(runs - 1.0))
+        trouble += out_of_order.sum(axis=0) + out_of_order.sum(axis=1)
+        if not trouble.any() and (cost := self.video.cost(path.labels)) < self.cost:
+            self.cost, self.labels = cost, path.labels
+        self.trouble = 0.9 * self.trouble + trouble
+        return excess
+
+    # -- the upper bound ----------------------------------------------------------------------------------------
+
+    def _sweep(self, relaxation: Relaxation, bounds: Completions, width: int) -> float:
+        """Send a beam over the video and take what it finds and proves; return the seconds it took."""
+        began = time.monotonic()
+        deadline = None if self.cost == np.inf and self.width == 0 else self.ends
+        swept = self.beam.sweep(relaxation, bounds, self.cost - self.rounding, width, deadline)
+        if swept.is_whole:
+            self.width = width
+            if swept.cost < self.cost:
+                self.cost, self.labels = swept.cost, swept.labels
+            self.lower = max(self.lower, min(self.cost, swept.dropped))
+        return time.monotonic() - began

@@ -1,0 +1,92 @@
+"""What a flow graph may leave open: optional steps, alternative branches, and edges that are not certain."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from graph2vid.errors import GraphError
+from graph2vid.flow import order
+from graph2vid.flow.messages import no_such_index, quoted
+
+Edge: TypeAlias = tuple[int, int]
+Branch: TypeAlias = tuple[int, ...]
+Group: TypeAlias = tuple[Branch, ...]
+"""Branches of which exactly one is done."""
+
+
+def sort_edges(edges: Iterable[Edge], confidences: Sequence[float]) -> tuple[tuple[Edge, ...], tuple[float, ...]]:
+    """Return the edges sorted, each once, and their confidences; none where all are certain.
+
+    Of an edge that comes twice the surer one stays.
+    """
+    pairs = [(operator.index(a), operator.index(b)) for a, b in edges]
+    if not confidences:
+        return tuple(sorted(set(pairs))), ()
+    if len(confidences) != len(pairs):
+        raise GraphError(f"{len(confidences)} confidences for {len(pairs)} edges: one for each edge is needed")
+    sure: dict[Edge, float] = {}
+    for pair, confidence in zip(pairs, confidences, strict=True):
+        sure[pair] = max(sure.get(pair, 0.0), check_confidence(confidence, f"edge {pair}"))
+    ordered = tuple(sorted(sure))
+    return ordered, () if all(value == 1.0 for value in sure.values()) else tuple(sure[pair] for pair in ordered)
+
+
+def check_confidence(value: Any, of: str) -> float:
+    """Return a confidence as a float; it lies above 0 and is at most 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value <= 1.0:
+        raise GraphError(f"{of}: a confidence is a number above 0 and at most 1, not {quoted(value)}")
+    return float(value)
+
+
+def check_optional(optional: Iterable[int], n_steps: int) -> tuple[int, ...]:
+    """Return the optional steps sorted, each once."""
+    found = sorted({operator.index(step) for step in optional})
+    for step in found:
+        if not 0 <= step < n_steps:
+            raise GraphError(f"optional steps: {no_such_index(step, n_steps)}")
+    return tuple(found)
+
+
+def check_alternatives(alternatives: Iterable[Iterable[Iterable[int]]], ids: Sequence[str]) -> tuple[Group, ...]:
+    """Return the groups of branches, each branch sorted; a step belongs to one branch at the most."""
+    groups: list[Group] = []
+    seen: dict[int, str] = {}
+    for number, group in enumerate(alternatives, start=1):
+        where = f"alternatives, group {number}"
+        branches = tuple(tuple(sorted({operator.index(step) for step in branch})) for branch in group)
+        if len(branches) < 2:
+            raise GraphError(f"{where}: two branches or more are needed, not {len(branches)}")
+        for branch in branches:
+            if not branch:
+                raise GraphError(f"{where}: a branch without steps; make the steps of the others optional instead")
+            for step in branch:
+                if not 0 <= step < len(ids):
+                    raise GraphError(f"{where}: {no_such_index(step, len(ids))}")
+                if step in seen:
+                    raise GraphError(
+                        f"{where}: step {quoted(ids[step])} stands in two branches (first in {seen[step]})"
+                    )
+                seen[step] = f"group {number}"
+        groups.append(tuple(sorted(branches)))
+    return tuple(sorted(groups))
+
+
+def refuse_contradictions(groups: Iterable[Group], descendants: Sequence[int], ids: Sequence[str]) -> None:
+    """Refuse an order between the branches of one group: only one of them is done."""
+    for group in groups:
+        for branch in group:
+            rivals = order.mask_of(step for other in group if other is not branch for step in other)
+            for step in branch:
+                if after := descendants[step] & rivals:
+                    follower = ids[next(order.bits(after))]
+                    raise GraphError(
+                        f"step {quoted(ids[step])} must come before {quoted(follower)}, but they are alternatives, of "
+                        "which one only is done"
+                    )
+
+
+def levels(confidences: Sequence[float]) -> list[float]:
+    """Return the different confidences, the surest first."""
+    return sorted(set(confidences), reverse=True)

@@ -1,0 +1,1 @@
+"""Training clip features from procedures: a residual MLP under the losses of :mod:`graph2vid.learn.losses`."""

@@ -1,0 +1,79 @@
+"""Judging features by grounding with them, as ``graph2vid evaluate`` judges evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from graph2vid.datasets.model import Dataset, Embeddings, Evidence, Recording, Split
+from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
+from graph2vid.evaluate.intervals import mean_over_videos
+from graph2vid.learn.features.model import ResidualMLP, similarity
+
+_evaluating = Lock()
+"""An evaluation is for one thread of a process at a time: what it evaluates is kept once for the process."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """Evidence that is already there, by recording."""
+
+    found: Mapping[str, Evidence]
+
+    def __call__(self, recording: Recording) -> Evidence:
+        return self.found[recording.id]
+
+
+def evidence_of(embeddings: Embeddings, mlp: ResidualMLP | None = None) -> Evidence:
+    """Return the evidence that vectors of clips give, as they are or as features make them."""
+    clips = embeddings.clips if mlp is None else mlp.transform(embeddings.clips)
+    found = similarity(embeddings.steps, clips, embeddings.comparison)
+    return Evidence(found, None, "cosine" if embeddings.comparison == "cosine" else "scores")
+
+
+class GroundingJudge:
+    """Grounds the test videos of a split with features, and measures.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    split : Split
+        Its ``test`` videos are judged; what is mined is mined from its ``train``.
+    found : iterable of (Recording, Embeddings)
+        Those of the test videos.
+    methods : sequence of str
+        Of :mod:`graph2vid.evaluate.methods`.
+    options : Options
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        split: Split,
+        found: Iterable[tuple[Recording, Embeddings]],
+        methods: Sequence[str],
+        options: Options,
+    ) -> None:
+        self._dataset, self._split, self._methods = dataset, split, list(methods)
+        self._options = replace(options, folds=0)
+        # A video that cannot show its procedure has no figures whatever its features.
+        self._found = [
+            (recording, vectors)
+            for recording, vectors in found
+            if recording.n_clips >= len(dataset.tasks[recording.task].procedure)
+        ]
+
+    def results(self, mlp: ResidualMLP | None = None) -> Results:
+        """Return everything about the test videos, grounded with features or, without, with the vectors as given."""
+        made = {recording.id: evidence_of(vectors, mlp) for recording, vectors in self._found}
+        split = replace(self._split, test=tuple(made))
+        dataset = replace(self._dataset, splits=(split,), evidence=_Ready(made))
+        with _evaluating:
+            return evaluate_dataset(dataset, self._methods, self._options, workers=1)
+
+    def __call__(self, mlp: ResidualMLP | None = None) -> dict[str, float]:
+        """Return acc and iou of the first method, shares."""
+        run = self.results(mlp).runs[self._methods[0]]
+        means = mean_over_videos(list(run.measures.values()))
+        return {name: float(means[name]) for name in ("acc", "iou")}

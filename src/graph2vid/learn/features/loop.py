@@ -1,0 +1,215 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from graph2vid.errors import InputError
+from graph2vid.learn.features import checkpoint
+from graph2vid.learn.features.checkpoint import State
+from graph2vid.learn.features.data import Example, fingerprint
+from graph2vid.learn.features.logs import Logs
+from graph2vid.learn.features.model import ResidualMLP
+from graph2vid.learn.features.objective import Learner
+from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.processes import Processes
+
+Judge: TypeAlias = Callable[[ResidualMLP], Mapping[str, float]]
+"""From features to measures of grounding with them, shares; ``acc`` and ``iou`` are among them."""
+
+Report: TypeAlias = Callable[[int, int, float], None]
+"""Called after every batch as (epochs begun, videos seen in this one, mean loss in it)."""
+
+_MAY_DIFFER = ("epochs", "patience")
+"""Options that a resumed training may have otherwise."""
+
+
+def train(
+    examples: Sequence[Example],
+    options: TrainingOptions,
+    comparison: str,
+    *,
+    about: Mapping[str, Any] | None = None,
+    judge: Judge | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    group: Processes | None = None,
+    report: Report | None = None,
+) -> State:
+    """Train features; the same data, options and machine give the same ones, whether or not training was interrupted.
+
+    Parameters
+    ----------
+    examples : sequence of Example
+    options : TrainingOptions
+    comparison : {"cosine", "dot"}
+        How clips and steps are compared.
+    about : mapping, optional
+        What the checkpoint says to who uses the features.
+    judge : callable, optional
+        The validation: called before the first epoch and after each. The best epoch by the mean of acc and iou is what
+        is kept for use; without a judge it is the last.
+    folder : path, optional
+        Where checkpoints and logs go, after every epoch.
+    resume : bool
+        Go on from the checkpoint in the folder, if there is one.
+    group : Processes, optional
+        Those that train together; by default this one alone, on the CPU.
+    report : callable, optional
+
+    Returns
+    -------
+    State
+    """
+    group = group or Processes(0, 1, torch.device("cpu"))
+    dimension = examples[0].clips.shape[1]
+    for example in examples:
+        if example.clips.shape[1] != dimension:
+            raise InputError(f"video {example.video}: {example.clips.shape[1]} dimensions, the others have {dimension}")
+    state = _begin(examples, options, about or {}, folder if resume else None)
+    if not resume and folder is not None and (Path(folder) / checkpoint.NAME).exists():
+        raise InputError(f"{folder} holds a training: --resume goes on with it, or name another folder")
+    mlp = ResidualMLP(dimension, state.hidden)
+    mlp.load_state_dict(state.weights)
+    learner = Learner(mlp.to(group.device), options, comparison)
+    optimiser = torch.optim.Adam(mlp.parameters(), lr=options.rate, weight_decay=options.weight_decay)
+    if state.optimiser:
+        checkpoint.restore_optimiser(optimiser, state.optimiser)
+    generator = torch.Generator()
+    generator.set_state(state.random)
+    module = group.wrap(learner)
+    with Logs(folder if group.first else None, len(state.history)) as logs:
+        if not state.history:
+            state = _finish_epoch(state, mlp, optimiser, generator, None, judge, group)
+            _keep(state, folder, logs, group)
+        while state.epoch < options.epochs and not _is_over(state):
+            loss = _epoch(module, optimiser, examples, options, generator, group, _told(report, state.epoch + 1))
+            state = replace(state, epoch=state.epoch + 1)
+            state = _finish_epoch(state, mlp, optimiser, generator, loss, judge, group)
+            _keep(state, folder, logs, group)
+    return state
+
+
+def _begin(
+    examples: Sequence[Example],
+    options: TrainingOptions,
+    about: Mapping[str, Any],
+    folder: str | os.PathLike[str] | None,
+) -> State:
+    """Return the state to begin with: that of the checkpoint in the folder, or a fresh one."""
+    data = fingerprint(examples)
+    if folder is not None and (Path(folder) / checkpoint.NAME).exists():
+        state = checkpoint.load(folder)
+        if state.data != data:
+            raise InputError(
+                f"{folder}: that training was on other videos, features or graphs; it cannot go on with these"
+            )
+        for name, value in vars(options).items():
+            before = getattr(state.options, name)
+            if name not in _MAY_DIFFER and before != value:
+                raise InputError(
+                    f"{folder}: that training has {name} {before}, not {value}; it cannot go on with another"
+                )
+        return replace(state, options=options)
+    generator = torch.Generator().manual_seed(options.seed)
+    mlp = ResidualMLP(examples[0].clips.shape[1], options.hidden, generator)
+    weights = checkpoint.copy_of(mlp)
+    return State(
+        options,
+        data,
+        dict(about),
+        mlp.dimension,
+        mlp.hidden,
+        random=generator.get_state(),
+        weights=weights,
+        best_weights=weights,
+    )
+
+
+def _epoch(
+    module: torch.nn.Module,
+    optimiser: torch.optim.Optimizer,
+    examples: Sequence[Example],
+    options: TrainingOptions,
+    generator: torch.Generator,
+    group: Processes,
+    tell: Callable[[int, float], None],
+) -> float:
+    """See every video once; return the mean loss."""
+    # Every process draws the same numbers, so that the batches are the same however many share them.
+    order = torch.randperm(len(examples), generator=generator).tolist()
+    phases = torch.randint(options.every, (len(examples),), generator=generator).tolist()
+    total = 0.0
+    for first in range(0, len(order), options.batch):
+        batch = order[first : first + options.batch]
+        own = [examples[at] for at in batch[group.rank :: group.count]]
+        clips = [_thinned(examples[at], options.every, phases[at]) for at in batch[group.rank :: group.count]]
+        loss = module(own, clips)
+        optimiser.zero_grad(set_to_none=True)
+        # The processes' gradients are averaged, so each share is scaled for the mean to be that of the batch.
+        (loss * (group.count / len(batch))).backward()
+        optimiser.step()
+        total += group.sum(float(loss.detach()))
+        tell(first + len(batch), total / (first + len(batch)))
+    return total / len(order)
+
+
+def _thinned(example: Example, every: int, phase: int) -> torch.Tensor:
+    """Return every N-th clip, or all of them where that would leave too few for the steps."""
+    some = example.clips[phase::every]
+    return some if len(some) >= 2 * len(example.rows) else example.clips
+
+
+def _finish_epoch(
+    state: State,
+    mlp: ResidualMLP,
+    optimiser: torch.optim.Optimizer,
+    generator: torch.Generator,
+    loss: float | None,
+    judge: Judge | None,
+    group: Processes,
+) -> State:
+    """Return the state after an epoch, judged."""
+    mlp.eval()
+    measures = group.from_first(dict(judge(mlp)) if judge is not None and group.first else {})
+    mlp.train()
+    row = {"epoch": state.epoch, "loss": loss, **measures}
+    weights = checkpoint.copy_of(mlp)
+    best = not measures or _score(row) > max(map(_score, state.history), default=-1.0)
+    return replace(
+        state,
+        history=[*state.history, row],
+        random=generator.get_state(),
+        weights=weights,
+        optimiser=checkpoint.optimiser_numbers(optimiser),
+        best=state.epoch if best else state.best,
+        best_weights=weights if best else state.best_weights,
+    )
+
+
+def _score(row: Mapping[str, Any]) -> float:
+    return float(row["acc"] + row["iou"]) / 2
+
+
+def _is_over(state: State) -> bool:
+    return 0 < state.options.patience <= state.epoch - state.best
+
+
+def _keep(state: State, folder: str | os.PathLike[str] | None, logs: Logs, group: Processes) -> None:
+    if folder is not None and group.first:
+        checkpoint.save(folder, state)
+        logs.write(state.history)
+
+
+def _told(report: Report | None, epoch: int) -> Callable[[int, float], None]:
+    def tell(videos: int, loss: float) -> None:
+        if report is not None:
+            report(epoch, videos, loss)
+
+    return tell

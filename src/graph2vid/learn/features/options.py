@@ -1,0 +1,84 @@
+"""How features are trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graph2vid.alignment.soft import SMOOTHINGS, check_gamma
+from graph2vid.errors import InputError
+
+OBJECTIVES = ("bag", "linear", "graph", "true-order")
+"""What is learnt from: the steps alone, in one order, in the orders of a flow graph, or in that of each video."""
+
+MATCHES = ("balanced", "likelihood", "raw")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train; optimiser, smoothing and losses are the paper's unless said otherwise.
+
+    Attributes
+    ----------
+    objective : str
+        One of :data:`OBJECTIVES`. Every one has the clustering loss; all but ``bag`` add the soft cost of grounding.
+    epochs, batch : int
+        How often every video is seen, and how many at once.
+    rate, weight_decay : float
+        Of Adam.
+    gamma, smoothing, contiguous
+        Of the soft cost.
+    match : {"balanced", "likelihood", "raw"}
+        See :class:`graph2vid.learn.GraphDropDTWLoss`. The paper's ``likelihood`` lets features collapse onto one step.
+    drop : str
+        The price of background while training: ``percentile:N`` of the video's match costs, or a number.
+    temperature : float or None
+        Divides similarities; None: 0.1 for cosines and 1 for scores.
+    pool_temperature, clustering : float
+        Of the clustering loss, and its weight.
+    hidden : int or None
+        Width of the hidden layer; None: that of the features.
+    every : int
+        N: train on every N-th clip, each time with another one first.
+    patience : int
+        Epochs without a better validation after which training ends; 0: never early.
+    seed : int
+    """
+
+    objective: str = "graph"
+    epochs: int = 10
+    batch: int = 16
+    rate: float = 1e-4
+    weight_decay: float = 1e-4
+    gamma: float = 0.1
+    smoothing: str = "smoothmin"
+    contiguous: bool = False
+    match: str = "balanced"
+    drop: str = "percentile:30"
+    temperature: float | None = None
+    pool_temperature: float = 0.1
+    clustering: float = 1.0
+    hidden: int | None = None
+    every: int = 1
+    patience: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in (("objective", OBJECTIVES), ("smoothing", SMOOTHINGS), ("match", MATCHES)):
+            if getattr(self, name) not in known:
+                raise InputError(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}")
+        check_gamma(self.gamma)
+        for name in ("rate", "pool_temperature", "temperature"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{name} must be a positive number, not {value!r}")
+        for name in ("weight_decay", "clustering"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} must be a number from 0 on, not {getattr(self, name)!r}")
+        for name, least in (("epochs", 0), ("batch", 1), ("every", 1), ("patience", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if self.hidden is not None and self.hidden < 1:
+            raise InputError(f"hidden must be at least 1, not {self.hidden}")
+        if self.objective == "bag" and not self.clustering:
+            raise InputError("the bag of steps has the clustering loss alone: its weight cannot be 0")

@@ -1,0 +1,70 @@
+"""Trained features at work: from a checkpoint to the arrays that are grounded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.captions import Cue
+from graph2vid.evidence.embed import Grid, text_embedder
+from graph2vid.evidence.said import SaidSettings, said_vectors, step_vectors
+from graph2vid.learn.features import checkpoint
+from graph2vid.learn.features.model import ResidualMLP
+
+
+@dataclass(frozen=True)
+class TrainedFeatures:
+    """Features from ``graph2vid train features``.
+
+    Attributes
+    ----------
+    path : Path
+        Where they come from, for messages.
+    mlp : ResidualMLP
+    about : dict
+        How clips and steps are compared, and what the clips' vectors were made from.
+    """
+
+    path: Path
+    mlp: ResidualMLP
+    about: dict[str, Any]
+
+    def arrays(self, steps: NDArray[np.floating[Any]], clips: NDArray[np.floating[Any]]) -> dict[str, Any]:
+        """Return the evidence for :func:`graph2vid.ground` from vectors of steps [K, D] and clips [N, D]."""
+        if steps.ndim != 2 or steps.shape[1] != self.mlp.dimension:
+            raise InputError(
+                f"the steps have shape {steps.shape}; {self.path} was trained on {self.mlp.dimension} dimensions"
+            )
+        if not np.isfinite(clips).all():
+            raise InputError("the clips hold NaN or infinite numbers")
+        made = self.mlp.transform(clips)
+        if self.about["comparison"] == "dot":
+            return {"scores": steps.astype(np.float32) @ made.T}
+        return {"clips": made, "steps": steps}
+
+    def said(
+        self, steps: Sequence[str], cues: Sequence[Cue], duration: float, *, clip_seconds: float = 1.0
+    ) -> dict[str, Any]:
+        """Return the evidence for :func:`graph2vid.ground` from the texts of steps and what is said in a video."""
+        source = dict(self.about["source"])
+        if source.pop("kind") != "narration":
+            raise InputError(
+                f"{self.path} was not trained on what is said in videos: give arrays of its kind, --clips and --steps"
+            )
+        embed = text_embedder(source.pop("embedder"))
+        n_clips = max(1, Grid(clip_seconds).clips_until(duration))
+        clips = said_vectors(cues, n_clips, embed, clip_seconds=clip_seconds, settings=SaidSettings(**source))
+        return self.arrays(step_vectors(steps, embed), clips)
+
+
+def load_features(path: str | os.PathLike[str]) -> TrainedFeatures:
+    """Read the features of a checkpoint: those of its best epoch."""
+    state = checkpoint.load(path)
+    return TrainedFeatures(Path(path), state.model(), state.about)

@@ -1,0 +1,65 @@
+"""Cases with features: they agree with enumeration, and what is wrong is found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from graph2vid.alignment import machines
+from graph2vid.cli import main
+from graph2vid.flow import FlowGraph
+from graph2vid.selfcheck import selfcheck
+from graph2vid.selfcheck.definition import enumerate_runs, price_of_runs
+from graph2vid.selfcheck.features import FEATURES, check_feature_case, make_feature_case
+
+
+def test_all_agree() -> None:
+    report = selfcheck(120, seed=3, features=True, workers=1)
+    assert report.agreed, report.mismatches
+    assert report.cases == 120
+    assert 0 < report.infeasible < 60
+    assert {name.partition(":")[0] for name in report.checks} == {*FEATURES, "together"}
+
+
+def test_cases_are_reproducible_and_plain_json() -> None:
+    one, again = (make_feature_case(5, 17).to_json() for _ in range(2))
+    assert json.dumps(one) == json.dumps(again)
+
+
+def test_a_wrong_price_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = machines.solve
+
+    def wrong(problem: machines.MachineProblem, backend: str, cost_only: bool) -> tuple[float, object]:
+        cost, labels = right(problem, backend, cost_only)
+        return cost + 0.5, labels
+
+    monkeypatch.setattr(machines, "solve", wrong)
+    reports = [check_feature_case(make_feature_case(0, index)) for index in range(30)]
+    assert any(report.failures for report in reports)
+    assert all("align" in name for report in reports for name in report.failures)
+
+
+def test_the_definition_on_a_case_by_hand() -> None:
+    flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2, 0.75)])
+    skip, repeat = np.array([3.0, 5.0, 7.0]), np.array([1.0, 2.0, 4.0])
+
+    def price(*steps: int) -> float:
+        runs = [(step, at, at + 1) for at, step in enumerate(steps)]
+        return price_of_runs(flow, runs, skip, repeat, None, 1.0)
+
+    assert price(0, 1, 2) == 0
+    assert price(0, 1, 0, 2) == 1  # back to a
+    assert price(1, 0, 2) == 3 + 1  # a was waived, and is shown all the same
+    assert price(0, 2, 1) == pytest.approx(np.log(3))  # b after c
+    assert price(2) == 3 + 5
+    found = enumerate_runs(
+        flow, np.zeros((3, 2)), np.zeros(2), skip, repeat=repeat, durations=None, breaking=1.0, gamma=1.0
+    )
+    assert found.cost == 3.0  # b and c are shown
+
+
+def test_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["selfcheck", "--features", "--cases", "20", "--workers", "1"]) == 0
+    assert "20 cases" in capsys.readouterr().out

@@ -1,0 +1,36 @@
+"""Every label sequence of a small case with its cost, by definition: what searches are judged by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graph2vid.selfcheck.definition import all_sequences, price_of_runs
+from graph2vid.selfcheck.enumerate import allowed
+from graph2vid.selfcheck.features import FeatureCase
+
+
+def priced_sequences(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
+    """Return the legal label sequences of a case and what each of them costs."""
+    match, drop, skip = case.costs
+    n_steps, n_clips = match.shape
+    pinned = [step for kind, step, _, _ in case.rules if step is not None and kind in ("within", "show")]
+    skips = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
+    skips[list(case.flow.optional)] = np.minimum(skips[list(case.flow.optional)], 0.0)
+    skips[pinned] = np.inf
+    returns = np.full(n_steps, np.inf) if case.repeat is None else case.repeat
+    table = np.vstack([match, drop])
+    found = []
+    for labels, runs in all_sequences(n_steps, n_clips):
+        if case.rules and not allowed(np.array([labels]), case.rules)[0]:
+            continue
+        cost = float(table[list(labels), range(n_clips)].sum())
+        if cost < np.inf:
+            cost += price_of_runs(case.flow, runs, skips, returns, case.durations, case.breaking)
+        if cost < np.inf:
+            found.append((cost, labels))
+    return found
+
+
+def order_of(labels: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the steps shown, by their first appearance."""
+    return tuple(dict.fromkeys(label for label in labels if label >= 0))
