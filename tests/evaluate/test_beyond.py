@@ -10,7 +10,7 @@ from graph2vid.errors import InputError
 from graph2vid.evaluate.beyond import FEATURES, TOGETHER, WEIGHTS, Beyond, check_features
 from graph2vid.evaluate.engine import Options, evaluate_dataset
 from graph2vid.evaluate.methods import Training
-from graph2vid.evaluate.runs import Run, best_of_splits
+from graph2vid.evaluate.run import Run, best_of_splits
 from toys import make_dataset, make_task
 
 VIDEOS = {

@@ -30,7 +30,7 @@ from graph2vid.evaluate.methods import (
     true_labels,
 )
 from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evaluate.runs import Run, best_of_splits
+from graph2vid.evaluate.run import Run, best_of_splits
 from graph2vid.evidence import Costs, costs_from_arrays
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
 from graph2vid.flow import FlowGraph

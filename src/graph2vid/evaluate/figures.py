@@ -13,7 +13,7 @@ from graph2vid import __version__
 from graph2vid.evaluate.engine import NOT_EXACT, Results
 from graph2vid.evaluate.graphs import Comparison, graph_figures, time_against_brute_force
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, paired_interval
-from graph2vid.evaluate.runs import Run
+from graph2vid.evaluate.run import Run
 
 MEASURES = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
 

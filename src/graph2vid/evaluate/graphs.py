@@ -15,7 +15,7 @@ from graph2vid.datasets.model import Dataset, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.methods import Plan, Video, instructions_in_order
-from graph2vid.evaluate.runs import Run
+from graph2vid.evaluate.run import Run
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph, count_sorts
 

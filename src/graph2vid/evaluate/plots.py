@@ -23,7 +23,7 @@ from graph2vid.evaluate.intervals import bootstrap_interval
 from graph2vid.evaluate.labels import shared_classes, to_classes
 from graph2vid.evaluate.methods import Labels
 from graph2vid.evaluate.metrics import runs as runs_of
-from graph2vid.evaluate.runs import Run
+from graph2vid.evaluate.run import Run
 from graph2vid.evaluate.tables import SIMULATED
 from graph2vid.flow.layout import lay_out
 from graph2vid.grounding.timeline import PALETTE
