@@ -10,6 +10,7 @@ from graph2vid import __version__
 from graph2vid.evaluate import cells
 from graph2vid.evaluate.intervals import Interval, paired_interval
 from graph2vid.evaluate.tables import Table, section_into_page
+from graph2vid.learn.features.data import MINED
 from graph2vid.learn.features.study import COLLAPSED, MEASURES, PRE_TRAINED, Comparison, Row
 
 NAME = "training"
@@ -74,8 +75,8 @@ class TrainingReport:
             f"{len(found.videos)} test videos of {len(found.splits)} splits; mean of {len(found.seeds)} seeds ± their "
             f"standard deviation. {options.smoothing}, gamma {options.gamma:g}, "
             f"{'' if options.contiguous else 'not '}contiguous, match {options.match}, drop {options.drop}, "
-            f"pool_temperature {options.pool_temperature:g}, Adam {options.rate:g}, {options.epochs} epochs. The row "
-            "that is not balanced has one seed.",
+            f"pool_temperature {options.pool_temperature:g}, Adam {options.rate:g}, {options.epochs} epochs. Graphs "
+            f"{found.source}{_tolerance(found)}. The row that is not balanced has one seed.",
             ("features trained with", "grounded by", *MEASURES),
             tuple((_SAID[row.features], row.method, *(_mean(row, name) for name in MEASURES)) for row in found.rows),
             words=2,
@@ -128,6 +129,10 @@ class TrainingReport:
 def difference(found: Comparison, first: str, second: str, measure: str) -> Interval:
     """Return the paired difference of two kinds of features grounded by graph, with its interval; shares."""
     return paired_interval(found.row(first).by_video(measure), found.row(second).by_video(measure))
+
+
+def _tolerance(found: Comparison) -> str:
+    return f" from the training videos, tolerance {found.regime.tolerance:g}" if found.source == MINED else ""
 
 
 def _span(found: Comparison, first: str, second: str, measure: str) -> str:

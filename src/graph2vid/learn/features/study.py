@@ -56,7 +56,7 @@ class Regime:
     tolerance: float = 0.0
 
 
-# Chosen on a quarter of CrossTask's narrated videos and on the first split of 50 Salads; see docs/learning.md.
+# Chosen on half of CrossTask's narrated videos and on the first split of 50 Salads; see docs/learning.md.
 REGIMES: Mapping[str, Regime] = {
     "crosstask": Regime(
         TrainingOptions(
