@@ -3,8 +3,9 @@
     python benchmarks/gpu_check.py [--cases 200] [--seed 0]
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
-some costs infinite, some videos impossible. Kernels run with states in registers, in memory, with shared memory
-spilled, and from checkpoints. Prints the largest deviations, and fails where one is too large.
+some costs infinite, some videos impossible; once as it is and once with skip costs. Kernels run with states in
+registers, in memory, with shared memory spilled, and from checkpoints. Prints the largest deviations, and fails where
+one is too large.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from graph2vid.learn.cuda import costs, plan
 from graph2vid.learn.reference import reference_cost
 from graph2vid.tsort import TSortGraph
 
+Worst = dict[tuple[str, ...], list[float]]
 GAMMAS = (1e-3, 0.01, 0.1, 1.0, 10.0)
 # Relative for costs, absolute for gradients; float32 promises gradients from gamma = 0.01 on.
 BOUNDS = {torch.float64: (1e-10, 1e-10), torch.float32: (1e-5, 1e-3)}
@@ -64,38 +67,55 @@ def variant(name: str) -> Iterator[int | None]:
         clear()
 
 
-def make_batch(
-    random: np.random.Generator, videos: int
-) -> tuple[list[TSortGraph], list[int], torch.Tensor, torch.Tensor]:
-    """Return a mixed batch in float64, with NaN in the padding."""
+@dataclass(frozen=True)
+class Batch:
+    """Videos of different procedures and lengths: match [B, K, N], drop [B, N], skip [B, K] or None, all float64."""
+
+    tsorts: list[TSortGraph]
+    lengths: list[int]
+    match: torch.Tensor
+    drop: torch.Tensor
+    skip: torch.Tensor | None
+
+    def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        """Return the batch with other costs."""
+        skip = None if self.skip is None else change(self.skip)
+        return replace(self, match=change(self.match), drop=change(self.drop), skip=skip)
+
+
+def make_batch(random: np.random.Generator, videos: int) -> Batch:
+    """Return a mixed batch with NaN in the padding."""
     tsorts = [TSortGraph.compile(random_flow(random, 7)) for _ in range(videos)]
     lengths = [int(random.integers(1, 80)) for _ in range(videos)]
     match = np.full((videos, max(t.n_steps for t in tsorts), max(lengths)), np.nan)
     drop = np.full((videos, match.shape[2]), np.nan)
+    skip = np.full(match.shape[:2], np.nan)
     scale = 10 ** random.uniform(-1, 1)
     for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
         costs_ = random.normal(size=(tsort.n_steps + 1, length)) * scale + random.normal() * 5
         if random.random() < 0.5:
             costs_[random.random(costs_.shape) < 0.2] = np.inf
         match[at, : tsort.n_steps, :length], drop[at, :length] = costs_[:-1], costs_[-1]
-    return tsorts, lengths, torch.from_numpy(match), torch.from_numpy(drop)
+        prices = random.normal(size=tsort.n_steps) * scale * 3
+        prices[random.random(tsort.n_steps) < random.random()] = np.inf
+        skip[at, : tsort.n_steps] = prices
+    return Batch(tsorts, lengths, *map(torch.from_numpy, (match, drop, skip)))
 
 
-def reference(batch, smoothing: str, contiguous: bool, gamma: float):  # type: ignore[no-untyped-def]
+def reference(batch: Batch, smoothing: str, contiguous: bool, gamma: float) -> list[torch.Tensor]:
     """Return costs and gradients in float64, on the CPU."""
-    tsorts, lengths, match, drop = batch
-    found = torch.zeros(len(tsorts), dtype=torch.float64)
-    match_grad, drop_grad = torch.zeros_like(match), torch.zeros_like(drop)
-    for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
-        inputs = [match[at, : tsort.n_steps, :length].clone(), drop[at, :length].clone()]
-        for part in inputs:
-            part.requires_grad_()
+    given = [part for part in (batch.match, batch.drop, batch.skip) if part is not None]
+    found = [torch.zeros(len(batch.tsorts), dtype=torch.float64), *map(torch.zeros_like, given)]
+    for at, (tsort, length) in enumerate(zip(batch.tsorts, batch.lengths, strict=True)):
+        own = [(at, slice(tsort.n_steps), slice(length)), (at, slice(length)), (at, slice(tsort.n_steps))][: len(given)]
+        inputs = [part[where].clone().requires_grad_() for part, where in zip(given, own, strict=True)]
         cost = reference_cost(tsort, *inputs, gamma=gamma, smoothing=smoothing, contiguous=contiguous)
-        found[at] = cost.detach()
+        found[0][at] = cost.detach()
         if torch.isfinite(cost):
-            grads = torch.autograd.grad(cost, inputs)
-            match_grad[at, : tsort.n_steps, :length], drop_grad[at, :length] = grads
-    return found, match_grad, drop_grad
+            gradients = torch.autograd.grad(cost, inputs, allow_unused=True)
+            for part, where, gradient in zip(found[1:], own, gradients, strict=True):
+                part[where] = 0.0 if gradient is None else gradient
+    return found
 
 
 def main() -> None:
@@ -105,46 +125,69 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
-    worst: dict[tuple[str, ...], list[float]] = {}
+    worst: Worst = {}
     failures = 0
     for case in range(arguments.cases):
         smoothing = ("softmin", "smoothmin")[case % 2]
         contiguous = bool(case // 2 % 2)
         gamma = GAMMAS[case // 4 % len(GAMMAS)]
-        batch = make_batch(random, 6)
-        for dtype in (torch.float64, torch.float32):
-            # The reference sees what the kernels see: costs rounded to their precision.
-            rounded = (*batch[:2], *(part.to(dtype).double() for part in batch[2:]))
-            wanted = reference(rounded, smoothing, contiguous, gamma)
-            inputs = [part.to(dtype).cuda() for part in batch[2:]]
-            for name in ("registers", "memory", "spilled", "checkpoints"):
-                limit = None
-                if name == "checkpoints":
-                    numbers = costs.Kind(smoothing, contiguous, gradient=True).numbers(dtype)
-                    column = max(numbers.column(costs.layout_of(tsort)) for tsort in batch[0])
-                    limit = (plan.CHUNK + 6) * column * numbers.bytes
-                with variant(name):
-                    found = costs.costs_on_gpu(
-                        batch[0],
-                        *inputs,
-                        batch[1],
-                        gamma=gamma,
-                        kind=costs.Kind(smoothing, contiguous, gradient=True),
-                        memory_limit=limit,
-                    )
-                failures += not compare(wanted, found, dtype, gamma, (name, smoothing, str(contiguous)), worst, case)
-        if case % 2 == 0:
-            failures += not check_hard(batch, contiguous, worst)
+        made = make_batch(random, 6)
+        for batch in (replace(made, skip=None), made):
+            for dtype in (torch.float64, torch.float32):
+                failures += check(
+                    batch.map(lambda part, dtype=dtype: part.to(dtype)), smoothing, contiguous, gamma, worst, case
+                )
+            if case % 2 == 0:
+                failures += not check_hard(batch, contiguous, worst)
     for key, (value, gradient) in sorted(worst.items()):
-        print(f"{' '.join(key):55s} cost {value:.1e} (relative)   gradient {gradient:.1e} (absolute)")
+        print(f"{' '.join(key):66s} cost {value:.1e} (relative)   gradient {gradient:.1e} (absolute)")
     print(f"{arguments.cases} mixed batches, {failures} mismatches")
     sys.exit(bool(failures))
 
 
-def compare(wanted, found, dtype, gamma, key, worst, case) -> bool:  # type: ignore[no-untyped-def]
+def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: Worst, case: int) -> int:
+    """Compare every way of the kernels with the reference; return in how many they differ."""
+    # The reference sees what the kernels see: costs rounded to their precision.
+    wanted = reference(batch.map(torch.Tensor.double), smoothing, contiguous, gamma)
+    skips, dtype = batch.skip is not None, batch.match.dtype
+    kind = costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
+    on_gpu = batch.map(torch.Tensor.cuda)
+    failures = 0
+    for name in ("memory", "spilled", "checkpoints") if skips else ("registers", "memory", "spilled", "checkpoints"):
+        limit = None
+        if name == "checkpoints":
+            numbers, layouts = kind.numbers(dtype), [costs.layout_of(tsort, skips) for tsort in batch.tsorts]
+            column, aside = max(map(numbers.column, layouts)), max(map(numbers.waiving, layouts))
+            limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
+        with variant(name):
+            found = costs.costs_on_gpu(
+                batch.tsorts,
+                on_gpu.match,
+                on_gpu.drop,
+                batch.lengths,
+                on_gpu.skip,
+                gamma=gamma,
+                kind=kind,
+                memory_limit=limit,
+            )
+        key = (name, smoothing, "contiguous" if contiguous else "interrupted", "skips" if skips else "all shown")
+        failures += not compare(wanted, found, dtype, gamma, key, worst, case)
+    return failures
+
+
+def compare(
+    wanted: list[torch.Tensor],
+    found: costs.Costs,
+    dtype: torch.dtype,
+    gamma: float,
+    key: tuple[str, ...],
+    worst: Worst,
+    case: int,
+) -> bool:
     """Note how far the kernels are from the reference; whether that is near enough."""
-    cost, match, drop = (part.double().cpu() for part in (found.cost, found.match, found.drop))
-    if any(part.isnan().any() for part in (cost, match, drop)):
+    parts = (found.cost, found.match, found.drop, found.skip)[: len(wanted)]
+    cost, *gradients = (part.double().cpu() for part in parts if part is not None)
+    if any(part.isnan().any() for part in (cost, *gradients)):
         print(f"case {case} {key} {dtype} gamma {gamma}: NaN")
         return False
     finite = torch.isfinite(wanted[0])
@@ -153,7 +196,7 @@ def compare(wanted, found, dtype, gamma, key, worst, case) -> bool:  # type: ign
         return False
     scale = wanted[0][finite].abs().clamp(min=1)
     value = float(((cost - wanted[0])[finite].abs() / scale).max()) if finite.any() else 0.0
-    gradient = max(float((match - wanted[1]).abs().max()), float((drop - wanted[2]).abs().max()))
+    gradient = max(float((a - b).abs().max()) for a, b in zip(gradients, wanted[1:], strict=True))
     key = (*key, str(dtype).removeprefix("torch."), "gamma>=0.01" if gamma >= 0.01 else "gamma<0.01")
     worst[key] = [max(pair) for pair in zip(worst.get(key, [0, 0]), (value, gradient), strict=True)]
     bounds = BOUNDS[dtype]
@@ -163,17 +206,17 @@ def compare(wanted, found, dtype, gamma, key, worst, case) -> bool:  # type: ign
     return True
 
 
-def check_hard(batch, contiguous, worst) -> bool:  # type: ignore[no-untyped-def]
+def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     """Compare the hard minimum with that of the reference at a tiny gamma."""
     wanted = reference(batch, "softmin", contiguous, 1e-9)[0]
-    inputs = [part.cuda() for part in batch[2:]]
-    kind = costs.Kind("hard", contiguous, gradient=False)
-    cost = costs.costs_on_gpu(batch[0], *inputs, batch[1], gamma=1.0, kind=kind).cost.cpu()
+    kind = costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
+    gpu = batch.map(torch.Tensor.cuda)
+    cost = costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind).cost.cpu()
     finite = torch.isfinite(wanted)
     if not torch.equal(finite, torch.isfinite(cost)):
         return False
     value = float((cost - wanted)[finite].abs().max()) if finite.any() else 0.0
-    key = ("hard", str(contiguous))
+    key = ("hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
     worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
     return value < 1e-6
 

@@ -95,15 +95,16 @@ def test_half_precision_is_computed_in_float32() -> None:
     assert found.dtype == torch.float32 and torch.equal(found, exact)
 
 
-def test_the_operator_can_be_compiled() -> None:
-    match, drop, _ = batch(6, torch.float32)
+@pytest.mark.parametrize("skips", [True, False])
+def test_the_operator_can_be_compiled_in_one_piece(skips: bool) -> None:
+    match, drop, skip = batch(6, torch.float32)
 
-    def loss(match: Any, drop: Any) -> Any:
-        return (2 * soft_cost(TSORTS, 3 * match, drop, None, LENGTHS)).sum()
+    def loss(match: Any, drop: Any, skip: Any) -> Any:
+        return (2 * soft_cost(TSORTS, 3 * match, drop, skip if skips else None, LENGTHS)).sum()
 
-    expected = torch.autograd.grad(loss(match, drop), match)[0]
-    found = torch.autograd.grad(torch.compile(loss, backend="aot_eager")(match, drop), match)[0]
-    assert torch.allclose(found, expected)
+    expected = torch.autograd.grad(loss(match, drop, skip), match)[0]
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    assert torch.allclose(torch.autograd.grad(compiled(match, drop, skip), match)[0], expected)
 
 
 def embeddings(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, list[Any]]:

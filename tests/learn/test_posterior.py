@@ -19,9 +19,9 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(deadline=None, max_examples=25)
-@given(flows=st.lists(dags(max_steps=5), min_size=1, max_size=4), seed=st.integers(0, 2**32 - 1))
-def test_a_batch_is_its_videos(device, flows, seed) -> None:
+@settings(deadline=None, max_examples=40)
+@given(flows=st.lists(dags(max_steps=5), min_size=1, max_size=4), seed=st.integers(0, 2**32 - 1), skips=st.booleans())
+def test_a_batch_is_its_videos(device, flows, seed, skips) -> None:
     random = np.random.default_rng(seed)
     tsorts = [TSortGraph.compile(flow) for flow in flows]
     lengths = [len(flow) + int(random.integers(0, 6)) for flow in flows]
@@ -30,15 +30,25 @@ def test_a_batch_is_its_videos(device, flows, seed) -> None:
     for at, (flow, length) in enumerate(zip(flows, lengths, strict=True)):
         match[at, : len(flow), :length] = torch.from_numpy(random.normal(size=(len(flow), length)))
         drop[at, :length] = torch.from_numpy(random.normal(size=length))
-    found = posteriors(tsorts, match.to(device), drop.to(device), lengths, gamma=0.5)
+    skip = torch.from_numpy(random.normal(size=match.shape[:2])) if skips else None
+    found = posteriors(
+        tsorts, match.to(device), drop.to(device), None if skip is None else skip.to(device), lengths, gamma=0.5
+    )
     for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
-        one = posterior(tsort, match[at, : tsort.n_steps, :length].numpy(), drop[at, :length].numpy(), gamma=0.5)
+        one = posterior(
+            tsort,
+            match[at, : tsort.n_steps, :length].numpy(),
+            drop[at, :length].numpy(),
+            skip=None if skip is None else skip[at, : tsort.n_steps].numpy(),
+            gamma=0.5,
+        )
         assert float(found.cost[at]) == pytest.approx(one.cost)
         assert np.allclose(found.match[at, : tsort.n_steps, :length].cpu(), one.probability[:-1], atol=1e-9)
         assert np.allclose(found.expected[at, : tsort.n_steps].cpu(), one.expected, atol=1e-6)
         assert not found.match[at, :, length:].any()
         assert not found.match[at, tsort.n_steps :].any()
-        assert float(found.end[at].sum()) == pytest.approx(tsort.n_steps)
+        assert skips or float(found.end[at].sum()) == pytest.approx(tsort.n_steps)
+        assert torch.allclose(found.end[at].sum(-1), found.start[at].sum(-1))
 
 
 def test_lengths_must_fit() -> None:
@@ -46,4 +56,4 @@ def test_lengths_must_fit() -> None:
 
     tsort = TSortGraph.compile(FlowGraph.chain(["a", "b"]))
     with pytest.raises(InputError, match="lengths must be"):
-        posteriors([tsort], torch.zeros(1, 2, 5), torch.zeros(1, 5), [6])
+        posteriors([tsort], torch.zeros(1, 2, 5), torch.zeros(1, 5), lengths=[6])

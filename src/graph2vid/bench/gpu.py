@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
@@ -42,6 +42,7 @@ FLOWS = {
     "2002": threads(4, 4, 4, 4, ends=True),
     "20004": salads(),
 }
+SKIP_CLIPS, SKIP_VIDEOS = 128, (1, 64, 1024)
 
 # As many updates as a multiprocessor can do that does nothing else: two reads of shared memory, an addition and a
 # minimum each, no two threads in one bank, and nobody waits for anybody.
@@ -68,7 +69,8 @@ def bench_gpu(
 ) -> Report:
     """Measure the CUDA kernels; parameters, result and errors as for `bench_align`.
 
-    Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), and ``chain`` (beside pysdtw).
+    Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), ``skips`` (with costs of
+    leaving steps out, beside the same without them), and ``chain`` (beside pysdtw).
     """
     if find_spec("torch") is None:
         raise Graph2VidError("this measures CUDA kernels, and needs torch: pip install 'graph2vid[learn]'")
@@ -82,7 +84,11 @@ def bench_gpu(
     contests: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         name: partial(_grid, name, ceiling, effort) for name in FLOWS
     }
-    contests |= {"mixed": partial(_mixed, ceiling, effort), "chain": partial(_chain, effort)}
+    contests |= {
+        "mixed": partial(_mixed, ceiling, effort),
+        "skips": partial(_skips, effort),
+        "chain": partial(_chain, effort),
+    }
     found: list[dict[str, Any]] = [{"name": "ceiling", "updates_per_second": ceiling}]
     for name, contest in choose({name: (name, contest) for name, contest in contests.items()}, only):
         if progress is not None:
@@ -93,7 +99,7 @@ def bench_gpu(
 
 @dataclass(frozen=True)
 class _Batch:
-    """Videos of random costs on the GPU, uniform in [0, 1), and 0.3 for background."""
+    """Videos of random costs on the GPU, uniform in [0, 1), 0.3 for background, and 2 for leaving a step out."""
 
     tsorts: list[TSortGraph]
     lengths: list[int]
@@ -109,6 +115,10 @@ class _Batch:
         match = torch.rand(len(tsorts), steps, longest, device="cuda")
         return cls(tsorts, lengths, match, torch.full((len(tsorts), longest), 0.3, device="cuda"))
 
+    @cached_property
+    def skip(self) -> Tensor:
+        return self.match.new_full(self.match.shape[:2], 2.0)
+
     @property
     def updates(self) -> int:
         return sum(tsort.n_states * length for tsort, length in zip(self.tsorts, self.lengths, strict=True))
@@ -116,7 +126,8 @@ class _Batch:
     def run(self, kind: Kind) -> Costs:
         from graph2vid.learn.cuda import costs_on_gpu
 
-        return costs_on_gpu(self.tsorts, self.match, self.drop, self.lengths, gamma=GAMMA, kind=kind)
+        skip = self.skip if kind.skips else None
+        return costs_on_gpu(self.tsorts, self.match, self.drop, self.lengths, skip, gamma=GAMMA, kind=kind)
 
     def deviation(self, kind: Kind, video: int, clips: int) -> tuple[float, float]:
         """Return how far cost (relative) and gradients are from those of the torch loop, float64 on the CPU."""
@@ -126,9 +137,11 @@ class _Batch:
         from graph2vid.learn.reference import reference_cost
 
         tsort, clips = self.tsorts[video], min(clips, self.lengths[video])
-        match, drop = self.match[video, : tsort.n_steps, :clips], self.drop[video, :clips]
-        found = costs_on_gpu([tsort], match[None], drop[None], [clips], gamma=GAMMA, kind=kind)
-        inputs = [part.double().cpu().requires_grad_() for part in (match, drop)]
+        given = [self.match[video, : tsort.n_steps, :clips], self.drop[video, :clips]]
+        given += [self.skip[video, : tsort.n_steps]] * kind.skips
+        match, drop, *skip = (part[None] for part in given)
+        found = costs_on_gpu([tsort], match, drop, [clips], *skip, gamma=GAMMA, kind=kind)
+        inputs = [part.double().cpu().requires_grad_() for part in given]
         hard = kind.smoothing == "hard"
         cost = reference_cost(
             tsort,
@@ -138,11 +151,11 @@ class _Batch:
             contiguous=kind.contiguous,
         )
         far = abs(float(found.cost[0]) - cost.item()) / max(abs(cost.item()), 1.0)
-        if found.match is None or found.drop is None:
+        if not kind.gradient:
             return far, 0.0
+        gradients = [part[0] for part in (found.match, found.drop, found.skip)[: len(given)] if part is not None]
         wanted = torch.autograd.grad(cost, inputs)
-        given = (found.match[0], found.drop[0])
-        return far, max(float((a.double().cpu() - b).abs().max()) for a, b in zip(given, wanted, strict=True))
+        return far, max(float((a.double().cpu() - b).abs().max()) for a, b in zip(gradients, wanted, strict=True))
 
 
 def _kind(name: str) -> Kind:
@@ -180,6 +193,21 @@ def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
         row["cost_deviation"], row["gradient_deviation"] = (max(pair) for pair in zip(*found, strict=True))
         _refuse_if_wrong(row)
         yield row
+
+
+def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
+    for flow in FLOWS.values():
+        tsort = TSortGraph.compile(flow)
+        for what, videos in product([what for what in KINDS if _kind(what).gradient], SKIP_VIDEOS):
+            batch = _Batch.of([tsort] * videos, [SKIP_CLIPS] * videos)
+            plain = _kind(what)
+            kind = replace(plain, skips=True)
+            row = {"name": "skips", "what": what, "states": tsort.n_states, "clips": SKIP_CLIPS, "videos": videos}
+            row["seconds"], row["plain_seconds"] = (_seconds(partial(batch.run, k), effort) for k in (kind, plain))
+            if videos == 1 and tsort.n_states < 1000:  # the reference compares every state with every ideal
+                row["cost_deviation"], row["gradient_deviation"] = batch.deviation(kind, 0, SKIP_CLIPS)
+                _refuse_if_wrong(row)
+            yield row
 
 
 def _chain(effort: Effort) -> Iterator[dict[str, Any]]:
@@ -278,6 +306,8 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
             f"{worst[1]:.0e}."
         )
         tables.append(table("Costs on the GPU", note, ("states", "clips", "videos", *KINDS), lines, words=0))
+    if skips := [row for row in found if row["name"] == "skips"]:
+        tables.append(_skip_table(skips))
     for row in (row for row in found if row["name"] == "chain"):
         note = f"{CHAIN_STEPS} steps, {CHAIN_CLIPS} clips, {CHAIN_VIDEOS} videos, softmin, cost and gradient, float32."
         theirs = duration(row["peer_seconds"]) if row["peer_seconds"] else f"not measured: {row['why']}"
@@ -285,3 +315,17 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
             table("A chain on the GPU", note, ("graph2vid", "pysdtw"), [(duration(row["seconds"]), theirs)], 0)
         )
     return tuple(tables)
+
+
+def _skip_table(rows: Sequence[dict[str, Any]]) -> Table:
+    note = (
+        f"{SKIP_CLIPS} clips, cost and gradient, float32, every step may be left out; in brackets, times the same "
+        "without skip costs."
+    )
+    whats = list(dict.fromkeys(row["what"] for row in rows))
+    lines: dict[tuple[int, int], list[str]] = {}
+    for row in rows:
+        cell = f"{duration(row['seconds'])} ({row['seconds'] / row['plain_seconds']:.1f})"
+        lines.setdefault((row["states"], row["videos"]), []).append(cell)
+    cells = [(f"{states:,}", f"{videos:,}", *times) for (states, videos), times in lines.items()]
+    return table("Skip costs on the GPU", note, ("states", "videos", *whats), cells, words=0)

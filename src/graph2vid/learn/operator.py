@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeAlias
-from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -16,17 +14,6 @@ from torch import Tensor
 from graph2vid.alignment.soft import SMOOTHINGS, check_gamma, soft_costs
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.tsort import TSortGraph
-
-# An operator takes numbers and tensors alone, so graphs go in by their number.
-_graphs: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
-_lock = threading.Lock()
-
-
-def _number_of(tsort: TSortGraph) -> int:
-    with _lock:
-        number = id(tsort)
-        _graphs[number] = tsort
-        return number
 
 
 def soft_cost(
@@ -75,7 +62,7 @@ def soft_cost(
         wanted = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
         how = (check_gamma(gamma), smoothing == "smoothmin", contiguous, wanted)
         if torch.compiler.is_compiling():
-            opaque: Tensor = _soft_cost(*costs, [_number_of(tsort) for tsort in tsorts], clips, *how)[0]
+            opaque: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, *how)[0]
             return opaque
         found: Tensor = _SoftCost.apply(*costs, tsorts, clips, *how)  # type: ignore[no-untyped-call]
     return found
@@ -125,16 +112,16 @@ def _compute(
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
     smoothing = "smoothmin" if smooth else "softmin"
     if match.is_cuda:
-        if skip is None and gpu_kernels():
+        if gpu_kernels():
             from graph2vid.learn.cuda import Kind, costs_on_gpu
 
-            kind = Kind(smoothing, contiguous, gradient)
-            gpu = costs_on_gpu(tsorts, match, drop, lengths, gamma=gamma, kind=kind)
+            kind = Kind(smoothing, contiguous, gradient, skips=skip is not None)
+            gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=gamma, kind=kind)
             nothing = match.new_empty(0)
-            if gpu.match is None or gpu.drop is None:
+            if gpu.match is None or gpu.drop is None or gpu.skip is None:
                 return gpu.cost, nothing, nothing.clone(), nothing.clone()
-            return gpu.cost, gpu.match, gpu.drop, nothing
-        _warn_of_detour("skip costs have no kernel there" if skip is not None else "NVRTC is not installed")
+            return gpu.cost, gpu.match, gpu.drop, gpu.skip
+        _warn_of_detour()
     rows = [part.detach().cpu().numpy() for part in (match, drop)]
     waive = None if skip is None else skip.detach().cpu().numpy()
     videos = list(zip(tsorts, lengths, strict=True))
@@ -175,8 +162,8 @@ def _soft_cost(
     contiguous: bool,
     gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Do the same where torch compiles: an operator it does not look into."""
-    tsorts = [_graphs[number] for number in graphs]
+    """Do the same where torch compiles: an operator it does not look into, which takes numbers and tensors alone."""
+    tsorts = [TSortGraph.numbered(number) for number in graphs]
     return _compute(match, drop, skip, tsorts, lengths, gamma, smooth, contiguous, gradient)
 
 
@@ -251,10 +238,10 @@ def gpu_kernels() -> bool:
 
 
 @cache
-def _warn_of_detour(why: str) -> None:
+def _warn_of_detour() -> None:
     """Say once that the GPU waits for the CPU."""
     warnings.warn(
-        f"the recursion runs on the CPU, and tensors on the GPU are copied there and back: {why}",
+        "the recursion runs on the CPU, and tensors on the GPU are copied there and back: NVRTC is not installed",
         RuntimeWarning,
         stacklevel=2,
     )

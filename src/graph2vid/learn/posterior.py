@@ -61,42 +61,46 @@ def posteriors(
     tsorts: Sequence[TSortGraph],
     match: Tensor,
     drop: Tensor,
+    skip: Tensor | None = None,
     lengths: Sequence[int] | Tensor | None = None,
     *,
     gamma: float = 1.0,
 ) -> Posteriors:
-    """Return the posteriors of a padded batch; each step is one unbroken run of clips, and every step appears.
+    """Return the posteriors of a padded batch; each step is one unbroken run of clips.
 
     Parameters
     ----------
     tsorts : sequence of B TSortGraph
     match, drop : Tensor [B, K, N], [B, N]
         Costs, on CPU or GPU; computed there, in float64 if they are, else in float32.
+    skip : Tensor [B, K], optional
+        Costs of leaving a step out; +inf, as all are by default: it must appear.
     lengths : sequence of B int, optional
         The clips of each video.
     gamma : float
         How soft the minimum is.
     """
     gamma = check_gamma(gamma)
-    clips = check_costs(tsorts, match, drop, None, lengths)
+    clips = check_costs(tsorts, match, drop, skip, lengths)
     dtype = match.dtype if match.dtype == torch.float64 else torch.float32
-    match, drop = match.to(dtype), drop.to(dtype)
+    match, drop, skip = match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
     if match.is_cuda and gpu_kernels():
         from graph2vid.learn.cuda import Kind, costs_on_gpu
 
         shown, begun = (
-            costs_on_gpu(tsorts, match, drop, clips, gamma=gamma, kind=Kind("softmin", True, True, starts))
-            for starts in (False, True)
+            costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
+            for kind in (Kind("softmin", True, True, starts, skip is not None) for starts in (False, True))
         )
         assert shown.match is not None and shown.drop is not None and begun.match is not None
         return Posteriors(shown.cost, shown.match, shown.drop, begun.match)
     rows = (match.cpu().numpy(), drop.cpu().numpy())
+    waive = None if skip is None else skip.cpu().numpy()
     videos = list(enumerate(zip(tsorts, clips, strict=True)))
     found = soft_costs(
         tsorts,
         [np.ascontiguousarray(rows[0][at, : tsort.n_steps, :length]) for at, (tsort, length) in videos],
         [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in videos],
-        [None] * len(videos),
+        [None if waive is None else np.ascontiguousarray(waive[at, : tsort.n_steps]) for at, (tsort, _) in videos],
         gamma=gamma,
         smoothing="softmin",
         contiguous=True,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 2**22
 """Ideals that :meth:`TSortGraph.compile` allows unless told otherwise."""
+
+_by_number: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
+_numbers = count()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +53,8 @@ class TSortGraph:
         The last step of each state, ascending within an ideal.
     state_from : int32 [S]
         The index of the state's ideal without that step.
+    number : int
+        Its own in this process, for what can hold numbers alone; see :meth:`numbered`.
     """
 
     flow: FlowGraph
@@ -56,6 +63,15 @@ class TSortGraph:
     state_start: Offsets
     state_step: Indices
     state_from: Indices
+    number: int = field(default_factory=_numbers.__next__)
+
+    def __post_init__(self) -> None:
+        _by_number[self.number] = self
+
+    @staticmethod
+    def numbered(number: int) -> TSortGraph:
+        """Return the graph of a number, as long as somebody else holds it."""
+        return _by_number[number]
 
     @classmethod
     def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder | None = None) -> TSortGraph:

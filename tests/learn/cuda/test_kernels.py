@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -43,10 +44,18 @@ SHAPES = {
 )
 @pytest.mark.parametrize("bytes_", [4, 8])
 def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> None:
+    compiles_to_ptx(kind, SHAPES[shape], bytes_)
+    if shape != "registers":  # with skip costs states stay in memory
+        compiles_to_ptx(replace(kind, skips=True), SHAPES[shape], bytes_)
+
+
+def compiles_to_ptx(kind: Kind, shape: Shape, bytes_: int) -> None:
     dtype = {4: torch.float32, 8: torch.float64}[bytes_]
-    options = ["--gpu-architecture=compute_80", *kind.defines(kind.numbers(dtype), SHAPES[shape])]
+    options = ["--gpu-architecture=compute_80", *kind.defines(kind.numbers(dtype), shape)]
     ptx = compile_cuda(SOURCE.read_text(), SOURCE.name, options).decode()
     entries = {"forward", "backward", "collect"} if kind.gradient else {"forward"}
+    if kind.gradient and kind.skips:
+        entries.add("collect_skips")
     assert entries <= {line.split()[2].split("(")[0] for line in ptx.splitlines() if line.startswith(".visible .entry")}
     assert ("f64" in ptx) or bytes_ == 4
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 
 from graph2vid import TSortGraph, align  # noqa: E402
 from graph2vid.bench.cases import salads, threads  # noqa: E402
-from graph2vid.learn.cuda.graphs import Layout  # noqa: E402
+from graph2vid.learn.cuda.graphs import MOST_ALONE, Layout  # noqa: E402
 from graph2vid.learn.cuda.plan import CHUNK, MOST_THREADS, Numbers, plan, shape  # noqa: E402
 
 SHARED = 227 * 1024
@@ -24,9 +24,7 @@ def cost_by(layout: Layout, match: np.ndarray, drop: np.ndarray) -> float:
     best = np.full(layout.ideals, np.inf)
     best[layout.empty] = 0
     states = np.full(layout.states, np.inf)
-    ideal = np.concatenate(
-        [np.arange(stop - start) for start, stop in zip(layout.place, layout.place[1:], strict=False)]
-    )
+    ideal = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
     for clip in range(match.shape[1]):
         states = match[layout.step, clip] + np.minimum(best[layout.origin], states)
         best = best + drop[clip]
@@ -51,6 +49,42 @@ def test_a_layout_is_the_same_graph(flow, seed) -> None:
         shown = layout.of_step[layout.of_start[step] : layout.of_start[step + 1]]
         assert (layout.step[shown] == step).all()
     assert sorted(layout.out) == sorted(layout.of_step) == list(range(layout.states))
+
+
+def members(mask: np.ndarray, steps: int) -> list[int]:
+    return [step for step in range(steps) if int(mask[step // 64]) >> step % 64 & 1]
+
+
+@given(dags(max_steps=6), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_entries_are_all_ways_to_begin_a_step_and_none_twice(flow, seed) -> None:
+    tsort = TSortGraph.compile(flow)
+    layout = Layout.of(tsort, skips=True)
+    waivers = layout.waivers
+    random = np.random.default_rng(seed)
+    match, drop, skip = random.random((len(flow), 7)), random.random(7), random.random(len(flow)) - 0.2
+    price = np.array([skip[members(mask, len(flow))].sum() for mask in waivers.sets])
+    best = np.full(layout.ideals, np.inf)
+    best[layout.empty] = 0
+    states = np.full(layout.states, np.inf)
+    ideal = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
+    for clip in range(match.shape[1]):
+        enter = np.minimum.reduceat(best[waivers.origin] + price[waivers.waived], waivers.start[:-1])
+        states = match[layout.step, clip] + np.minimum(enter, states)
+        best = best + drop[clip]
+        np.minimum.at(best, ideal, states)
+    assert (best + price[waivers.ends]).min() == pytest.approx(align(tsort, match, drop, skip=skip).cost)
+    state = np.repeat(np.arange(layout.states), np.diff(waivers.start))
+    assert len({*zip(state, waivers.origin, strict=True)}) == layout.entries
+    assert (waivers.wide_at[waivers.wide] == np.arange(len(waivers.wide))).all()
+    assert ((waivers.wide_at >= 0) == (np.diff(waivers.start) > MOST_ALONE)).all()
+    for at in range(layout.ideals):
+        left = layout.out[layout.out_start[at] : layout.out_start[at + 1]]
+        assert (waivers.origin[left] == at).all()
+    for entry in range(layout.entries):
+        step = layout.step[state[entry]]
+        for waived in members(waivers.sets[waivers.waived[entry]], len(flow)):
+            assert flow.ancestors[step] >> waived & 1
 
 
 @given(

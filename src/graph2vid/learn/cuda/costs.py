@@ -35,6 +35,7 @@ class BatchStruct(ctypes.Structure):
         ("last", ctypes.c_int32),
         *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost", "carry", "carry_at")),
         *((name, ctypes.c_uint64) for name in ("match_grad", "drop_grad", "spilled", "spilled_at")),
+        *((name, ctypes.c_uint64) for name in ("skip", "skip_grad")),
     )
 
 
@@ -48,12 +49,15 @@ class Kind:
     contiguous, gradient : bool
     starts : bool
         The gradient of match is that of a step's beginning at a clip, in place of its being shown there.
+    skips : bool
+        Whether steps may be left out, for a price.
     """
 
     smoothing: str
     contiguous: bool
     gradient: bool
     starts: bool = False
+    skips: bool = False
 
     def numbers(self, dtype: torch.dtype) -> Numbers:
         """Return what the kernels compute with."""
@@ -71,6 +75,7 @@ class Kind:
             "KEEP": self.gradient,
             "SPILL": shape.spills,
             "STARTS": self.starts,
+            "SKIPS": self.skips,
         }
         return ["--std=c++17", *(f"-D{name}={int(value)}" for name, value in values.items())]
 
@@ -98,13 +103,14 @@ class Costs:
     ----------
     cost : Tensor [B]
         +inf where no alignment is possible.
-    match, drop : Tensor [B, K, N], [B, N], or None
+    match, drop, skip : Tensor [B, K, N], [B, N], [B, K], or None
         Gradients; zero beyond a video's steps and clips, and where no alignment is possible.
     """
 
     cost: Tensor
     match: Tensor | None = None
     drop: Tensor | None = None
+    skip: Tensor | None = None
 
 
 def costs_on_gpu(
@@ -112,6 +118,7 @@ def costs_on_gpu(
     match: Tensor,
     drop: Tensor,
     lengths: Sequence[int],
+    skip: Tensor | None = None,
     *,
     gamma: float,
     kind: Kind,
@@ -125,6 +132,8 @@ def costs_on_gpu(
     match, drop : Tensor [B, K, N], [B, N]
         On one GPU, float32 or float64 both; checked.
     lengths : sequence of B int
+    skip : Tensor [B, K]
+        Of the same kind; for ``kind.skips`` alone.
     gamma : float
         Not used by the hard minimum.
     kind : Kind
@@ -137,20 +146,22 @@ def costs_on_gpu(
     Costs
     """
     with torch.cuda.device(match.device):
+        given = (match.contiguous(), drop.contiguous(), match.new_empty(0) if skip is None else skip.contiguous())
         try:
-            return _costs(tsorts, match.contiguous(), drop.contiguous(), lengths, gamma, kind, memory_limit)
+            return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
         except torch.OutOfMemoryError:
             # Others took memory since the batch was laid out, or what is free lies in pieces.
             _prepared.cache_clear()
             torch.cuda.empty_cache()
             limit = _free(match.device) // 16
-            return _costs(tsorts, match.contiguous(), drop.contiguous(), lengths, gamma, kind, limit)
+            return _costs(tsorts, *given, lengths, gamma, kind, limit)
 
 
 def _costs(
     tsorts: Sequence[TSortGraph],
     match: Tensor,
     drop: Tensor,
+    skip: Tensor,
     lengths: Sequence[int],
     gamma: float,
     kind: Kind,
@@ -160,6 +171,7 @@ def _costs(
         tuple(tsorts),
         tuple(lengths),
         kind.gradient,
+        kind.skips,
         kind.numbers(match.dtype),
         tuple(match.shape),
         match.device,
@@ -169,10 +181,11 @@ def _costs(
         match.new_empty(len(tsorts)),
         torch.empty_like(match) if kind.gradient else None,
         torch.empty_like(drop) if kind.gradient else None,
+        torch.empty_like(skip) if kind.gradient else None,
     )
     table = match.new_empty(max(part.table for part in parts))  # one after the other, all parts use it
     for part in parts:
-        part.run(match, drop, found, table, gamma, kind)
+        part.run(match, drop, skip, found, table, gamma, kind)
     return found
 
 
@@ -191,6 +204,7 @@ def _prepared(
     tsorts: tuple[TSortGraph, ...],
     lengths: tuple[int, ...],
     gradient: bool,
+    skips: bool,
     numbers: Numbers,
     shape: tuple[int, ...],
     device: torch.device,
@@ -199,9 +213,9 @@ def _prepared(
     """Lay a batch out; the same batch again costs nothing."""
     place: dict[TSortGraph, int] = {}
     which = np.array([place.setdefault(tsort, len(place)) for tsort in tsorts], np.int64)
-    graphs = [graph_on(tsort, device) for tsort in place]
+    graphs = [graph_on(tsort, skips, device) for tsort in place]
     structs = torch.frombuffer(bytearray(b"".join(graph.struct for graph in graphs)), dtype=torch.int64).to(device)
-    layouts = tuple(layout_of(tsort) for tsort in place)
+    layouts = tuple(layout_of(tsort, skips) for tsort in place)
     clips = np.array(lengths, np.int64)
     sizes = np.array([numbers.column(layout) for layout in layouts])[which]
     budget = memory_limit or _budget(int(((clips + 2) * sizes).sum()) * numbers.bytes, device)
@@ -242,7 +256,9 @@ class _Prepared:
         working = max((kernel.working for kernel in kernels if kernel.spills), default=0)
         self.column = int(sizes[0])
         self.table, table_at = _places(columns * sizes)
-        self.carry, carry_at = _places(sizes if gradient and (self.pieces > 1 or not part.backward.rows) else 0 * sizes)
+        waiving = np.array([numbers.waiving(layout) for layout in layouts])[which]
+        carried = gradient and (self.pieces > 1 or not part.backward.rows)
+        self.carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
         self.spilled, spilled_at = _places(np.full_like(sizes, working))
         self.shifts = len(clips) * -(-shape[2] // CHUNK) if gradient else 0
         states = max(layout.states / layout.steps for layout in layouts)
@@ -265,17 +281,21 @@ class _Prepared:
             columns=shape[2],
         )
 
-    def run(self, match: Tensor, drop: Tensor, found: Costs, table: Tensor, gamma: float, kind: Kind) -> None:
+    def run(
+        self, match: Tensor, drop: Tensor, skip: Tensor, found: Costs, table: Tensor, gamma: float, kind: Kind
+    ) -> None:
         """Compute costs and gradients."""
         batch = BatchStruct.from_buffer_copy(self.struct)
         carry, spilled = match.new_empty(self.carry), match.new_empty(self.spilled)
         shift = match.new_empty(self.shifts)
         base = match.new_empty(len(self.part.videos), dtype=torch.float64)
-        batch.match, batch.drop, batch.gamma = match.data_ptr(), drop.data_ptr(), gamma
+        batch.match, batch.drop, batch.skip = match.data_ptr(), drop.data_ptr(), skip.data_ptr()
+        batch.gamma = gamma
         batch.table, batch.carry, batch.spilled = (part.data_ptr() for part in (table, carry, spilled))
         batch.shift, batch.base, batch.cost = shift.data_ptr(), base.data_ptr(), found.cost.data_ptr()
-        if found.match is not None and found.drop is not None:
+        if found.match is not None and found.drop is not None and found.skip is not None:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
+            batch.skip_grad = found.skip.data_ptr()
         launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
         if not kind.gradient:
             launch.forward(0, self.longest)
@@ -284,6 +304,8 @@ class _Prepared:
             launch.backward(0, match.shape[2])
         else:
             self._run_in_pieces(launch, table, match.shape[2])
+        if kind.gradient and kind.skips:
+            launch.collect_skips(match.shape[1])
 
     def _run_in_pieces(self, launch: _Launch, table: Tensor, end: int) -> None:
         """Compute one video from checkpoints: the column before each piece."""
@@ -328,6 +350,10 @@ class _Launch:
         grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))
         module, _ = self.kernels["backward"]
         module.launch("collect", grid, 256, 0, self.stream, [self.batch, ctypes.c_int32(group)])
+
+    def collect_skips(self, steps: int) -> None:
+        module, _ = self.kernels["backward"]
+        module.launch("collect_skips", (steps, len(self.prepared.part.videos)), 256, 0, self.stream, [self.batch])
 
     def _launch(self, name: str, first: int, last: int) -> None:
         self.batch.first, self.batch.last = first, last

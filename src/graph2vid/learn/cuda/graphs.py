@@ -11,9 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graph2vid.errors import TooLargeError
 from graph2vid.tsort import TSortGraph
 
 Ints = NDArray[np.int32]
+MOST_ALONE = 8  # entries of a state that one thread takes alone
+MOST_ENTRIES = 2**26  # ways to begin a step, of one procedure
 
 
 class GraphStruct(ctypes.Structure):
@@ -26,6 +29,54 @@ class GraphStruct(ctypes.Structure):
             for name in ("place", "count", "from_", "step", "out_start", "out", "of_start", "of_step")
         ),
     )
+
+
+class WaivingGraphStruct(GraphStruct):
+    """The same where steps may be left out."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("entries", "waivers", "words", "wides")),
+        *((name, ctypes.c_uint64) for name in ("entry_start", "entry_from", "entry_waived", "end_waived")),
+        *((name, ctypes.c_uint64) for name in ("wide", "wide_at", "waived")),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Waivers:
+    """What may be left out, and when.
+
+    A state is entered from the ideal without its step, and from every smaller one that lacks nothing but ancestors of
+    the step: they are waived as the step begins. What is never shown is waived at the end.
+
+    Attributes
+    ----------
+    start : int32 [states + 1]
+        Where the entries of each state begin.
+    origin, waived : int32 [entries]
+        The ideal that each comes from, and the set of steps that it waives.
+    ends : int32 [ideals]
+        The set of steps that is waived by ending with each ideal.
+    sets : uint64 [n, words]
+        The sets, a bit for each step.
+    """
+
+    start: Ints
+    origin: Ints
+    waived: Ints
+    ends: Ints
+    sets: NDArray[np.uint64]
+
+    @cached_property
+    def wide(self) -> Ints:
+        """The states of so many entries that a warp takes them together."""
+        return np.flatnonzero(np.diff(self.start) > MOST_ALONE).astype(np.int32)
+
+    @property
+    def wide_at(self) -> Ints:
+        """The places of all states in `wide`; -1 where they are not: [states]."""
+        places = np.full(len(self.start) - 1, -1, np.int32)
+        places[self.wide] = np.arange(len(self.wide))
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +98,11 @@ class Layout:
     origin, step : int32 [states]
         The ideal that each state is entered from, and its step.
     out_start, out : int32 [ideals + 1], [states]
-        The states that are entered from each ideal.
+        The states that are entered from each ideal; with waivers, the entries: [entries].
     of_start, of_step : int32 [steps + 1], [states]
         The states of each step.
+    waivers : Waivers, optional
+        Where steps may be left out.
     """
 
     steps: int
@@ -67,10 +120,16 @@ class Layout:
     out: Ints
     of_start: Ints
     of_step: Ints
+    waivers: Waivers | None = None
+
+    @property
+    def entries(self) -> int:
+        """Ways to begin a step."""
+        return len(self.out)
 
     @classmethod
-    def of(cls, tsort: TSortGraph) -> Layout:
-        """Return the layout of a tSort graph."""
+    def of(cls, tsort: TSortGraph, skips: bool = False) -> Layout:
+        """Return the layout of a tSort graph, whose steps may be left out."""
         counts = np.diff(tsort.state_start)
         # Among ideals of as many states, the order of their sets as numbers: threads that lie side by side then mostly
         # read ideals that lie side by side.
@@ -85,7 +144,8 @@ class Layout:
         origin, step = np.empty(tsort.n_states, np.int32), np.empty(tsort.n_states, np.int32)
         origin[at] = rank[tsort.state_from]
         step[at] = tsort.state_step
-        out, out_start = _grouped(origin, tsort.n_ideals)
+        waivers = _waivers(tsort, at, rank) if skips else None
+        out, out_start = _grouped(origin if waivers is None else waivers.origin, tsort.n_ideals)
         of_step, of_start = _grouped(step, tsort.n_steps)
         return cls(
             tsort.n_steps,
@@ -103,7 +163,48 @@ class Layout:
             out,
             of_start,
             of_step,
+            waivers,
         )
+
+
+def _waivers(tsort: TSortGraph, state_at: NDArray[np.int64], rank: NDArray[np.int64]) -> Waivers:
+    """Return every entry of every state, and what it waives.
+
+    From the ideal without the step, ancestors of the step that are last in it are taken away one by one; in falling
+    topological order alone, so that no ideal is found twice.
+    """
+    number = np.empty(tsort.n_steps, np.int64)
+    number[list(tsort.flow.topological_order)] = np.arange(tsort.n_steps)
+    is_before = np.array([[mask >> step & 1 for step in range(tsort.n_steps)] for mask in tsort.flow.ancestors], bool)
+    state, origin = np.arange(tsort.n_states), tsort.state_from.astype(np.int64)
+    last_taken = np.full(tsort.n_states, tsort.n_steps)
+    rounds = [(state, origin)]
+    entries = 0
+    while len(state):
+        entries += len(state)
+        if entries > MOST_ENTRIES:
+            raise TooLargeError(
+                f"there are over {MOST_ENTRIES:,} ways to begin a step where steps may be left out: "
+                "use a smaller procedure, or none of them skipped (skip=None)"
+            )
+        count = tsort.state_start[origin + 1] - tsort.state_start[origin]
+        row = np.repeat(np.arange(len(state)), count)
+        taken = np.repeat(tsort.state_start[origin] - (np.cumsum(count) - count), count) + np.arange(len(row))
+        step = tsort.state_step[taken]
+        legal = is_before[tsort.state_step[state[row]], step] & (number[step] < last_taken[row])
+        row, taken, step = row[legal], taken[legal], step[legal]
+        state, origin, last_taken = state[row], tsort.state_from[taken].astype(np.int64), number[step]
+        rounds.append((state, origin))
+    state, origin = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
+    missing = tsort.masks[tsort.state_from[state]] & ~tsort.masks[origin]
+    ends = np.empty_like(tsort.masks)
+    ends[rank] = tsort.masks[-1] & ~tsort.masks
+    sets, which = np.unique(np.concatenate([missing, ends]), axis=0, return_inverse=True)
+    which_set: Ints = which.reshape(-1).astype(np.int32)
+    order, start = _grouped(state_at[state].astype(np.int32), tsort.n_states)
+    return Waivers(
+        start, rank[origin[order]].astype(np.int32), which_set[: len(state)][order], which_set[len(state) :], sets
+    )
 
 
 def _grouped(values: Ints, count: int) -> tuple[Ints, Ints]:
@@ -132,6 +233,10 @@ class DeviceGraph:
             layout.of_start,
             layout.of_step,
         ]
+        if (waivers := layout.waivers) is not None:
+            sets = waivers.sets.view(np.int32).reshape(-1)
+            parts += [waivers.start, waivers.origin, waivers.waived, waivers.ends, waivers.wide, waivers.wide_at]
+            parts += [np.zeros(sum(map(len, parts)) % 2, np.int32), sets]  # the sets lie at whole 64-bit words
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])[:-1]
         return torch.from_numpy(np.concatenate(parts)).to(self.device), starts.tolist()
 
@@ -140,23 +245,29 @@ class DeviceGraph:
         """``Graph`` of kernels.cu."""
         layout, (numbers, starts) = self.layout, self._numbers
         sizes = (layout.steps, layout.states, layout.ideals, layout.width, layout.empty, layout.full)
-        return bytes(GraphStruct(*sizes, *(numbers.data_ptr() + 4 * start for start in starts)))
+        at = [numbers.data_ptr() + 4 * start for start in starts]
+        if layout.waivers is None:
+            return bytes(GraphStruct(*sizes, *at))
+        *entries, _, sets = at[8:]
+        counts = (layout.entries, *layout.waivers.sets.shape, len(layout.waivers.wide))
+        return bytes(WaivingGraphStruct(*sizes, *at[:8], *counts, *entries, sets))
 
 
-_layouts: WeakKeyDictionary[TSortGraph, Layout] = WeakKeyDictionary()
-_on_device: WeakKeyDictionary[TSortGraph, dict[torch.device, DeviceGraph]] = WeakKeyDictionary()
+_layouts: WeakKeyDictionary[TSortGraph, dict[bool, Layout]] = WeakKeyDictionary()
+_on_device: WeakKeyDictionary[TSortGraph, dict[tuple[bool, torch.device], DeviceGraph]] = WeakKeyDictionary()
 
 
-def layout_of(tsort: TSortGraph) -> Layout:
-    """Return the layout of a tSort graph; made once."""
-    if tsort not in _layouts:
-        _layouts[tsort] = Layout.of(tsort)
-    return _layouts[tsort]
+def layout_of(tsort: TSortGraph, skips: bool = False) -> Layout:
+    """Return the layout of a tSort graph, whose steps may be left out; made once."""
+    known = _layouts.setdefault(tsort, {})
+    if skips not in known:
+        known[skips] = Layout.of(tsort, skips)
+    return known[skips]
 
 
-def graph_on(tsort: TSortGraph, device: torch.device) -> DeviceGraph:
+def graph_on(tsort: TSortGraph, skips: bool, device: torch.device) -> DeviceGraph:
     """Return a tSort graph in the memory of a device; copied once."""
     known = _on_device.setdefault(tsort, {})
-    if device not in known:
-        known[device] = DeviceGraph(layout_of(tsort), device)
-    return known[device]
+    if (skips, device) not in known:
+        known[skips, device] = DeviceGraph(layout_of(tsort, skips), device)
+    return known[skips, device]

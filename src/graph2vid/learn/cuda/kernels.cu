@@ -8,6 +8,7 @@
 //   KEEP        1 the table keeps every column, 0 at most two: no gradient is wanted
 //   SPILL       1 what ideals and states tell one another does not fit into shared memory
 //   STARTS      1 the gradient is that of beginning a step at a clip, in place of showing it
+//   SKIPS       1 steps may be left out, for a price; states stay in memory then
 //
 // The table has one column per clip, and one before the first. A column holds the value of each state, then PARTS values
 // for each ideal that sum up its states, and one cell that belongs to no one: threads that have fewer states than others write
@@ -16,6 +17,10 @@
 //
 // Values are kept relative to the cheapest label of each clip, and every CHUNK clips to the best ideal, so that float stays
 // exact where it matters however long the video is. Infinite costs stay infinite.
+//
+// With SKIPS a state has several entries: from the ideal without its step, and from every smaller one that lacks nothing but
+// ancestors of the step, which are waived as the step begins. What is never shown is waived after the last clip. So each
+// sequence of labels is counted once.
 
 #if DOUBLE
 typedef double real;
@@ -49,6 +54,8 @@ __device__ __forceinline__ real inverse_(real x) {
 // Where sets of states are averaged as a whole, an ideal needs their soft minimum and their mean.
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define PARTS (FLAT ? 2 : 1)
+// Where a state is entered from is such a set, too.
+#define SETS (SMOOTH && (FLAT || SKIPS))
 #define TABLE (KEEP || !RESIDENT)
 #define CHUNK 32
 
@@ -59,9 +66,20 @@ struct Graph {
     const int *from;       // [states]: the ideal that each is entered from
     const int *step;       // [states]
     const int *out_start;  // [ideals + 1]
-    const int *out;        // [states]: the states that are entered from each ideal
+    const int *out;        // [states]: the states that are entered from each ideal; with SKIPS, [entries]: the entries
     const int *of_start;   // [steps + 1]
     const int *of_step;    // [states]: the states of each step
+#if SKIPS
+    int entries, waivers, words, wides;
+    const int *entry_start;   // [states + 1]
+    const int *entry_from;    // [entries]: the ideal each comes from
+    const int *entry_waived;  // [entries]: the set of steps that it waives
+    const int *end_waived;    // [ideals]: the set that is waived by ending there
+    const int *wide;          // [wides]: the states of so many entries that a warp takes them together
+    const int *wide_at;       // [states]: their places in it; -1: no such state
+    const unsigned long long *waived;  // [waivers][words]: the sets, a bit for each step
+    __device__ bool waives(int set, int step) const { return waived[(long long)set * words + step / 64] >> step % 64 & 1; }
+#endif
 };
 
 struct Batch {
@@ -84,6 +102,8 @@ struct Batch {
     real *match_grad, *drop_grad;
     real *spilled;
     const long long *spilled_at;  // [blocks]
+    const real *skip;      // [videos][rows]
+    real *skip_grad;
 };
 
 #if RESIDENT
@@ -180,6 +200,142 @@ __device__ __forceinline__ real lowest(real value, real *scratch) {
     return value;
 }
 
+__device__ __forceinline__ real sum_of(real value, real *scratch) {
+    for (int o = 16; o; o /= 2) value += __shfl_xor_sync(~0u, value, o);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = 0;
+    for (int n = 0; n < blockDim.x / 32; ++n) value += scratch[n];
+    return value;
+}
+
+#if SKIPS
+__device__ void put_prices(const Batch &batch, const Graph &graph, int video, real *price) {
+    for (int set = threadIdx.x; set < graph.waivers; set += blockDim.x) {
+        real total = 0;
+        for (int k = 0; k < graph.steps; ++k)
+            if (graph.waives(set, k)) total += batch.skip[(long long)video * batch.rows + k];
+        price[set] = total;
+    }
+}
+
+// Ideals taken together, each with the price of what is waived: the minimum, and (SMOOTH) the mean of their members.
+struct Waiving {
+    const Graph &graph;
+    const Soft &soft;
+    const real *value, *mean;  // of the ideals
+    const real *price;
+    real lost;
+    __device__ real of(int ideal, int set) const { return value[ideal] - lost + price[set]; }
+    __device__ real mean_of(int ideal, int set) const { return mean[ideal] - lost + price[set]; }
+};
+
+template <int LANES> __device__ __forceinline__ real lowest_of_lanes(real value) {
+    for (int o = LANES / 2; o; o /= 2) {
+        const real other = __shfl_xor_sync(~0u, value, o);
+        value = other < value ? other : value;
+    }
+    return value;
+}
+
+template <int LANES> __device__ __forceinline__ real sum_of_lanes(real value) {
+    for (int o = LANES / 2; o; o /= 2) value += __shfl_xor_sync(~0u, value, o);
+    return value;
+}
+
+struct Entered {
+    real value, mean;
+    // By one thread, or by the lanes of a warp.
+    template <int LANES> static __device__ Entered of(const Waiving &from, int state) {
+        const Graph &graph = from.graph;
+        const int begin = graph.entry_start[state] + threadIdx.x % LANES, end = graph.entry_start[state + 1];
+        Entered in{INFINITE, INFINITE};
+        for (int e = begin; e < end; e += LANES) {
+            const real a = from.of(graph.entry_from[e], graph.entry_waived[e]);
+            in.value = a < in.value ? a : in.value;
+        }
+        in.value = lowest_of_lanes<LANES>(in.value);
+#if !HARD
+        if (in.value == INFINITE) return in;
+        real total = 0, moment = 0;
+        for (int e = begin; e < end; e += LANES) {
+            const real weight = from.soft.weight(from.of(graph.entry_from[e], graph.entry_waived[e]) - in.value);
+            total += weight;
+            if (SMOOTH) moment += times(weight, from.mean_of(graph.entry_from[e], graph.entry_waived[e]) - in.value);
+        }
+        total = sum_of_lanes<LANES>(total);
+        if (SMOOTH) in.mean = in.value + sum_of_lanes<LANES>(moment) * inverse_(total);
+        in.value += from.soft.log(total);
+#endif
+        return in;
+    }
+};
+
+// The wide states, by all threads of a block: [WIDE_PARTS][wides]. Ends with a barrier.
+enum { WIDE_VALUE, WIDE_MEAN, WIDE_SHOWN, WIDE_SHARE, WIDE_CHOSEN, WIDE_PARTS };
+__device__ void enter_wide(const Waiving &from, real *wide) {
+    const int wides = from.graph.wides;
+    for (int n = threadIdx.x / 32; n < wides; n += blockDim.x / 32) {
+        const Entered in = Entered::of<32>(from, from.graph.wide[n]);
+        if (threadIdx.x % 32) continue;
+        wide[WIDE_VALUE * wides + n] = in.value;
+        wide[WIDE_MEAN * wides + n] = in.mean;
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ Entered entered(const Waiving &from, const real *wide, int state) {
+    const int n = from.graph.wide_at[state], wides = from.graph.wides;
+    if (n < 0) return Entered::of<1>(from, state);
+    return {wide[WIDE_VALUE * wides + n], wide[WIDE_MEAN * wides + n]};
+}
+
+// The gradient of a state as shown, passed on to where it was entered from. `to_enter` is the share of its entries, `chosen`
+// what they gave with the state one clip before.
+template <int LANES>
+__device__ void pass_to_entries(const Waiving &from, int state, real shown, real enter, real to_enter, real chosen, real *pass,
+                                long long pass_stride, real *of_entry) {
+    const Graph &graph = from.graph;
+    for (int e = graph.entry_start[state] + threadIdx.x % LANES; e < graph.entry_start[state + 1]; e += LANES) {
+        const int ideal = graph.entry_from[e], set = graph.entry_waived[e];
+        const real share = enter < INFINITE ? to_enter * from.soft.weight(from.of(ideal, set) - enter) : (real)0;
+        const real sloped = SMOOTH ? from.soft.slope(share, from.mean_of(ideal, set), chosen) : share;
+        pass[e] = shown * (FLAT ? share : sloped);
+        if (FLAT) pass[pass_stride + e] = shown * sloped;
+        of_entry[e] += shown * sloped;
+    }
+}
+
+// The same of all ideals, by all threads of a block: what is missing is waived at the end. Ends with a barrier.
+struct Ended {
+    real value, mean;
+    __device__ Ended(const Waiving &from, real *scratch) {
+        const Graph &graph = from.graph;
+        value = INFINITE;
+        for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x) {
+            const real a = from.of(i, graph.end_waived[i]);
+            value = a < value ? a : value;
+        }
+        __syncthreads();
+        value = mean = lowest(value, scratch);
+#if !HARD
+        if (value == INFINITE) return;
+        real total = 0, moment = 0;
+        for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x) {
+            const real weight = from.soft.weight(from.of(i, graph.end_waived[i]) - value);
+            total += weight;
+            if (SMOOTH) moment += times(weight, from.mean_of(i, graph.end_waived[i]) - value);
+        }
+        total = sum_of(total, scratch);
+        moment = sum_of(moment, scratch);
+        if (SMOOTH) mean = value + moment * inverse_(total);
+        value += from.soft.log(total);
+#endif
+    }
+};
+#endif
+
 __device__ __forceinline__ long long column_size(const Graph &graph) { return graph.states + PARTS * (long long)graph.ideals + 1; }
 
 extern __shared__ double shared_memory[];
@@ -201,6 +357,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
     Costs costs{(real *)(place + ((graph.width + 2) & ~1))};
     real *best = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : costs.at + (graph.steps + 1) * CHUNK;
     for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
+#if SKIPS
+    real *price = best + 2 * PARTS * (graph.ideals + 1), *wide = price + graph.waivers;
+    put_prices(batch, graph, video, price);
+#endif
     __syncthreads();
 
 #if RESIDENT
@@ -284,6 +444,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
             before_x = column(j);
             after_x = after;
 #endif
+#if SKIPS
+            const Waiving waiving{graph, soft, now, now + (FLAT ? stride : 0), price, lost};
+            enter_wide(waiving, wide);
+#endif
             EACH_IDEAL(r, i) {
                 const int n = COUNT(r, i);
 #if RESIDENT
@@ -294,16 +458,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
                 real low = CONTIGUOUS || i == graph.empty ? drop + rest : INFINITE;
                 const real idle = low;
                 EACH_STATE(w, n) {
-                    const int from = FROM(r, w, i);
 #if RESIDENT
                     const real old = x[r][w];
 #else
                     const real old = before_x[place[w] + i] - lost;
 #endif
-                    const real enter = now[from] - lost;
-#if FLAT
+#if SKIPS
+                    const Entered in = entered(waiving, wide, place[w] + i);
+                    const real enter = in.value, set_mean = in.mean;
+#else
+                    const int from = FROM(r, w, i);
+                    const real enter = now[from] - lost, set_mean = FLAT ? now[stride + from] - lost : 0;
+#endif
+#if SETS
                     const Pair pair(soft, enter, old);
-                    const real set_mean = now[stride + from] - lost;
                     const real p = pair.p_first(), q = pair.p_second();
                     const real mean = pair.low < INFINITE ? times(p, set_mean) + times(q, old) : INFINITE;
                     real value = cost[STEP(r, w, i)] + mean;
@@ -347,9 +515,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
             __syncthreads();
         }
     }
-    if (threadIdx.x == 0) {
-        batch.base[blockIdx.x] = base;
-        if (last == clips) batch.cost[video] = (real)(base + (double)now[(FLAT ? stride : 0) + graph.full]);
+    if (threadIdx.x == 0) batch.base[blockIdx.x] = base;
+    if (last == clips) {
+#if SKIPS
+        const Ended end(Waiving{graph, soft, now, now + (FLAT ? stride : 0), price, 0}, scratch);
+        const real cost = SMOOTH ? end.mean : end.value;
+#else
+        const real cost = now[(FLAT ? stride : 0) + graph.full];
+#endif
+        if (threadIdx.x == 0) batch.cost[video] = (real)(base + (double)cost);
     }
 #undef X
 #undef COUNT
@@ -377,12 +551,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
     real *after_costs = costs.at + (graph.steps + 1) * CHUNK;
     // Two buffers each: the values of the ideals one clip back, and what states pass to the ideals they were entered from.
     real *values = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : after_costs;
-    const long long stride = graph.ideals + 1, pass_stride = graph.states + 1;
+#if SKIPS
+    const int passes = graph.entries;
+#else
+    const int passes = graph.states;
+#endif
+    const long long stride = graph.ideals + 1, pass_stride = passes + 1;
     real *passed = values + 2 * PARTS * stride;
     for (int n = threadIdx.x; n < 2 * PARTS; n += blockDim.x) {
         values[n * stride + graph.ideals] = INFINITE;
-        passed[n * pass_stride + graph.states] = 0;
+        passed[n * pass_stride + passes] = 0;
     }
+#if SKIPS
+    real *price = passed + 2 * PARTS * pass_stride, *wide = price + graph.waivers;
+    put_prices(batch, graph, video, price);
+#endif
     for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
     __syncthreads();
 
@@ -409,7 +592,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #define SLOT(r, w, i) (place[w] + (i))
 #define PASS_TO(r, w, i) (place[w] + (i))
 #endif
-    const bool possible = column(last)[graph.states + graph.full] < INFINITE;
+    const real *final_ = column(last) + graph.states;
+#if SKIPS
+    real *of_entry = pulls + PARTS * graph.ideals, *of_end = of_entry + graph.entries;  // gradients of what is waived
+    const Waiving at_end{graph, soft, final_, final_ + (FLAT ? graph.ideals : 0), price, 0};
+    const Ended whole(at_end, scratch);
+    for (int e = threadIdx.x; ends && e < graph.entries; e += blockDim.x) of_entry[e] = 0;
+#else
+    const bool possible = final_[graph.full] < INFINITE;
+#endif
     EACH_IDEAL(r, i) {
 #if RESIDENT
         const int count = graph.count[i];
@@ -435,8 +626,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
         if (ends) {
             const int n = graph.count[i];
             for (int w = 0; w < n; ++w) carry[place[w] + i] = 0;
+#if SKIPS
+            const int set = graph.end_waived[i];
+            const real share = whole.value < INFINITE ? soft.weight(at_end.of(i, set) - whole.value) : (real)0;
+            const real sloped = SMOOTH ? soft.slope(share, at_end.mean_of(i, set), whole.mean) : share;
+            pulls[i] = FLAT ? share : sloped;
+            if (FLAT) pulls[graph.ideals + i] = sloped;
+            of_end[i] = sloped;
+#else
             pulls[i] = i == graph.full && possible;
             if (FLAT) pulls[graph.ideals + i] = pulls[i];
+#endif
         }
 #endif
         values[i] = column(last - 1)[graph.states + i];
@@ -459,6 +659,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
             real *here = column(j + 1);
             const real *back = column(j);
             const bool more = j > batch.first;
+#if SKIPS
+            const Waiving waiving{graph, soft, before, before + (FLAT ? stride : 0), price, lost};
+            enter_wide(waiving, wide);
+#endif
             EACH_IDEAL(r, i) {
                 const int n = COUNT(r, i);
 #if RESIDENT
@@ -503,13 +707,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #endif
 #endif
                 EACH_STATE(w, n) {
+                    const real now = XNOW(w), old = XBACK(w) - lost;
+#if SKIPS
+                    const Entered in = entered(waiving, wide, place[w] + i);
+                    const real enter = in.value, set_mean = in.mean;
+#else
                     const int from = FROM(r, w, i);
-                    const real now = XNOW(w), old = XBACK(w) - lost, enter = before[from] - lost;
+                    const real enter = before[from] - lost, set_mean = FLAT ? before[stride + from] - lost : 0;
+#endif
                     real g_now = GRAD(r, w, i) + (FLAT ? SHARE(now) : g * SHARE(now));
                     const Pair pair(soft, enter, old);
                     real to_enter = pair.p_first(), to_old = pair.p_second(), to_mean = 0, keep = 0;
-#if FLAT
-                    const real set_mean = before[stride + from] - lost;
+#if SETS
                     const real joint = pair.low < INFINITE ? times(to_enter, set_mean) + times(to_old, old) : INFINITE;
                     to_mean = soft.slope(to_enter, set_mean, joint);
                     to_old = soft.slope(to_old, old, joint);
@@ -534,8 +743,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
                         keep = g_now * q;
                     }
                     GRAD(r, w, i) = shown * to_old + keep;
+#if SKIPS
+                    if (const int n = graph.wide_at[place[w] + i]; n < 0) {
+                        pass_to_entries<1>(waiving, place[w] + i, shown, enter, to_enter, chosen, pass, pass_stride, of_entry);
+                    } else {
+                        wide[WIDE_SHOWN * graph.wides + n] = shown;
+                        wide[WIDE_SHARE * graph.wides + n] = to_enter;
+                        wide[WIDE_CHOSEN * graph.wides + n] = chosen;
+                    }
+#else
                     pass[PASS_TO(r, w, i)] = shown * to_enter;
                     if (FLAT) pass[pass_stride + PASS_TO(r, w, i)] = shown * to_mean;
+#endif
                     here[SLOT(r, w, i)] = STARTS ? shown * to_enter : shown;
 #if RESIDENT
                     x[r][w] = x_before[r][w];
@@ -561,6 +780,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #endif
             }
             __syncthreads();
+#if SKIPS
+            for (int n = threadIdx.x / 32; n < graph.wides; n += blockDim.x / 32) {
+                const auto part = [&](int kind) { return wide[kind * graph.wides + n]; };
+                pass_to_entries<32>(waiving, graph.wide[n], part(WIDE_SHOWN), part(WIDE_VALUE), part(WIDE_SHARE),
+                                    part(WIDE_CHOSEN), pass, pass_stride, of_entry);
+            }
+            __syncthreads();
+#endif
             EACH_IDEAL(r, i) {
                 real g = 0, g_mean = 0;
 #if RESIDENT
@@ -616,4 +843,24 @@ extern "C" __global__ void __launch_bounds__(256) collect(const __grid_constant_
     }
     if (lane == 0) batch.drop_grad[(long long)video * batch.columns + clip] = shown ? 1 - all : 0;
 }
+
+#if SKIPS
+// The gradients of all sets that a step is in, added up. Grid: steps, and the blocks' videos.
+extern "C" __global__ void __launch_bounds__(256) collect_skips(const __grid_constant__ Batch batch) {
+    __shared__ real scratch[32];
+    const int k = blockIdx.x, video = batch.video[blockIdx.y];
+    const Graph graph = batch.graphs[batch.graph[blockIdx.y]];
+    const real *of_entry = batch.carry + batch.carry_at[blockIdx.y] + graph.states + PARTS * (long long)graph.ideals;
+    const real *of_end = of_entry + graph.entries;
+    real total = 0;
+    if (k < graph.steps && batch.cost[video] < INFINITE) {
+        for (int e = threadIdx.x; e < graph.entries; e += blockDim.x)
+            if (graph.waives(graph.entry_waived[e], k)) total += of_entry[e];
+        for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x)
+            if (graph.waives(graph.end_waived[i], k)) total += of_end[i];
+    }
+    total = sum_of(total, scratch);
+    if (threadIdx.x == 0) batch.skip_grad[(long long)video * batch.rows + k] = total;
+}
+#endif
 #endif

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graph2vid.learn.cuda.graphs import Layout
 
 CHUNK = 32  # clips whose costs are staged at a time; as in kernels.cu
+WIDE_PARTS = 5  # numbers of a state with many entries; as in kernels.cu
 MOST_THREADS = 1024
 MOST_RESIDENT_THREADS = 512
 MOST_VIDEOS = 65535  # of one launch
@@ -30,6 +31,18 @@ class Numbers:
     def column(self, layout: Layout) -> int:
         """Return the numbers of one column of the table."""
         return layout.states + self.parts * layout.ideals + 1
+
+    def waiving(self, layout: Layout) -> int:
+        """Return the numbers of a video's gradients of what is waived."""
+        return 0 if layout.waivers is None else layout.entries + layout.ideals
+
+    def working(self, kernel: str, layout: Layout) -> int:
+        """Return the numbers that ideals and states tell one another."""
+        ideals = 2 * self.parts * (layout.ideals + 1)
+        states = 2 * self.parts * (layout.entries + 1) if kernel == "backward" else 0
+        if layout.waivers is None:
+            return ideals + states
+        return ideals + states + len(layout.waivers.sets) + WIDE_PARTS * len(layout.waivers.wide)
 
 
 @dataclass(frozen=True)
@@ -69,14 +82,13 @@ class Shape:
 def shape(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
     """Return how ``kernel`` ("forward" or "backward") runs over a procedure."""
     fixed = 8 + 32 * numbers.bytes + 4 * ((layout.width + 2) & ~1) + (layout.steps + 1) * CHUNK * numbers.bytes
-    working, widest = 2 * numbers.parts * (layout.ideals + 1), layout.width
-    if kernel == "backward":
-        working += 2 * numbers.parts * (layout.states + 1)
-        widest = max(widest, layout.out_width)
+    working = numbers.working(kernel, layout)
+    widest = max(layout.width, layout.out_width) if kernel == "backward" else layout.width
     rows = -(-layout.ideals // MOST_RESIDENT_THREADS)
     width = next((width for width in WIDTHS if width >= widest), 0)
     needed = fixed + working * numbers.bytes
-    if width and rows * width <= MOST_IN_REGISTERS[kernel] and needed <= most_shared and layout.states < 65536:
+    resident = width and layout.waivers is None and layout.states < 65536
+    if resident and rows * width <= MOST_IN_REGISTERS[kernel] and needed <= most_shared:
         threads = _rounded(-(-layout.ideals // rows))
         return Shape(rows, width, _bound(threads), False, threads, needed, working)
     threads = min(_rounded(layout.ideals), MOST_THREADS)
@@ -137,14 +149,15 @@ def plan(
         for layout in layouts
     ]
     columns = np.array([numbers.column(layout) * numbers.bytes for layout in layouts])[which]
-    needed = (clips + 2) * columns  # the table, and a column of gradients
+    aside = np.array([_aside(layout, pair, numbers) for layout, pair in zip(layouts, shapes, strict=True)])[which]
+    needed = (clips + 2) * columns + aside  # the table, and a column of gradients
     found: list[Part] = []
     for kernels in dict.fromkeys((forward.kernel, backward.kernel) for forward, backward in shapes):
         members = [at for at, pair in enumerate(shapes) if tuple(s.kernel for s in pair) == kernels]
         forward, backward = (_largest([shapes[at][side] for at in members]) for side in (0, 1))
         videos = np.flatnonzero(np.isin(which, members))
         for video in videos[needed[videos] > budget]:
-            kept = _kept(int(columns[video]), int(clips[video]), budget)
+            kept = _kept(int(columns[video]), int(clips[video]), budget - int(aside[video]))
             found.append(Part(np.array([video]), forward, backward, kept))
         videos = videos[needed[videos] <= budget]
         while len(videos):
@@ -152,6 +165,12 @@ def plan(
             now, videos = np.split(videos, [min(fitting, MOST_VIDEOS)])
             found.append(Part(now, forward, backward, int(clips[now].max())))
     return tuple(found)
+
+
+def _aside(layout: Layout, shapes: tuple[Shape, Shape], numbers: Numbers) -> int:
+    """Return the bytes that a video takes beside its columns."""
+    spilled = max((shape.working for shape in shapes if shape.spills), default=0)
+    return (numbers.waiving(layout) + spilled) * numbers.bytes
 
 
 def _largest(shapes: list[Shape]) -> Shape:
