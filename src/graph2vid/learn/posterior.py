@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graph2vid.alignment.soft import check_gamma, soft_costs
+from graph2vid.errors import InputError
 from graph2vid.learn.operator import check_costs, gpu_kernels
 from graph2vid.tsort import TSortGraph
 
@@ -28,20 +29,20 @@ class Posteriors:
         That a clip shows a step.
     drop : Tensor [B, N]
         That a clip shows none.
-    start : Tensor [B, K, N]
-        That a step begins at a clip.
+    start : Tensor [B, K, N], or None
+        That a step begins at a clip; None where background may lie inside a step.
     """
 
     cost: Tensor
     match: Tensor
     drop: Tensor
-    start: Tensor
+    start: Tensor | None
 
     @property
     def end(self) -> Tensor:
         """That a clip is the last of a step: [B, K, N]."""
         goes_on = torch.zeros_like(self.match)
-        goes_on[..., :-1] = self.match[..., 1:] - self.start[..., 1:]
+        goes_on[..., :-1] = self.match[..., 1:] - self._start[..., 1:]
         return self.match - goes_on
 
     @property
@@ -51,9 +52,15 @@ class Posteriors:
         A step that shows clips 3 and 4 begins at 3 and ends at 5.
         """
         clips = torch.arange(self.match.shape[2]).to(self.match)
-        begin = (self.start @ clips) / self.start.sum(-1)
+        begin = (self._start @ clips) / self._start.sum(-1)
         end = (self.end @ (clips + 1)) / self.end.sum(-1)
         return torch.stack([begin, end], -1)
+
+    @property
+    def _start(self) -> Tensor:
+        if self.start is None:
+            raise InputError("only steps that are one unbroken run of clips have one beginning and one end")
+        return self.start
 
 
 @torch.no_grad()
@@ -65,8 +72,9 @@ def posteriors(
     lengths: Sequence[int] | Tensor | None = None,
     *,
     gamma: float = 1.0,
+    contiguous: bool = True,
 ) -> Posteriors:
-    """Return the posteriors of a padded batch; each step is one unbroken run of clips.
+    """Return the posteriors of a padded batch.
 
     Parameters
     ----------
@@ -79,6 +87,8 @@ def posteriors(
         The clips of each video.
     gamma : float
         How soft the minimum is.
+    contiguous : bool
+        Whether each step is one unbroken run of clips.
     """
     gamma = check_gamma(gamma)
     clips = check_costs(tsorts, match, drop, skip, lengths)
@@ -87,12 +97,13 @@ def posteriors(
     if match.is_cuda and gpu_kernels():
         from graph2vid.learn.cuda import Kind, costs_on_gpu
 
-        shown, begun = (
-            costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
-            for kind in (Kind("softmin", True, True, starts, skip is not None) for starts in (False, True))
-        )
-        assert shown.match is not None and shown.drop is not None and begun.match is not None
-        return Posteriors(shown.cost, shown.match, shown.drop, begun.match)
+        kind = Kind("softmin", contiguous, gradient=True, skips=skip is not None)
+        shown = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
+        assert shown.match is not None and shown.drop is not None
+        start = None
+        if contiguous:
+            start = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
+        return Posteriors(shown.cost, shown.match, shown.drop, start)
     rows = (match.cpu().numpy(), drop.cpu().numpy())
     waive = None if skip is None else skip.cpu().numpy()
     videos = list(enumerate(zip(tsorts, clips, strict=True)))
@@ -103,19 +114,17 @@ def posteriors(
         [None if waive is None else np.ascontiguousarray(waive[at, : tsort.n_steps]) for at, (tsort, _) in videos],
         gamma=gamma,
         smoothing="softmin",
-        contiguous=True,
-        starts=True,
+        contiguous=contiguous,
+        starts=contiguous,
     )
-    filled = Posteriors(
-        torch.tensor([video.cost for video in found], dtype=dtype),
-        torch.zeros(match.shape, dtype=dtype),
-        torch.zeros(drop.shape, dtype=dtype),
-        torch.zeros(match.shape, dtype=dtype),
-    )
+    cost = torch.tensor([video.cost for video in found], dtype=dtype)
+    shows, drops, starts = (torch.zeros(shape, dtype=dtype) for shape in (match.shape, drop.shape, match.shape))
     for at, (tsort, length) in videos:
         video = found[at]
-        assert video.match is not None and video.drop is not None and video.start is not None
-        filled.match[at, : tsort.n_steps, :length] = torch.from_numpy(video.match)
-        filled.drop[at, :length] = torch.from_numpy(video.drop)
-        filled.start[at, : tsort.n_steps, :length] = torch.from_numpy(video.start)
-    return Posteriors(*(part.to(match.device) for part in (filled.cost, filled.match, filled.drop, filled.start)))
+        assert video.match is not None and video.drop is not None
+        shows[at, : tsort.n_steps, :length] = torch.from_numpy(video.match)
+        drops[at, :length] = torch.from_numpy(video.drop)
+        if video.start is not None:
+            starts[at, : tsort.n_steps, :length] = torch.from_numpy(video.start)
+    cost, shows, drops, starts = (part.to(match.device) for part in (cost, shows, drops, starts))
+    return Posteriors(cost, shows, drops, starts if contiguous else None)
