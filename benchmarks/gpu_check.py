@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -139,6 +140,7 @@ def main() -> None:
                 )
             if case % 2 == 0:
                 failures += not check_hard(batch, contiguous, worst)
+    failures += not check_strange(make_batch(random, 6))
     for key, (value, gradient) in sorted(worst.items()):
         print(f"{' '.join(key):66s} cost {value:.1e} (relative)   gradient {gradient:.1e} (absolute)")
     print(f"{arguments.cases} mixed batches, {failures} mismatches")
@@ -204,6 +206,20 @@ def compare(
         print(f"case {case} {key} gamma {gamma}: cost {value:.1e}, gradient {gradient:.1e}")
         return False
     return True
+
+
+def check_strange(batch: Batch) -> bool:
+    """Whether NaN and -inf among a video's costs make its cost NaN, and no other video's."""
+    kind, fine = costs.Kind("softmin", True, gradient=True, skips=True), True
+    for at, (which, bad) in enumerate(itertools.product(("match", "drop", "skip"), (math.nan, -math.inf))):
+        spoilt = batch.map(torch.Tensor.clone)
+        getattr(spoilt, which)[at, 0] = bad
+        gpu = spoilt.map(torch.Tensor.cuda)
+        found = costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=0.1, kind=kind)
+        fine &= [place for place, cost in enumerate(found.cost.tolist()) if math.isnan(cost)] == [at]
+        fine &= found.match is not None and not found.match.isnan().any() and not found.match[at].any()
+    print("NaN and -inf are seen" if fine else "NaN or -inf went unseen")
+    return fine
 
 
 def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:

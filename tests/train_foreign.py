@@ -1,7 +1,11 @@
-"""Train on the small foreign dataset, as a process of its own: ``python train_foreign.py FOLDER [--resume]``."""
+"""Train on the small foreign dataset, as a process of its own: ``python train_foreign.py FOLDER [--resume] [--apart]``.
+
+With ``--apart`` every process has a folder of its own, as on machines without a common disk.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import torch
@@ -27,4 +31,4 @@ def train(folder: str, resume: bool = False) -> State:
 
 
 if __name__ == "__main__":
-    train(sys.argv[1], "--resume" in sys.argv)
+    train(sys.argv[1] + (os.environ["RANK"] if "--apart" in sys.argv else ""), "--resume" in sys.argv)

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError  # noqa: E402
 from graph2vid.evidence.costs import costs_from_arrays  # noqa: E402
 from graph2vid.flow import FlowGraph  # noqa: E402
-from graph2vid.learn import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, soft_cost  # noqa: E402
+from graph2vid.learn import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, ProcedureLoss, soft_cost  # noqa: E402
 from graph2vid.learn.reference import reference_cost  # noqa: E402
 from graph2vid.tsort import TSortGraph  # noqa: E402
 
@@ -236,7 +236,9 @@ def test_impossible_videos_are_named_or_left_out() -> None:
     ("change", "message"),
     [
         ({"lengths": [7, 9]}, "3 videos, but 2 lengths"),
-        ({"lengths": [7, 10, 4]}, "video 1: 10 clips; the features have room for 1 to 9"),
+        ({"lengths": [7, 10, 4]}, "video 1: 10 clips; lengths must be whole numbers from 1 to 9"),
+        ({"lengths": [7, 6.5, 4]}, "video 1: 6.5 clips; lengths must be whole numbers"),
+        ({"lengths": [7, float("nan"), 4]}, "video 1: nan clips"),
         ({"graphs": FLOWS[:2]}, "3 videos, but 2 graphs"),
         ({"graphs": (FLOWS[1], *FLOWS[1:])}, "video 0: 4 step embeddings for a graph of 3 steps"),
     ],
@@ -254,15 +256,86 @@ def test_nan_in_features_names_the_video() -> None:
     with pytest.raises(InputError, match="video 2: its features hold NaN"):
         GraphDropDTWLoss()(spoilt, steps, FLOWS, LENGTHS)
     spoilt[2, 3, 1] = 0.0
-    spoilt[2, 8, 1] = torch.nan  # beyond the end of the video
-    assert torch.isfinite(GraphDropDTWLoss()(spoilt, steps, FLOWS, LENGTHS))
+    steps[1] = steps[1].clone()
+    steps[1][0, 0] = torch.inf
+    for loss, graphs in ((GraphDropDTWLoss(), [FLOWS]), (ClusteringLoss(), [])):
+        with pytest.raises(InputError, match="video 1: its step embeddings hold NaN or infinite"):
+            loss(spoilt, steps, *graphs, lengths=LENGTHS)
+
+
+@pytest.mark.parametrize("contrastive", [False, True])
+@pytest.mark.parametrize("match", ["likelihood", "likelihood_bg", "balanced", "raw"])
+def test_padding_is_never_looked_at(match: str, contrastive: bool) -> None:
+    features, steps = embeddings(10)
+    loss = ProcedureLoss(GraphDropDTWLoss(match=match), ClusteringLoss(contrastive=contrastive))
+    expected = torch.autograd.grad(loss(features, steps, FLOWS, LENGTHS), features)[0]
+    spoilt = features.detach().clone()
+    for at, length in enumerate(LENGTHS):
+        spoilt[at, length:] = torch.nan
+    spoilt.requires_grad_()
+    found = torch.autograd.grad(loss(spoilt, steps, FLOWS, LENGTHS), spoilt)[0]
+    assert torch.equal(found, expected)
+
+
+def test_a_clip_without_direction_has_a_small_gradient() -> None:
+    features, steps = embeddings(11)
+    with torch.no_grad():
+        features[0, 3] = 0
+    found = torch.autograd.grad(ProcedureLoss()(features, steps, FLOWS, LENGTHS), features)[0]
+    assert torch.isfinite(found).all() and float(found.abs().max()) < 100
+
+
+def test_steps_can_be_learnt_too() -> None:
+    features, steps = embeddings(12)
+    steps = [of_video.requires_grad_() for of_video in steps]
+    found = torch.autograd.grad(ProcedureLoss()(features, steps, FLOWS, LENGTHS), steps)
+    assert all(torch.isfinite(part).all() and part.any() for part in found)
+
+
+def test_the_sum_is_that_of_its_parts() -> None:
+    features, steps = embeddings(13)
+    loss = ProcedureLoss(weight=0.5)
+    grounded = GraphDropDTWLoss()(features, steps, FLOWS, LENGTHS)
+    clustered = ClusteringLoss()(features, steps, LENGTHS)
+    assert loss(features, steps, FLOWS, LENGTHS).item() == pytest.approx((grounded + 0.5 * clustered).item())
+    in_order = DropDTWLoss()(features, steps, LENGTHS, skip=torch.full((3, 4), 0.3))
+    found = loss(features, steps, lengths=LENGTHS, skip=torch.full((3, 4), 0.3))
+    assert found.item() == pytest.approx((in_order + 0.5 * clustered).item())
+
+
+@pytest.mark.parametrize("bad", [torch.nan, -torch.inf])
+@pytest.mark.parametrize("which", ["match", "drop", "skip"])
+def test_costs_that_are_no_costs_are_refused(which: str, bad: float) -> None:
+    costs = {name: part.detach() for name, part in zip(("match", "drop", "skip"), batch(14), strict=True)}
+    costs[which][1, 0] = bad
+    with pytest.raises(InputError, match=f"video 1: its {which} costs hold NaN or -inf"):
+        soft_cost(TSORTS, **costs, lengths=LENGTHS)
+    with pytest.raises(InputError, match="video 1"):
+        GraphDropDTWLoss(on_impossible="skip").from_costs(costs["match"], costs["drop"], TSORTS, LENGTHS, costs["skip"])
+
+
+def test_what_overflows_above_is_not_hidden() -> None:
+    match, drop, _ = batch(15)
+    found = torch.autograd.grad((soft_cost(TSORTS, match, drop, None, LENGTHS) * torch.inf).sum(), drop)[0]
+    assert not torch.isfinite(found).all()
+
+
+def test_graphs_must_be_compiled_and_some() -> None:
+    with pytest.raises(InputError, match=r"video 0: its graph must be a TSortGraph \(TSortGraph.compile"):
+        soft_cost(FLOWS, *batch()[:2])
+    with pytest.raises(InputError, match="0 videos"):
+        soft_cost([], torch.zeros(0, 2, 2), torch.zeros(0, 2))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"match": "cosine"}, "unknown match policy 'cosine'"),
-        ({"drop": "sometimes"}, "drop must be percentile:N, a number or prototype"),
+        ({"drop": "sometimes"}, "drop must be percentile:N with N from 0 to 100, a number or prototype"),
+        ({"drop": "percentile:150"}, "drop must be percentile:N with N from 0 to 100"),
+        ({"drop": "constant"}, "drop must be percentile:N"),
+        ({"gamma": 0.0}, "gamma must be"),
+        ({"smoothing": "mean"}, "unknown smoothing 'mean'"),
         ({"drop": "prototype"}, "needs the dimension"),
         ({"temperature": 0}, "temperature must be"),
         ({"on_impossible": "ignore"}, "on_impossible must be one of error, skip"),

@@ -129,6 +129,20 @@ class _Batch:
         skip = self.skip if kind.skips else None
         return costs_on_gpu(self.tsorts, self.match, self.drop, self.lengths, skip, gamma=GAMMA, kind=kind)
 
+    def refuse_if_videos_differ(self, kind: Kind) -> None:
+        """Compare what was timed with some of its videos done alone: parts and checkpoints change nothing."""
+        from graph2vid.learn.cuda import costs_on_gpu
+
+        together = self.run(kind)
+        for at in sorted({0, len(self.tsorts) // 2, len(self.tsorts) - 1}):
+            given = (self.match[at : at + 1], self.drop[at : at + 1], self.lengths[at : at + 1])
+            skip = (self.skip[at : at + 1],) if kind.skips else ()
+            alone = costs_on_gpu([self.tsorts[at]], *given, *skip, gamma=GAMMA, kind=kind)
+            for name in ("cost", "match", "drop", "skip"):
+                one, all_ = getattr(alone, name), getattr(together, name)
+                if one is not None and one.numel() and not one.allclose(all_[at : at + 1], rtol=1e-5, atol=1e-4):
+                    raise Graph2VidError(f"video {at} of {len(self.tsorts)}: its {name} is another than done alone")
+
     def deviation(self, kind: Kind, video: int, clips: int) -> tuple[float, float]:
         """Return how far cost (relative) and gradients are from those of the torch loop, float64 on the CPU."""
         import torch
@@ -172,6 +186,7 @@ def _grid(name: str, ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]
             kind = _kind(what)
             row = {"name": name, "what": what, "states": tsort.n_states, "clips": clips, "videos": videos}
             row |= _measured(partial(batch.run, kind), batch.updates, ceiling, effort)
+            batch.refuse_if_videos_differ(kind)
             if clips == CLIPS[0] and videos == VIDEOS[1]:
                 # The loop on the CPU keeps every column for its gradient: of a large procedure, a few clips must do.
                 far = batch.deviation(kind, 3, 128 if tsort.n_states < 10_000 else 32)
@@ -189,6 +204,7 @@ def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
         kind = _kind(what)
         row = {"name": "mixed", "what": what, "states": "77/770/2002", "clips": "64-256", "videos": 1024}
         row |= _measured(partial(batch.run, kind), batch.updates, ceiling, effort)
+        batch.refuse_if_videos_differ(kind)
         found = [batch.deviation(kind, video, 256) for video in (1, 2, 5)]
         row["cost_deviation"], row["gradient_deviation"] = (max(pair) for pair in zip(*found, strict=True))
         _refuse_if_wrong(row)
@@ -204,6 +220,7 @@ def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
             kind = replace(plain, skips=True)
             row = {"name": "skips", "what": what, "states": tsort.n_states, "clips": SKIP_CLIPS, "videos": videos}
             row["seconds"], row["plain_seconds"] = (_seconds(partial(batch.run, k), effort) for k in (kind, plain))
+            batch.refuse_if_videos_differ(kind)
             if videos == 1 and tsort.n_states < 1000:  # the reference compares every state with every ideal
                 row["cost_deviation"], row["gradient_deviation"] = batch.deviation(kind, 0, SKIP_CLIPS)
                 _refuse_if_wrong(row)
@@ -302,6 +319,7 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
         note = (
             f"{device['gpu']}, torch {device['torch']}, float32. Time of a batch, updates (states × clips × videos) "
             f"per second, and their share of the {found[0]['updates_per_second']:.1e}/s that shared memory allows. "
+            "Videos of every batch give what they give alone. "
             f"Against float64 on the CPU, in the same run: costs within {worst[0]:.0e} (relative), gradients within "
             f"{worst[1]:.0e}."
         )

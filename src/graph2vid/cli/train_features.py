@@ -59,9 +59,12 @@ def features(
         bool, typer.Option(help="While training, each step in one unbroken run, or with background inside it.")
     ] = False,
     match: Annotated[
-        str, typer.Option(help="Match costs: balanced, likelihood (the paper's; features may collapse) or raw.")
+        str,
+        typer.Option(help="Match costs: balanced, likelihood (the paper's; may collapse), likelihood_bg or raw."),
     ] = "balanced",
-    drop: Annotated[str, typer.Option(metavar="POLICY[:N]", help="The price of background.")] = "percentile:30",
+    drop: Annotated[
+        str, typer.Option(metavar="PRICE", help="Of background: percentile:N of the match costs, or a number.")
+    ] = "percentile:30",
     temperature: Annotated[
         float | None, typer.Option(help="Divides similarities; by default 0.1 for cosines and 1 for scores.")
     ] = None,
@@ -185,6 +188,12 @@ def _tell(course: Course, state: State, output: Path | None, json: Path | None) 
         ),
         0,
     )
+    if measured and state.epoch and not state.best:
+        console.print(
+            "No epoch was better on the validation videos than the features as given: those are what is kept. Other "
+            "settings may help, see “Where learning helps” in the documentation.",
+            soft_wrap=True,
+        )
     judge = course.judge("test")
     before, after = ({}, {}) if judge is None else (_figures(judge, None), _figures(judge, state))
     if judge is not None:

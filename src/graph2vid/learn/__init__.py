@@ -10,16 +10,21 @@ _PUBLIC = {
     "ClusteringLoss": "graph2vid.learn.losses",
     "DropDTWLoss": "graph2vid.learn.losses",
     "GraphDropDTWLoss": "graph2vid.learn.losses",
+    "ProcedureLoss": "graph2vid.learn.losses",
     "posteriors": "graph2vid.learn.posterior",
     "soft_cost": "graph2vid.learn.operator",
 }
 
 if TYPE_CHECKING:
-    from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss
+    from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, ProcedureLoss
     from graph2vid.learn.operator import soft_cost
     from graph2vid.learn.posterior import posteriors
 
-__all__ = ["ClusteringLoss", "DropDTWLoss", "GraphDropDTWLoss", "posteriors", "soft_cost"]
+__all__ = ["ClusteringLoss", "DropDTWLoss", "GraphDropDTWLoss", "ProcedureLoss", "posteriors", "soft_cost"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graph2vid.alignment.soft import check_gamma
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.operator import soft_cost
+from graph2vid.learn.operator import check_smoothing, soft_cost
+from graph2vid.learn.padded import Padded, check_batch, clips_of, unit
 from graph2vid.tsort import TSortGraph
 
 Graph: TypeAlias = FlowGraph | TSortGraph
@@ -22,7 +24,7 @@ MATCHES = ("likelihood", "likelihood_bg", "balanced", "raw")
 COMPARISONS = ("cosine", "dot")
 DEFAULT_DROP = "percentile:30"
 
-_compile_flow = lru_cache(maxsize=4096)(TSortGraph.compile)
+_compile_flow = lru_cache(maxsize=256)(TSortGraph.compile)
 
 
 def _compile(graph: Graph) -> TSortGraph:
@@ -82,28 +84,16 @@ class GraphDropDTWLoss(nn.Module):
             raise InputError(f"on_impossible must be one of {', '.join(ON_IMPOSSIBLE)}, not {on_impossible!r}")
         if not 0 < temperature < math.inf:
             raise InputError(f"temperature must be a finite number above 0, not {temperature!r}")
-        self.gamma, self.smoothing, self.contiguous = gamma, smoothing, contiguous
+        self.gamma, self.smoothing, self.contiguous = check_gamma(gamma), check_smoothing(smoothing), contiguous
         self.match, self.temperature, self.normalise = match, temperature, normalise
         self.comparison = comparison
         self.on_impossible = on_impossible
-        self.drop, self.percentile = self._read_drop(drop)
+        self.drop, self.level = read_drop(drop)
         self.prototype: nn.Parameter | None = None
         if self.drop == "prototype":
             if dimension is None:
                 raise InputError("a learned prototype of background needs the dimension of the embeddings")
             self.prototype = nn.Parameter(functional.normalize(torch.randn(dimension), dim=0))
-
-    @staticmethod
-    def _read_drop(drop: str | float) -> tuple[str, float]:
-        name, _, value = str(drop).partition(":") if isinstance(drop, str) else ("constant", "", str(drop))
-        if name == "prototype":
-            return name, 0.0
-        if name in ("percentile", "constant"):
-            try:
-                return name, float(value or 30.0)
-            except ValueError:
-                pass
-        raise InputError(f"drop must be percentile:N, a number or prototype, not {drop!r}")
 
     def forward(
         self,
@@ -111,6 +101,7 @@ class GraphDropDTWLoss(nn.Module):
         steps: Sequence[Tensor],
         graphs: Sequence[Graph],
         lengths: Sequence[int] | Tensor | None = None,
+        skip: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch of videos.
 
@@ -123,58 +114,54 @@ class GraphDropDTWLoss(nn.Module):
         graphs : sequence of B FlowGraph or TSortGraph
         lengths : sequence of B int, optional
             The clips of each video.
+        skip : Tensor [B, K], optional
+            Costs of leaving steps out; +inf, as all are by default: the step must appear.
 
         Returns
         -------
         Tensor []
         """
         tsorts = [_compile(graph) for graph in graphs]
-        clips = check_batch(features, steps, tsorts, lengths)
+        clips = check_batch(features, steps, lengths, tsorts)
         match, drop = self.costs(features, steps, clips)
-        return self.from_costs(match, drop, tsorts, clips)
+        return self.from_costs(match, drop, tsorts, clips, skip)
 
     def costs(self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return match costs [B, K, N] and drop costs [B, N], padded with zeros."""
-        longest = max(step.shape[0] for step in steps)
         with torch.autocast(features.device.type, enabled=False):
-            clips = self._comparable(_at_least_float32(features))
-            matches, drops = [], []
-            for at, (of_video, length) in enumerate(zip(steps, lengths, strict=True)):
-                match, drop = self._costs_of(clips[at, :length], self._comparable(of_video.to(clips)))
-                padding = (0, features.shape[1] - length, 0, longest - of_video.shape[0])
-                matches.append(functional.pad(match, padding))
-                drops.append(functional.pad(drop, padding[:2]))
-        return torch.stack(matches), torch.stack(drops)
+            batch = Padded.of(features, steps, lengths, unit if self.comparison == "cosine" else None)
+            if self.prototype is not None and len(self.prototype) != features.shape[2]:
+                raise InputError(f"a prototype of {len(self.prototype)} dimensions, but clips of {features.shape[2]}")
+            match, drop = self._costs(batch)
+            return torch.where(batch.cells, match, 0.0), torch.where(batch.is_clip, drop, 0.0)
 
-    def _comparable(self, vectors: Tensor) -> Tensor:
-        return functional.normalize(vectors, dim=-1) if self.comparison == "cosine" else vectors
-
-    def _costs_of(self, clips: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-        """Return match [K, N] and drop [N] costs of one video from vectors whose products are similarities."""
-        distinct, classes = torch.unique(steps.detach(), dim=0, return_inverse=True)
-        first = torch.stack([(classes == place).nonzero()[0, 0] for place in range(len(distinct))])
-        raw = -(steps @ clips.T) / self.temperature
-        known = raw[first]
+    def _costs(self, batch: Padded) -> tuple[Tensor, Tensor]:
+        """Return match [B, K, N] and drop [B, N]; what lies beyond a video's steps and clips is any finite number."""
+        raw = -batch.products() / self.temperature
+        known = raw.masked_fill(~batch.is_distinct[..., None], math.inf)  # steps that come twice count once
         if self.match == "likelihood_bg":
-            joint = torch.cat([known, self._level(known, clips)[None]])
-            log_total = torch.logsumexp(-joint, 0)
-            return raw + log_total, joint[-1] + log_total
+            level = self._level(known, batch)
+            log_total = torch.logsumexp(torch.cat([-known, -level[:, None]], 1), 1)
+            return raw + log_total[:, None], level + log_total
         if self.match == "raw":
-            return raw, self._level(known, clips)
-        log_total = torch.logsumexp(-known, 0)
-        raw, known = raw + log_total, known + log_total
+            return raw, self._level(known, batch)
+        log_total = torch.logsumexp(-known, 1)
+        raw, known = raw + log_total[:, None], known + log_total[:, None]
         if self.match == "balanced":
-            log_mean = torch.logsumexp(-known, 1, keepdim=True) - math.log(known.shape[1])
-            raw, known = raw + log_mean[classes], known + log_mean
-        drop = self._level(known, clips)
+            log_mean = _log_mean(-known, batch)
+            raw = raw + log_mean.gather(1, batch.first)[..., None]
+            known = known + log_mean[..., None]
+        drop = self._level(known, batch)
         return raw, drop + log_total if self.drop == "prototype" else drop
 
-    def _level(self, match: Tensor, clips: Tensor) -> Tensor:
+    def _level(self, match: Tensor, batch: Padded) -> Tensor:
+        """Return the price of background before it is made a likelihood, [B, N]."""
         if self.prototype is not None:
-            return -(clips @ self._comparable(self.prototype.to(clips))) / self.temperature
+            prototype = self.prototype.to(batch.clips)
+            return -(batch.clips @ (unit(prototype) if self.comparison == "cosine" else prototype)) / self.temperature
         if self.drop == "constant":
-            return match.new_full((match.shape[1],), self.percentile)
-        return torch.quantile(match.detach().flatten(), self.percentile / 100).expand(match.shape[1])
+            return batch.clips.new_full(batch.is_clip.shape, self.level)
+        return _percentile(match.detach(), batch, self.level)[:, None].expand(batch.is_clip.shape)
 
     def from_costs(
         self,
@@ -186,7 +173,7 @@ class GraphDropDTWLoss(nn.Module):
     ) -> Tensor:
         """Return the loss from ready costs: match [B, K, N], drop [B, N], skip [B, K]."""
         tsorts = [_compile(graph) for graph in graphs]
-        clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
+        clips = clips_of(lengths, len(tsorts), match.shape[-1])
         cost = soft_cost(
             tsorts,
             match,
@@ -197,6 +184,8 @@ class GraphDropDTWLoss(nn.Module):
             smoothing=self.smoothing,
             contiguous=self.contiguous,
         )
+        if (strange := torch.isnan(cost.detach())).any():
+            raise InputError(f"video {int(strange.nonzero()[0, 0])}: its costs hold NaN or -inf")
         possible = torch.isfinite(cost.detach())
         if self.on_impossible == "error" and not possible.all():
             raise InfeasibleError(_why_impossible(int((~possible).nonzero()[0, 0]), tsorts, clips))
@@ -205,33 +194,35 @@ class GraphDropDTWLoss(nn.Module):
         return torch.where(possible, cost, 0.0).sum() / possible.sum().clamp(min=1)
 
 
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+def read_drop(drop: str | float) -> tuple[str, float]:
+    """Return the kind of price that background has (percentile, constant, prototype), and its number."""
+    if drop == "prototype":
+        return "prototype", 0.0
+    name, _, value = drop.partition(":") if isinstance(drop, str) and ":" in drop else ("constant", "", drop)
+    try:
+        level = float(value)
+    except (TypeError, ValueError):
+        level = math.nan
+    if (name == "percentile" and 0 <= level <= 100) or (name == "constant" and math.isfinite(level)):
+        return name, level
+    raise InputError(f"drop must be percentile:N with N from 0 to 100, a number or prototype, not {drop!r}")
 
 
-def check_batch(
-    features: Tensor, steps: Sequence[Tensor], tsorts: Sequence[TSortGraph], lengths: Sequence[int] | Tensor | None
-) -> list[int]:
-    """Return the clips of each video; name what does not fit."""
-    if features.ndim != 3:
-        raise InputError(f"features have shape {tuple(features.shape)}; they must be [videos, clips, dimensions]")
-    batch, longest, dimension = features.shape
-    clips = [longest] * batch if lengths is None else [int(length) for length in lengths]
-    for name, count in (("sets of steps", len(steps)), ("graphs", len(tsorts)), ("lengths", len(clips))):
-        if count != batch:
-            raise InputError(f"{batch} videos, but {count} {name}")
-    for at, (of_video, tsort, length) in enumerate(zip(steps, tsorts, clips, strict=True)):
-        if not 1 <= length <= longest:
-            raise InputError(f"video {at}: {length} clips; the features have room for 1 to {longest}")
-        if of_video.ndim != 2 or of_video.shape[1] != dimension:
-            raise InputError(
-                f"video {at}: step embeddings {tuple(of_video.shape)} beside clips of {dimension} dimensions"
-            )
-        if of_video.shape[0] != tsort.n_steps:
-            raise InputError(f"video {at}: {of_video.shape[0]} step embeddings for a graph of {tsort.n_steps} steps")
-        if not torch.isfinite(features[at, :length]).all():
-            raise InputError(f"video {at}: its features hold NaN or infinite numbers")
-    return clips
+def _log_mean(values: Tensor, batch: Padded) -> Tensor:
+    """Return log of the mean of exp over a video's clips, of each step: [B, K]; 0 for steps that are not distinct."""
+    rows = batch.is_distinct[..., None]
+    over_clips = torch.where(batch.is_clip[:, None], values, -math.inf)
+    found = torch.logsumexp(torch.where(rows, over_clips, 0.0), 2) - batch.lengths.to(values).log()[:, None]
+    return torch.where(batch.is_distinct, found, 0.0)
+
+
+def _percentile(match: Tensor, batch: Padded, percent: float) -> Tensor:
+    """Return a percentile of each video's costs, between neighbours on a straight line: [B]."""
+    counted = batch.is_distinct[..., None] & batch.is_clip[:, None]
+    values, _ = torch.where(counted, match, math.inf).flatten(1).sort(1)
+    place = (counted.flatten(1).sum(1) - 1).to(torch.float64) * (percent / 100)
+    low, high = (values.gather(1, at.long()[:, None])[:, 0] for at in (place.floor(), place.ceil()))
+    return torch.lerp(low, high, (place - place.floor()).to(values))
 
 
 def _why_impossible(at: int, tsorts: Sequence[TSortGraph], lengths: Sequence[int]) -> str:
@@ -244,7 +235,11 @@ class DropDTWLoss(GraphDropDTWLoss):
     """The same for steps in one fixed order: the graph is a chain."""
 
     def forward(  # type: ignore[override]
-        self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int] | Tensor | None = None
+        self,
+        features: Tensor,
+        steps: Sequence[Tensor],
+        lengths: Sequence[int] | Tensor | None = None,
+        skip: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch.
 
@@ -254,10 +249,12 @@ class DropDTWLoss(GraphDropDTWLoss):
         steps : sequence of B Tensor [K, D]
             Step embeddings in the order in which they must appear; the same step may come several times.
         lengths : sequence of B int, optional
+        skip : Tensor [B, K], optional
         """
-        return super().forward(features, steps, [_chain(len(of_video)) for of_video in steps], lengths)
+        return super().forward(features, steps, [_chain(len(of_video)) for of_video in steps], lengths, skip)
 
 
+@lru_cache(maxsize=256)
 def _chain(length: int) -> FlowGraph:
     return FlowGraph.chain([str(place) for place in range(length)])
 
@@ -285,20 +282,65 @@ class ClusteringLoss(nn.Module):
         self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int] | Tensor | None = None
     ) -> Tensor:
         """Return the loss of a batch: features [B, N, D], steps B x [K, D], lengths [B]."""
-        clips = [features.shape[1]] * len(steps) if lengths is None else [int(length) for length in lengths]
+        clips = check_batch(features, steps, lengths)
         with torch.autocast(features.device.type, enabled=False):
-            unit = functional.normalize(_at_least_float32(features), dim=-1)
-            losses = [
-                self._loss_of(unit[at, :length], functional.normalize(torch.unique(of_video, dim=0).to(unit), dim=-1))
-                for at, (of_video, length) in enumerate(zip(steps, clips, strict=True))
-            ]
-        return torch.stack(losses).mean()
+            batch = Padded.of(features, steps, clips, unit)
+            weights = (batch.products() / self.pool_temperature).masked_fill(~batch.is_clip[:, None], -math.inf)
+            pooled = torch.softmax(weights, 2) @ batch.clips
+            likeness = pooled @ batch.steps.mT  # [B, K, K]
+            pairs = batch.is_distinct[:, :, None] & batch.is_distinct[:, None]
+            if self.contrastive:
+                logits = (likeness / self.pool_temperature).masked_fill(~pairs, -math.inf)
+                wrong = torch.logsumexp(torch.where(pairs.any(2, keepdim=True), logits, 0.0), 2)
+                wrong = wrong - likeness.diagonal(dim1=1, dim2=2) / self.pool_temperature
+                return (torch.where(batch.is_distinct, wrong, 0.0).sum(1) / batch.is_distinct.sum(1)).mean()
+            far = torch.eye(likeness.shape[1]).to(likeness) - likeness
+            loss: Tensor = torch.linalg.vector_norm(torch.where(pairs, far, 0.0), dim=(1, 2)).mean()
+            return loss
 
-    def _loss_of(self, clips: Tensor, steps: Tensor) -> Tensor:
-        weights = torch.softmax(steps @ clips.T / self.pool_temperature, dim=1)
-        similarity = (weights @ clips) @ steps.T
-        if self.contrastive:
-            each = torch.arange(len(steps), device=clips.device)
-            return functional.cross_entropy(similarity / self.pool_temperature, each)
-        distance: Tensor = torch.linalg.norm(torch.eye(len(steps)).to(similarity) - similarity)
-        return distance
+
+class ProcedureLoss(nn.Module):
+    """Grounding and clustering added up: what Graph2Vid trains features with.
+
+    Parameters
+    ----------
+    grounding : GraphDropDTWLoss, optional
+        With its own settings.
+    clustering : ClusteringLoss, optional
+    weight : float
+        Of the clustering loss.
+    """
+
+    def __init__(
+        self,
+        grounding: GraphDropDTWLoss | None = None,
+        clustering: ClusteringLoss | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        if not 0 <= weight < math.inf:
+            raise InputError(f"weight must be a number from 0 on, not {weight!r}")
+        self.grounding, self.clustering = grounding or GraphDropDTWLoss(), clustering or ClusteringLoss()
+        self.weight = weight
+
+    def forward(
+        self,
+        features: Tensor,
+        steps: Sequence[Tensor],
+        graphs: Sequence[Graph] | None = None,
+        lengths: Sequence[int] | Tensor | None = None,
+        skip: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        features, steps, lengths, skip
+            As for `GraphDropDTWLoss`.
+        graphs : sequence of B FlowGraph or TSortGraph, optional
+            By default the steps come in the order given: Drop-DTW.
+        """
+        orders = [_chain(len(of_video)) for of_video in steps] if graphs is None else graphs
+        grounded: Tensor = self.grounding(features, steps, orders, lengths, skip)
+        clustered: Tensor = self.clustering(features, steps, lengths)
+        return grounded + self.weight * clustered

@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graph2vid.alignment.soft import SMOOTHINGS, check_gamma, soft_costs
 from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.learn.padded import clips_of
 from graph2vid.tsort import TSortGraph
 
 
@@ -51,10 +53,10 @@ def soft_cost(
     -------
     Tensor [B]
         float32 or float64, as ``match`` (half precision is computed in float32); +inf where no alignment is possible.
-        The gradient of such a video is zero.
+        The gradient of such a video is zero. NaN and -inf among the costs are refused; on the GPU, where looking would
+        make everything wait, the cost of such a video is NaN.
     """
-    if smoothing not in SMOOTHINGS:
-        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+    check_smoothing(smoothing)
     clips = check_costs(tsorts, match, drop, skip, lengths)
     dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
     with torch.autocast(match.device.type, enabled=False):
@@ -68,6 +70,13 @@ def soft_cost(
     return found
 
 
+def check_smoothing(smoothing: str) -> str:
+    """Return the name of a smoothing that there is."""
+    if smoothing not in SMOOTHINGS:
+        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+    return smoothing
+
+
 def check_costs(
     tsorts: Sequence[TSortGraph],
     match: Tensor,
@@ -76,22 +85,18 @@ def check_costs(
     lengths: Sequence[int] | Tensor | None,
 ) -> list[int]:
     """Return the clips of each video of a batch; name what does not fit."""
-    if match.ndim != 3 or match.shape[0] != len(tsorts) or 0 in match.shape:
+    if len(tsorts) == 0 or match.ndim != 3 or match.shape[0] != len(tsorts) or 0 in match.shape:
         raise InputError(f"match has shape {tuple(match.shape)}; it must be [{len(tsorts)} videos, steps, clips]")
     if drop.shape != (match.shape[0], match.shape[2]):
         raise InputError(f"drop has shape {tuple(drop.shape)}; beside match {tuple(match.shape)} it must be [B, N]")
     if skip is not None and skip.shape != match.shape[:2]:
         raise InputError(f"skip has shape {tuple(skip.shape)}; beside match {tuple(match.shape)} it must be [B, K]")
     for at, tsort in enumerate(tsorts):
+        if not isinstance(tsort, TSortGraph):
+            raise InputError(f"video {at}: its graph must be a TSortGraph (TSortGraph.compile(flow)), not {tsort!r}")
         if tsort.n_steps > match.shape[1]:
             raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {match.shape[1]} rows")
-    clips = [match.shape[2]] * len(tsorts) if lengths is None else [int(length) for length in lengths]
-    if len(clips) != len(tsorts) or not 1 <= min(clips) <= max(clips) <= match.shape[2]:
-        raise InputError(
-            f"lengths must be {len(tsorts)} numbers of clips between 1 and {match.shape[2]}, one for each video, "
-            f"not {clips}"
-        )
-    return clips
+    return clips_of(lengths, len(tsorts), match.shape[2])
 
 
 Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -122,14 +127,10 @@ def _compute(
                 return gpu.cost, nothing, nothing.clone(), nothing.clone()
             return gpu.cost, gpu.match, gpu.drop, gpu.skip
         _warn_of_detour()
-    rows = [part.detach().cpu().numpy() for part in (match, drop)]
-    waive = None if skip is None else skip.detach().cpu().numpy()
     videos = list(zip(tsorts, lengths, strict=True))
     found = soft_costs(
         tsorts,
-        [np.ascontiguousarray(rows[0][at, : tsort.n_steps, :length]) for at, (tsort, length) in enumerate(videos)],
-        [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in enumerate(videos)],
-        [None if waive is None else np.ascontiguousarray(waive[at, : t.n_steps]) for at, (t, _) in enumerate(videos)],
+        *own_costs(videos, match, drop, skip),
         gamma=gamma,
         smoothing=smoothing,
         contiguous=contiguous,
@@ -139,15 +140,37 @@ def _compute(
     if not gradient:
         nothing = match.new_empty(0)
         return cost.to(match.device), nothing, nothing.clone(), nothing.clone()
-    match_grad, drop_grad = np.zeros(match.shape, rows[0].dtype), np.zeros(drop.shape, rows[1].dtype)
-    skip_grad = np.zeros((0,) if waive is None else waive.shape, rows[0].dtype)
+    match_grad, drop_grad = (torch.zeros(part.shape, dtype=part.dtype) for part in (match, drop))
+    skip_grad = torch.zeros(0 if skip is None else skip.shape, dtype=match.dtype)
     for at, (result, (tsort, length)) in enumerate(zip(found, videos, strict=True)):
-        match_grad[at, : tsort.n_steps, :length] = result.match
-        drop_grad[at, :length] = result.drop
-        if waive is not None:
-            skip_grad[at, : tsort.n_steps] = result.skip
-    gradients = (torch.from_numpy(part).to(match.device) for part in (match_grad, drop_grad, skip_grad))
+        match_grad[at, : tsort.n_steps, :length] = torch.from_numpy(result.match)
+        drop_grad[at, :length] = torch.from_numpy(result.drop)
+        if skip is not None:
+            skip_grad[at, : tsort.n_steps] = torch.from_numpy(result.skip)
+    gradients = (part.to(match.device) for part in (match_grad, drop_grad, skip_grad))
     return (cost.to(match.device), *gradients)  # type: ignore[return-value]
+
+
+Videos: TypeAlias = Sequence[tuple[TSortGraph, int]]
+OwnCosts: TypeAlias = tuple[list[NDArray[Any]], list[NDArray[Any]], list[NDArray[Any] | None]]
+
+
+def own_costs(videos: Videos, match: Tensor, drop: Tensor, skip: Tensor | None) -> OwnCosts:
+    """Return match, drop and skip costs of each video without padding, on the CPU; NaN and -inf are refused."""
+    matches, drops = (part.detach().cpu().numpy() for part in (match, drop))
+    skips = None if skip is None else skip.detach().cpu().numpy()
+    found: OwnCosts = ([], [], [])
+    for at, (tsort, length) in enumerate(videos):
+        found[0].append(_checked(matches[at, : tsort.n_steps, :length], f"video {at}: its match costs"))
+        found[1].append(_checked(drops[at, :length], f"video {at}: its drop costs"))
+        found[2].append(None if skips is None else _checked(skips[at, : tsort.n_steps], f"video {at}: its skip costs"))
+    return found
+
+
+def _checked(costs: NDArray[Any], name: str) -> NDArray[Any]:
+    if not costs.min() > -np.inf:
+        raise InputError(f"{name} hold NaN or -inf")
+    return np.ascontiguousarray(costs)
 
 
 @torch.library.custom_op("graph2vid::soft_cost", mutates_args=())
@@ -201,7 +224,7 @@ class _SoftCost(torch.autograd.Function):
 
 
 def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-    ctx.save_for_backward(*output[1:])
+    ctx.save_for_backward(*output)
     ctx.skips = inputs[2] is not None
 
 
@@ -210,9 +233,9 @@ def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> Gradients:
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
         )
-    match_grad, drop_grad, skip_grad = ctx.saved_tensors
+    cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
     # What is impossible passes no gradient, whatever arrives from above.
-    scale = torch.nan_to_num(cost_grad, 0.0, 0.0, 0.0)
+    scale = torch.where(torch.isfinite(cost), cost_grad, 0.0)
     return (
         scale[:, None, None] * match_grad,
         scale[:, None] * drop_grad,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from graph2vid.alignment.soft import check_gamma, soft_costs
 from graph2vid.errors import InputError
-from graph2vid.learn.operator import check_costs, gpu_kernels
+from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs
 from graph2vid.tsort import TSortGraph
 
 
@@ -104,14 +103,10 @@ def posteriors(
         if contiguous:
             start = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
         return Posteriors(shown.cost, shown.match, shown.drop, start)
-    rows = (match.cpu().numpy(), drop.cpu().numpy())
-    waive = None if skip is None else skip.cpu().numpy()
-    videos = list(enumerate(zip(tsorts, clips, strict=True)))
+    videos = list(zip(tsorts, clips, strict=True))
     found = soft_costs(
         tsorts,
-        [np.ascontiguousarray(rows[0][at, : tsort.n_steps, :length]) for at, (tsort, length) in videos],
-        [np.ascontiguousarray(rows[1][at, :length]) for at, (_, length) in videos],
-        [None if waive is None else np.ascontiguousarray(waive[at, : tsort.n_steps]) for at, (tsort, _) in videos],
+        *own_costs(videos, match, drop, skip),
         gamma=gamma,
         smoothing="softmin",
         contiguous=contiguous,
@@ -119,7 +114,7 @@ def posteriors(
     )
     cost = torch.tensor([video.cost for video in found], dtype=dtype)
     shows, drops, starts = (torch.zeros(shape, dtype=dtype) for shape in (match.shape, drop.shape, match.shape))
-    for at, (tsort, length) in videos:
+    for at, (tsort, length) in enumerate(videos):
         video = found[at]
         assert video.match is not None and video.drop is not None
         shows[at, : tsort.n_steps, :length] = torch.from_numpy(video.match)

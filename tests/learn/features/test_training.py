@@ -182,11 +182,17 @@ def _epochs_done(folder: Path) -> int:
 
 def test_two_processes_train_like_one(tmp_path: Path) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*launch, str(SCRIPT), str(tmp_path / "two")], env=ENVIRONMENT, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    one, two = train_foreign(str(tmp_path / "one")), checkpoint.load(tmp_path / "two")
+    for resume in ([], ["--resume"]):  # the second time the first process alone has a checkpoint
+        done = subprocess.run(
+            [*launch, str(SCRIPT), str(tmp_path / "two"), "--apart", *resume],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "two1").exists()
+    one, two = train_foreign(str(tmp_path / "one")), checkpoint.load(tmp_path / "two0")
     assert len(two.history) == 4
     for left, right in zip(one.history[1:], two.history[1:], strict=True):
         assert right["loss"] == pytest.approx(left["loss"], rel=1e-4)
@@ -209,7 +215,24 @@ def test_going_on_otherwise_is_refused(tmp_path: Path) -> None:
         course().train(replace(QUICK, gamma=0.5), folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="other videos, features or graphs"):
         course(recordings=20).train(QUICK, folder=tmp_path, resume=True)
+    with pytest.raises(InputError, match="that training has graph expert, not mined"):
+        replace(course(), source="mined").train(replace(QUICK), folder=tmp_path, resume=True)
     assert course().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True).epoch == 2
+
+
+def test_a_row_that_is_missing_in_the_log_is_written_again(tmp_path: Path) -> None:
+    course().train(replace(QUICK, epochs=2), folder=tmp_path)
+    whole = (tmp_path / "log.csv").read_text()
+    (tmp_path / "log.csv").write_text("".join(whole.splitlines(keepends=True)[:-1]))
+    course().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True)
+    assert (tmp_path / "log.csv").read_text() == whole
+
+
+def test_validation_needs_labels() -> None:
+    dataset = foreign(16)
+    bare = replace(dataset, recordings=tuple(replace(one, annotations=()) for one in dataset.recordings))
+    with pytest.raises(InputError, match="cannot be judged on videos without labels"):
+        Course(bare, only_split(bare), "expert", True).train(QUICK)
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
@@ -287,6 +310,9 @@ def test_videos_too_short_for_their_steps_are_left_out() -> None:
         ({"match": "entropy"}, "unknown match"),
         ({"objective": "bag", "clustering": 0.0}, "the clustering loss alone"),
         ({"every": 0}, "every must be at least 1"),
+        ({"drop": "prototype"}, "features are trained, and no prototype"),
+        ({"drop": "percentile:150"}, "drop must be percentile:N with N from 0 to 100"),
+        ({"seed": 2**70}, "seed must be below"),
     ],
 )
 def test_impossible_options_are_refused(changed: dict[str, Any], message: str) -> None:

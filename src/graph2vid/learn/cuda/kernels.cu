@@ -59,6 +59,8 @@ __device__ __forceinline__ real inverse_(real x) {
 #define TABLE (KEEP || !RESIDENT)
 #define CHUNK 32
 
+#define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000ll)
+
 struct Graph {
     int steps, states, ideals, width, empty, full;
     const int *place;      // [width + 1]: where the w-th states begin in a column
@@ -161,7 +163,7 @@ __device__ __forceinline__ real times(real weight, real value) { return weight >
 struct Costs {
     real *at;
     int stride;
-    // Returns what was taken off, in all threads. Begins and ends with a barrier.
+    // Returns what was taken off, in all threads: NaN where a cost is NaN or -inf. Begins and ends with a barrier.
     __device__ double stage(const Batch &batch, int video, int steps, int first, int clips, double *sum) {
         stride = steps + 1;
         __syncthreads();
@@ -174,13 +176,17 @@ struct Costs {
         __syncthreads();
         if (threadIdx.x < 32) {
             real low = INFINITE;
+            bool strange = false;
             if (threadIdx.x < clips) {
                 real *own = at + threadIdx.x * stride;
-                for (int k = 0; k < stride; ++k) low = own[k] < low ? own[k] : low;
+                for (int k = 0; k < stride; ++k) {
+                    low = own[k] < low ? own[k] : low;
+                    strange |= !(own[k] > -INFINITE);
+                }
                 if (low < INFINITE)
                     for (int k = 0; k < stride; ++k) own[k] -= low;
             }
-            double total = low < INFINITE ? (double)low : 0.0;
+            double total = strange ? NOT_A_NUMBER : low < INFINITE ? (double)low : 0.0;
             for (int o = 16; o; o /= 2) total += __shfl_xor_sync(~0u, total, o);
             if (threadIdx.x == 0) *sum = total;
         }
@@ -412,6 +418,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
         }
     }
     double base = batch.first > 0 ? batch.base[blockIdx.x] : 0;
+#if SKIPS
+    for (int k = 0; k < graph.steps; ++k)
+        if (!(batch.skip[(long long)video * batch.rows + k] > -INFINITE)) base = NOT_A_NUMBER;
+#endif
     const real *now = best;
     real *next = best + PARTS * stride;
 

@@ -132,6 +132,11 @@ class Course:
             "source": source,
             "dataset": {"name": self.dataset.name, "options": dict(self.dataset.options), "split": self.split.name},
             "graph": self.source,
+            "judged": {
+                "linear": self.judged.linear_of(self.dataset),
+                "min_support": self.judged.min_support,
+                "tolerance": self.judged.tolerance,
+            },
         }
 
     def train(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
 from graph2vid.datasets.model import Dataset, Embeddings, Evidence, Recording, Split
+from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
 from graph2vid.evaluate.intervals import mean_over_videos
 from graph2vid.learn.features.model import ResidualMLP, similarity
@@ -63,6 +65,8 @@ class GroundingJudge:
             for recording, vectors in found
             if recording.n_clips >= len(dataset.tasks[recording.task].procedure)
         ]
+        if not self._found:
+            raise InputError(f"no video of {', '.join(split.test)} has as many clips as its procedure has steps")
 
     def results(self, mlp: ResidualMLP | None = None) -> Results:
         """Return everything about the test videos, grounded with features or, without, with the vectors as given."""
@@ -76,4 +80,7 @@ class GroundingJudge:
         """Return acc and iou of the first method, shares."""
         run = self.results(mlp).runs[self._methods[0]]
         means = mean_over_videos(list(run.measures.values()))
+        if any(math.isnan(means[name]) for name in ("acc", "iou")):
+            names = ", ".join(recording.id for recording, _ in self._found)
+            raise InputError(f"features cannot be judged on videos without labels ({names}): train without validation")
         return {name: float(means[name]) for name in ("acc", "iou")}

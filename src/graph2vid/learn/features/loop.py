@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -72,9 +73,10 @@ def train(
     for example in examples:
         if example.clips.shape[1] != dimension:
             raise InputError(f"video {example.video}: {example.clips.shape[1]} dimensions, the others have {dimension}")
-    state = _begin(examples, options, about or {}, folder if resume else None)
-    if not resume and folder is not None and (Path(folder) / checkpoint.NAME).exists():
-        raise InputError(f"{folder} holds a training: --resume goes on with it, or name another folder")
+    # Only the first process need see the folder: machines may have disks of their own.
+    state: State = group.from_first(_begin(examples, options, about or {}, folder, resume) if group.first else None)
+    if state.data != fingerprint(examples):
+        raise InputError("the processes that train together have different videos, features or graphs")
     mlp = ResidualMLP(dimension, state.hidden)
     mlp.load_state_dict(state.weights)
     learner = Learner(mlp.to(group.device), options, comparison)
@@ -85,7 +87,9 @@ def train(
     generator.set_state(state.random)
     module = group.wrap(learner)
     with Logs(folder if group.first else None, len(state.history)) as logs:
-        if not state.history:
+        if state.history:
+            logs.write(state.history)  # the last time may have been cut off between a checkpoint and its row
+        else:
             state = _finish_epoch(state, mlp, optimiser, generator, None, judge, group)
             _keep(state, folder, logs, group)
         while state.epoch < options.epochs and not _is_over(state):
@@ -101,10 +105,13 @@ def _begin(
     options: TrainingOptions,
     about: Mapping[str, Any],
     folder: str | os.PathLike[str] | None,
+    resume: bool,
 ) -> State:
     """Return the state to begin with: that of the checkpoint in the folder, or a fresh one."""
     data = fingerprint(examples)
     if folder is not None and (Path(folder) / checkpoint.NAME).exists():
+        if not resume:
+            raise InputError(f"{folder} holds a training: --resume goes on with it, or name another folder")
         state = checkpoint.load(folder)
         if state.data != data:
             raise InputError(
@@ -113,6 +120,11 @@ def _begin(
         for name, value in vars(options).items():
             before = getattr(state.options, name)
             if name not in _MAY_DIFFER and before != value:
+                raise InputError(
+                    f"{folder}: that training has {name} {before}, not {value}; it cannot go on with another"
+                )
+        for name, value in json.loads(json.dumps(about)).items():
+            if (before := state.about.get(name)) != value:
                 raise InputError(
                     f"{folder}: that training has {name} {before}, not {value}; it cannot go on with another"
                 )

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from graph2vid.alignment.soft import SMOOTHINGS, check_gamma
 from graph2vid.errors import InputError
+from graph2vid.learn.losses import read_drop
 
 OBJECTIVES = ("bag", "linear", "graph", "true-order")
 """What is learnt from: the steps alone, in one order, in the orders of a flow graph, or in that of each video."""
 
-MATCHES = ("balanced", "likelihood", "raw")
+MATCHES = ("balanced", "likelihood", "likelihood_bg", "raw")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TrainingOptions:
         Of Adam.
     gamma, smoothing, contiguous
         Of the soft cost.
-    match : {"balanced", "likelihood", "raw"}
+    match : {"balanced", "likelihood", "likelihood_bg", "raw"}
         See :class:`graph2vid.learn.GraphDropDTWLoss`. The paper's ``likelihood`` lets features collapse onto one step.
     drop : str
         The price of background while training: ``percentile:N`` of the video's match costs, or a number.
@@ -68,6 +69,10 @@ class TrainingOptions:
             if getattr(self, name) not in known:
                 raise InputError(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}")
         check_gamma(self.gamma)
+        if read_drop(self.drop)[0] == "prototype":
+            raise InputError(
+                "drop must be percentile:N or a number: features are trained, and no prototype beside them"
+            )
         for name in ("rate", "pool_temperature", "temperature"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -78,6 +83,8 @@ class TrainingOptions:
         for name, least in (("epochs", 0), ("batch", 1), ("every", 1), ("patience", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if self.seed >= 2**63:
+            raise InputError(f"seed must be below 2**63, not {self.seed}")
         if self.hidden is not None and self.hidden < 1:
             raise InputError(f"hidden must be at least 1, not {self.hidden}")
         if self.objective == "bag" and not self.clustering:

@@ -1,0 +1,142 @@
+"""Batches of videos and procedures of different sizes, as padded tensors whose padding is never looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from graph2vid.errors import InputError
+from graph2vid.tsort import TSortGraph
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Return vectors of length 1; what has no direction stays 0, and its gradient stays finite."""
+    length = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / torch.where(length > 1e-12, length, 1.0)
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Clips and steps of a batch; padding is 0.
+
+    Attributes
+    ----------
+    clips : Tensor [B, N, D]
+    steps : Tensor [B, K, D]
+    lengths : Tensor [B]
+        The clips of each video.
+    is_clip : Tensor [B, N]
+    is_step : Tensor [B, K]
+    first : Tensor [B, K]
+        The first step with the same vector.
+    """
+
+    clips: Tensor
+    steps: Tensor
+    lengths: Tensor
+    is_clip: Tensor
+    is_step: Tensor
+    first: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        features: Tensor,
+        steps: Sequence[Tensor],
+        lengths: Sequence[int],
+        change: Callable[[Tensor], Tensor] | None,
+    ) -> Padded:
+        """Lay a batch out.
+
+        Parameters
+        ----------
+        features : Tensor [B, N, D]
+        steps : sequence of B Tensor [K, D]
+        lengths : sequence of B int
+        change : callable, optional
+            Of all vectors.
+        """
+        features = features if features.dtype in (torch.float32, torch.float64) else features.float()
+        counts = torch.tensor(lengths, device=features.device)
+        is_clip = torch.arange(features.shape[1], device=features.device) < counts[:, None]
+        # What is not selected passes no gradient back; multiplying by 0 would pass NaN.
+        clips = torch.where(is_clip[..., None], features, 0.0)
+        together = pad_sequence([of_video.to(features) for of_video in steps], batch_first=True)
+        if change is not None:
+            clips, together = change(clips), change(together)
+        sizes = torch.tensor([len(of_video) for of_video in steps], device=features.device)
+        is_step = torch.arange(together.shape[1], device=features.device) < sizes[:, None]
+        return cls(clips, together, counts, is_clip, is_step, _first(together.detach(), steps))
+
+    @property
+    def is_distinct(self) -> Tensor:
+        """The steps that no earlier one equals: [B, K]."""
+        return self.is_step & (self.first == torch.arange(self.first.shape[1], device=self.first.device))
+
+    @property
+    def cells(self) -> Tensor:
+        """What lies within a video's steps and clips: [B, K, N]."""
+        return self.is_step[:, :, None] & self.is_clip[:, None]
+
+    def products(self) -> Tensor:
+        """Return every step times every clip: [B, K, N]."""
+        return self.steps @ self.clips.mT
+
+
+def _first(together: Tensor, steps: Sequence[Tensor]) -> Tensor:
+    """Return for each step the first one with the same vector; videos often share one procedure."""
+    known: dict[int, Tensor] = {}
+    for at, of_video in enumerate(steps):
+        if id(of_video) not in known:
+            own = together[at]
+            known[id(of_video)] = (own[:, None] == own).all(-1).int().argmax(1)
+    return torch.stack([known[id(of_video)] for of_video in steps])
+
+
+def clips_of(lengths: Sequence[int] | Tensor | None, videos: int, longest: int) -> list[int]:
+    """Return the clips of each video of a batch."""
+    if lengths is None:
+        return [longest] * videos
+    given = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if len(given) != videos:
+        raise InputError(f"{videos} videos, but {len(given)} lengths")
+    for at, length in enumerate(given):
+        if not math.isfinite(length) or length != int(length) or not 1 <= length <= longest:
+            raise InputError(f"video {at}: {length} clips; lengths must be whole numbers from 1 to {longest}")
+    return [int(length) for length in given]
+
+
+def check_batch(
+    features: Tensor,
+    steps: Sequence[Tensor],
+    lengths: Sequence[int] | Tensor | None,
+    tsorts: Sequence[TSortGraph] | None = None,
+) -> list[int]:
+    """Return the clips of each video; name what does not fit."""
+    if features.ndim != 3 or 0 in features.shape:
+        raise InputError(f"features have shape {tuple(features.shape)}; they must be [videos, clips, dimensions]")
+    batch, longest, dimension = features.shape
+    for name, given in (("sets of steps", steps), ("graphs", tsorts)):
+        if given is not None and len(given) != batch:
+            raise InputError(f"{batch} videos, but {len(given)} {name}")
+    clips = clips_of(lengths, batch, longest)
+    for at, of_video in enumerate(steps):
+        if of_video.ndim != 2 or of_video.shape[1] != dimension or len(of_video) == 0:
+            raise InputError(
+                f"video {at}: step embeddings {tuple(of_video.shape)} beside clips of {dimension} dimensions"
+            )
+        if tsorts is not None and len(of_video) != tsorts[at].n_steps:
+            raise InputError(f"video {at}: {len(of_video)} step embeddings for a graph of {tsorts[at].n_steps} steps")
+    beyond = torch.arange(longest, device=features.device) >= torch.tensor(clips, device=features.device)[:, None]
+    whole = (torch.isfinite(features.detach()).all(2) | beyond).all(1)
+    if not whole.all():
+        raise InputError(f"video {int((~whole).nonzero()[0, 0])}: its features hold NaN or infinite numbers")
+    for at, of_video in enumerate(steps):
+        if not torch.isfinite(of_video.detach()).all():
+            raise InputError(f"video {at}: its step embeddings hold NaN or infinite numbers")
+    return clips
