@@ -131,7 +131,9 @@ def soft_costs(
             results.append(SoftCost(cost, None, None, None))
             continue
         steps, clips = match.shape
-        shown, dropped, left_out, begun = np.split(flat, np.cumsum([steps * clips, clips, steps]))
-        start = begun.reshape(steps, clips) if starts else None
-        results.append(SoftCost(cost, shown.reshape(steps, clips), dropped, left_out, start))
+        cells, most = steps * clips, (steps + 1) * clips  # of match, then of drop and of skip
+        start = flat[most + steps :].reshape(steps, clips) if starts else None
+        results.append(
+            SoftCost(cost, flat[:cells].reshape(steps, clips), flat[cells:most], flat[most : most + steps], start)
+        )
     return results

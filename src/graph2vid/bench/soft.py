@@ -62,6 +62,17 @@ def _kernel(case: Case, dtype: type[np.floating[Any]], videos: int, threads: int
     return lambda: soft_costs(tsorts, matches, drops, skips, gamma=GAMMA, threads=threads, **options)
 
 
+def _operator(case: Case, dtype: type[np.floating[Any]], videos: int, **options: Any) -> Call:
+    """Return a call that gives the same through torch's autograd."""
+    torch = import_module("torch")
+    from graph2vid.learn import soft_cost
+
+    costs = Case(case.name, case.flow, case.clips, videos).costs(dtype)
+    inputs = [torch.tensor(np.stack(part), requires_grad=True) for part in zip(*costs, strict=True)]
+    tsorts = [case.tsort] * videos
+    return lambda: torch.autograd.grad(soft_cost(tsorts, *inputs, gamma=GAMMA, **options).sum(), inputs)
+
+
 def _torch(effort: Effort) -> Rows:
     torch = import_module("torch")
     from graph2vid.learn.reference import reference_cost
@@ -83,6 +94,8 @@ def _torch(effort: Effort) -> Rows:
                 "ours": ours,
                 "double": _kernel(CROSSTASK, np.float64, 1, 1, **options),
                 "batch": _kernel(CROSSTASK, np.float32, BATCH, 2, **options),
+                "operator": _operator(CROSSTASK, np.float32, 1, **options),
+                "operator_batch": _operator(CROSSTASK, np.float32, BATCH, **options),
             },
             effort,
         )
@@ -99,13 +112,16 @@ def _torch(effort: Effort) -> Rows:
             "float64_seconds": best["double"],
             "batch": BATCH,
             "batch_seconds": best["batch"],
+            "operator_seconds": best["operator"],
+            "operator_batch_seconds": best["operator_batch"],
             "peer_seconds": looped,
             "ratio": looped / best["ours"],
         }
 
 
-def _chain_row(peer: str, what: str, theirs: Call, effort: Effort, dtype: type[np.floating[Any]]) -> dict[str, Any]:
-    ours = _kernel(CHAIN, dtype, 1, 1, smoothing="softmin", contiguous=True)
+def _chain_row(
+    peer: str, what: str, theirs: Call, ours: Call, effort: Effort, dtype: type[np.floating[Any]]
+) -> dict[str, Any]:
     best = race({"peer": theirs, "ours": ours}, effort)
     return {
         "name": f"chain50, {peer}",
@@ -135,7 +151,9 @@ def _tslearn(effort: Effort) -> Rows:
         kernels._njit_soft_dtw_grad(padded, table, gradient, gamma=GAMMA)
         return gradient
 
-    yield _chain_row("tslearn", "numba, warm: soft-DTW and its gradient, ready distances", theirs, effort, np.float64)
+    ours = _kernel(CHAIN, np.float64, 1, 1, smoothing="softmin", contiguous=True)
+    what = "numba, warm: soft-DTW and its gradient, ready distances"
+    yield _chain_row("tslearn", what, theirs, ours, effort, np.float64)
 
 
 def _pysdtw(effort: Effort) -> Rows:
@@ -149,7 +167,9 @@ def _pysdtw(effort: Effort) -> Rows:
     def theirs() -> Any:
         return torch.autograd.grad(soft_dtw(rows, columns).sum(), distances)
 
-    yield _chain_row("pysdtw", "numba, warm: soft-DTW and its gradient through torch", theirs, effort, np.float64)
+    ours = _operator(CHAIN, np.float64, 1, smoothing="softmin", contiguous=True)
+    what = "numba, warm: soft-DTW and its gradient, both through torch"
+    yield _chain_row("pysdtw", what, theirs, ours, effort, np.float64)
 
 
 def _check_close(ours: float, theirs: float) -> None:
@@ -164,15 +184,19 @@ def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
     if loops:
         note = (
             f"{loops[0]['states']} states, {loops[0]['clips']} clips, gamma {GAMMA}; one video on one thread, "
-            f"{BATCH} videos on two (float32), and a loop over the clips in torch, vectorised over the states, with "
-            "autograd."
+            f"{BATCH} videos on two (float32), the same called through torch and its autograd, and a loop over the "
+            "clips in torch, vectorised over the states, with autograd."
         )
-        headings = ("smoothing", "contiguous", "float32", "float64", f"{BATCH} videos", "torch loop", "ratio")
+        headings = (
+            *("smoothing", "contiguous", "float32", "float64", f"{BATCH} videos"),
+            *("through torch", f"{BATCH} videos", "torch loop", "ratio"),
+        )
+        shown = ("seconds", "float64_seconds", "batch_seconds", "operator_seconds", "operator_batch_seconds")
         rows = [
             (
                 row["smoothing"],
                 "yes" if row["contiguous"] else "no",
-                *(duration(row[name]) for name in ("seconds", "float64_seconds", "batch_seconds", "peer_seconds")),
+                *(duration(row[name]) for name in (*shown, "peer_seconds")),
                 times(row["ratio"]),
             )
             for row in loops

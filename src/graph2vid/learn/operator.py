@@ -136,19 +136,18 @@ def _compute(
         contiguous=contiguous,
         gradient=gradient,
     )
-    cost = torch.tensor([result.cost for result in found], dtype=match.dtype)
-    if not gradient:
-        nothing = match.new_empty(0)
-        return cost.to(match.device), nothing, nothing.clone(), nothing.clone()
-    match_grad, drop_grad = (torch.zeros(part.shape, dtype=part.dtype) for part in (match, drop))
-    skip_grad = torch.zeros(0 if skip is None else skip.shape, dtype=match.dtype)
-    for at, (result, (tsort, length)) in enumerate(zip(found, videos, strict=True)):
-        match_grad[at, : tsort.n_steps, :length] = torch.from_numpy(result.match)
-        drop_grad[at, :length] = torch.from_numpy(result.drop)
-        if skip is not None:
-            skip_grad[at, : tsort.n_steps] = torch.from_numpy(result.skip)
-    gradients = (part.to(match.device) for part in (match_grad, drop_grad, skip_grad))
-    return (cost.to(match.device), *gradients)  # type: ignore[return-value]
+    dtype = np.float64 if match.dtype == torch.float64 else np.float32
+    cost = np.array([result.cost for result in found], dtype)
+    shapes = (match.shape, drop.shape, (0,) if skip is None else skip.shape) if gradient else ((0,),) * 3
+    match_grad, drop_grad, skip_grad = (np.zeros(shape, dtype) for shape in shapes)
+    if gradient:
+        for at, (result, (tsort, length)) in enumerate(zip(found, videos, strict=True)):
+            match_grad[at, : tsort.n_steps, :length] = result.match
+            drop_grad[at, :length] = result.drop
+            if skip is not None:
+                skip_grad[at, : tsort.n_steps] = result.skip
+    arrays = (cost, match_grad, drop_grad, skip_grad)
+    return tuple(torch.from_numpy(part).to(match.device) for part in arrays)  # type: ignore[return-value]
 
 
 Videos: TypeAlias = Sequence[tuple[TSortGraph, int]]
