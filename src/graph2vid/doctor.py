@@ -75,6 +75,7 @@ _PACKAGES = (
     ("typer", "core", "the command line", "the core is incomplete"),
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
     ("spacy", "text", "flow graphs of procedures in words, by rules", "no rules parser"),
+    ("threadpoolctl", "text", "the learned parser at its best pace", "the learned parser crawls while others compute"),
     ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
     ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
     ("faster-whisper", "media", "speech recognition", "videos need captions"),

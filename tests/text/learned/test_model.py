@@ -144,6 +144,7 @@ STRANGE = {
     "other languages": ["Die Kartoffeln schälen und kochen.", "把土豆切成块。", "Нарежьте лук."],
     "signs": ["!!!", "...", "—", "\U0001f370 \U0001f370"],
     "enormous line": ["mix the flour " * 600],
+    "a line that is no instruction": ["mix the flour and the water and " * 20_000],
     "one enormous word": ["a" * 100_000, "/" * 1_000],
     "500 sentences": ["Mix the flour with water and pour it into the bowl."] * 500,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph2vid.text.coarsen import coarsen
+from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.model import RecipeModel
 from graph2vid.text.learned.scheme import SENTENCE_ENDS
 from graph2vid.text.learned.words import words_of
@@ -13,6 +14,8 @@ from graph2vid.text.model import Entity, EntityEdge, EntityGraph, Parse, Procedu
 __all__ = ["parse_by_model"]
 
 _LONGEST_WORDS = 60
+_MOST_CHARACTERS = 20_000
+"""Of an enormous instruction so much is read."""
 
 
 def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -> Parse:
@@ -36,7 +39,7 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
     texts = procedure.texts
     words, places, units = [], [], []
     for number, text in enumerate(texts):
-        cut = words_of(text)
+        cut = words_of(text[:_MOST_CHARACTERS])
         words += [word.text for word in cut]
         places += [(word, token) for token, word in enumerate(cut)]
         units += [number] * len(cut)
@@ -51,14 +54,15 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
         start, end = first.start, places[span.end - 1][0].end
         unit = units[span.start]
         entities.append(Entity(unit, start, end, token, texts[unit][start:end], span.kind))
+    additions = plain_additions(words, units, spans, edges)
     reasons = [
         Reason(
-            entities[edge.dependent].instruction,
-            entities[edge.head].instruction,
-            edge.label,
-            f"{_short(entities[edge.dependent].text)} → {_short(entities[edge.head].text)}",
+            entities[dependent].instruction,
+            entities[head].instruction,
+            label,
+            f"{_short(entities[dependent].text)} → {_short(entities[head].text)}",
         )
-        for edge in edges
+        for dependent, head, label in freed([entity.instruction for entity in entities], edges, additions)
     ]
     graph = EntityGraph(tuple(entities), tuple(EntityEdge(edge.dependent, edge.head, edge.label) for edge in edges))
     return coarsen(procedure, reasons, "learned", graph)

@@ -17,7 +17,8 @@ from graph2vid.errors import FormatError, InputError
 from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates, probabilities
 from graph2vid.text.learned.network import EdgeScores, Floats, Network, Shape, mean_pool
 from graph2vid.text.learned.pairs import pair_features
-from graph2vid.text.learned.scheme import SENTENCE_ENDS, TAGS, Span, sentence_numbers, spans_of
+from graph2vid.text.learned.parallel import one_thread
+from graph2vid.text.learned.scheme import ACTIONS, SENTENCE_ENDS, TAGS, Span, sentence_numbers, spans_of
 from graph2vid.text.learned.tensors import Tensors, read_safetensors, write_safetensors
 from graph2vid.text.learned.words import Pieces
 
@@ -142,8 +143,8 @@ class RecipeModel:
         ----------
         words : list of str
         units : sequence of int
-            The instruction of each word. What an instruction makes is used later on: if no edge leads from it into a
-            later one, the most probable such edge is taken too.
+            The instruction of each word. What an instruction makes is used later on: if it has an action and no edge
+            leads from it into a later one, the most probable such edge is taken too.
 
         Returns
         -------
@@ -155,6 +156,7 @@ class RecipeModel:
         spans = spans_of(_within_units(words, self._tags(readings), units))
         return spans, self.link(words, spans, readings, units)
 
+    @one_thread()
     def read(self, words: list[str]) -> list[Reading]:
         """Read words with the network, long texts in stretches that overlap."""
         cut = [self.pieces.of(word) for word in words]
@@ -169,6 +171,7 @@ class RecipeModel:
             readings.append(Reading(start, stop, central, [pool @ read for read in self.network.encode(pieces)]))
         return readings
 
+    @one_thread()
     def _tags(self, readings: list[Reading]) -> list[str]:
         if not readings:
             return []
@@ -184,6 +187,7 @@ class RecipeModel:
         """Return the edges between entities: by dependent, its primary head first, without a cycle."""
         return choose_edges(spans, self.score(words, spans, readings), units)
 
+    @one_thread()
     def score(self, words: list[str], spans: list[Span], readings: list[Reading]) -> list[Scored]:
         """Score the edges between the entities of each stretch."""
         sentences = sentence_numbers(words)
@@ -220,7 +224,8 @@ def choose_edges(
     if units is not None:
         of = [units[span.start] for span in spans]
         leads_on = {of[edge.dependent] for edge in found.edges if of[edge.head] > of[edge.dependent]}
-        found.take_all(edge for unit, edge in links.items() if unit not in leads_on)
+        makes = {unit for unit, span in zip(of, spans, strict=True) if span.kind in ACTIONS}
+        found.take_all(links[unit] for unit in links.keys() & (makes - leads_on))
     return sorted(found.edges, key=lambda edge: (edge.dependent, -edge.score))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graph2vid.text.learned.pairs import SIZES
+from graph2vid.text.learned.parallel import side_by_side
 from graph2vid.text.learned.scheme import CLASSES, Span
 from graph2vid.text.learned.tensors import Array, Tensors, rows
 
@@ -130,13 +131,14 @@ class Network:
         hidden = _normalise(hidden, weights, "embed.norm")
         for layer in range(self.shape.shared):
             hidden = self._layer(hidden, f"shared.{layer}")
-        found = []
-        for branch in range(self.shape.branches):
+
+        def read_on(branch: int) -> Floats:
             own = hidden
             for layer in range(self.shape.own):
                 own = self._layer(own, f"branches.{branch}.layers.{layer}")
-            found.append(own)
-        return found
+            return own
+
+        return side_by_side(read_on, range(self.shape.branches))
 
     def score_tags(self, words: Sequence[Floats]) -> Floats:
         """Score the tags of words, given what each branch read in them: shape (words, tags)."""
@@ -149,7 +151,9 @@ class Network:
         pools = span_pools(spans, len(words[0]))
         kinds = [CLASSES.index(span.kind) for span in spans]
         pairs = self._pairs(features)
-        found = [self._edges(branch, hidden, pools, kinds, pairs[branch]) for branch, hidden in enumerate(words)]
+        found = side_by_side(
+            lambda branch: self._edges(branch, words[branch], pools, kinds, pairs[branch]), range(len(words))
+        )
         return EdgeScores(*(_mean(scores) for scores in zip(*found, strict=True)))
 
     def _pairs(self, features: npt.NDArray[np.int64]) -> Floats:

@@ -12,9 +12,10 @@ from graph2vid.text.model import Instruction, Procedure
 from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, lines_of
 from graph2vid.text.reading.sentences import sentence_spans
 from graph2vid.text.reading.tidy import has_words, tidy
+from graph2vid.text.reading.wrapping import begins_order, goes_on, is_paragraph
 
 _MOST_TITLE_WORDS = 12
-_NARROWEST_COLUMN = 50  # characters; running text is not broken into shorter lines
+_FEWEST_SENTENCES = 3  # of a paragraph in one line, below a title
 _TITLE_LINE = re.compile(r"title\s*:\s*(?P<title>\S.*)", re.IGNORECASE)
 _INLINE_NUMBER = re.compile(r"(?:step\s+)?\d{1,2}[.)]\s+", re.IGNORECASE)
 
@@ -22,10 +23,10 @@ _INLINE_NUMBER = re.compile(r"(?:step\s+)?\d{1,2}[.)]\s+", re.IGNORECASE)
 def read_plain(text: str, source: str) -> Procedure:
     """Read a procedure written as plain text or Markdown.
 
-    Items of lists are instructions. A block of lines is one instruction per line, unless the lines are those of a
-    broken paragraph; a paragraph gives an instruction per sentence. Headings are sections; what stands below
-    "Ingredients" (or the like) is kept apart, and so are notes. What stands before "Ingredients" or "Method" is an
-    introduction.
+    Items of lists are instructions. A block of lines is one instruction per line (a line may go on with the one above),
+    unless the lines are those of a broken paragraph; a paragraph gives an instruction per sentence. Headings are
+    sections; what stands below "Ingredients" (or the like) is kept apart, and so are notes. What stands before
+    "Ingredients" or "Method" is an introduction.
     """
     title, lines = _title(lines_of(text, source))
     ingredients, instructions = _parted(lines)
@@ -73,8 +74,16 @@ def _title(lines: list[Line]) -> tuple[str, list[Line]]:
         below = [line for line, after in pairwise([*rest, Line(0, Kind.BLANK)]) if after.kind is not Kind.TEXT]
     else:
         below = others
-    sentences_below = all(ends_sentence(line.text) for line in below if line.kind is Kind.TEXT)
-    if second.kind is not Kind.TEXT or (several and sentences_below and (in_capitals or below is not others)):
+    texts_below = [line.text for line in below if line.kind is Kind.TEXT]
+    a_name = not begins_order(first.text)
+    instructions_below = all(ends_sentence(text) or (a_name and begins_order(text)) for text in texts_below)
+    set_off = (
+        in_capitals
+        or below is not others
+        or not any(text[0].isupper() for text in texts_below)
+        or (len(others) == 1 and len(sentence_spans(second.text)) >= _FEWEST_SENTENCES)
+    )
+    if second.kind is not Kind.TEXT or (several and instructions_below and set_off):
         return first.text, rest
     return "", lines
 
@@ -198,9 +207,9 @@ def _item_text(queue: Sequence[Line], place: int, item: Line) -> tuple[int, str]
 
 
 def _block(lines: Sequence[Line]) -> Iterator[Instruction]:
-    """Read lines that follow each other: one instruction each, or a paragraph."""
-    if len(lines) > 1 and not _is_paragraph(lines):
-        yield from (Instruction(line.text, source=f"line {line.number}") for line in lines)
+    """Read lines that follow each other: instructions that begin on a line of their own, or a paragraph."""
+    if len(lines) > 1 and not is_paragraph(lines):
+        yield from _line_by_line(lines)
         return
     text, starts, length = " ".join(line.text for line in lines), [], 0
     for line in lines:
@@ -217,21 +226,17 @@ def _block(lines: Sequence[Line]) -> Iterator[Instruction]:
             yield Instruction(words, source=f"line {starts[at][1]}")
 
 
-def _is_paragraph(lines: Sequence[Line]) -> bool:
-    """Say whether the lines are those of a broken paragraph, rather than an instruction each."""
-    widest = max(len(line.text) for line in lines)
-    open_ends = [(above.text, below.text) for above, below in pairwise(lines) if not ends_sentence(above.text)]
-    if not open_ends:
-        # Sentences that fill their lines may end there by chance; an instruction per line leaves lines short.
-        return widest >= _NARROWEST_COLUMN and all(_is_full(a.text, b.text, widest) for a, b in pairwise(lines))
-    small = [below[0].islower() for _, below in open_ends]
-    if all(small) and lines[0].text[0].islower() and not any(re.search(r"[.!?]\s", line.text) for line in lines):
-        return False  # a list in small letters
-    if any(small):
-        return True
-    return widest >= _NARROWEST_COLUMN and all(_is_full(above, below, widest) for above, below in open_ends)
+def _line_by_line(lines: Sequence[Line]) -> Iterator[Instruction]:
+    """Read an instruction per line, with the lines that go on with it."""
+    in_capitals = lines[0].text[0].isupper()
+    begun: list[Line] = []
+    for line in lines:
+        if begun and not goes_on(begun[-1].text, line.text, in_capitals):
+            yield _joined(begun)
+            begun = []
+        begun.append(line)
+    yield _joined(begun)
 
 
-def _is_full(above: str, below: str, width: int) -> bool:
-    """Say whether the first word of ``below`` would not have fitted into the line ``above``."""
-    return len(above) + 1 + len(below.split(maxsplit=1)[0]) > width
+def _joined(lines: Sequence[Line]) -> Instruction:
+    return Instruction(" ".join(line.text for line in lines), source=f"line {lines[0].number}")

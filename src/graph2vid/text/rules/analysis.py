@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 from graph2vid.text.rules.carrier import Piece, pieces
 from graph2vid.text.rules.clauses import CONDITION, RESULT, SIMPLE_OBJECT, Action, Mention, Sentence
 
@@ -113,7 +113,7 @@ class _Reader:
             if head is token or head.i in self.carrier:
                 return None, CONDITION if condition else role or "subject", nested
             if relation == "pobj" and not role:
-                role = head.lower_
+                role = SIMPLE_OBJECT if head.dep_ == "prt" else head.lower_  # "Prise off the cover."
             elif relation in ("dobj", "nsubjpass", "attr", "oprd", "dative") and not role:
                 role = SIMPLE_OBJECT
             elif relation in ("nsubj", "npadvmod") and not role:
@@ -135,7 +135,7 @@ class _Reader:
         return None, CONDITION, nested
 
     def _mention(self, token: Any, role: str, nested: bool) -> Mention | None:
-        head = token.lemma_.lower()
+        head = token.lower_ if token.pos_ == "VERB" else token.lemma_.lower()  # "filling" is not "fill"
         describing: list[Any] = []
         for child in token.lefts:
             if child.dep_ == "punct" and child.text == ",":
@@ -180,6 +180,8 @@ class _Reader:
     def _things(self) -> Iterator[tuple[Any | None, Mention]]:
         for token in self.doc:
             if token.i in self.carrier or token.i in self.verbs or token.dep_ in ("compound", "expl", "npadvmod"):
+                continue
+            if any(above.lower_ == "according" for above in islice(token.ancestors, 2)):
                 continue
             misread = token.pos_ == "VERB" and self._noun_after_to(token)
             noun = token.pos_ in ("NOUN", "PROPN", "PRON") or token.lower_ in _SURELY_NOUNS
@@ -245,8 +247,8 @@ class _Reader:
                 child.dep_ == "prep" and child.i == token.i + 1 and child.lower_ == "in" and verb in lexicon.STIRRED_IN
             ):
                 particle = "in"
-            elif child.lower_ == "aside":
-                particle = "aside"
+            elif child.lower_ in ("aside", "inside") and not any(child.children):
+                particle = child.lower_
         if particle == "in":
             mentions = [
                 replace(m, role=SIMPLE_OBJECT) if m.role == "in" and m.kind in ("thing", "part") and not m.nested else m

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 
 WORDS = "you should "
 LONGEST_PIECE = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 
 SIMPLE_OBJECT = "object"
 CONDITION = "condition"

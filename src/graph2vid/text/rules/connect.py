@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 from graph2vid.text.rules.clauses import CONDITION, RESULT, SIMPLE_OBJECT, Action, Mention, Sentence
 from graph2vid.text.rules.implied import IMPLIED
 from graph2vid.text.rules.references import REFERENCES
 from graph2vid.text.rules.state import TOOL, Product, Use, Workplace
-from graph2vid.text.rules.threads import is_plain_addition, is_remark, kind_of_product, purpose, starts_thread
+from graph2vid.text.rules.threads import (
+    is_plain_addition,
+    is_remark,
+    kind_of_product,
+    names_purpose,
+    purpose,
+    starts_thread,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +110,10 @@ class Follower:
                 self.links.append(Link(maker, number, use.rule, use.words, use.mention))
         if is_remark(action):
             return
-        product = Product((number,), kind=kind_of_product(action), pile=plain)
+        product = Product((number,), kind=kind_of_product(action), pile=plain, done={action.verb})
         product.before = self._before(uses, sentence.instruction)
-        product.purpose = purpose(sentence.opening) or purpose(f"for {self.section}")
+        meant_for = (mention.head for mention in action.mentions if names_purpose(mention))
+        product.purpose = next(meant_for, "") or purpose(sentence.opening) or purpose(f"for {self.section}")
         if pile is not None:
             product.makers, product.base = (*pile.makers, number), pile.base
         elif plain:
@@ -142,7 +150,7 @@ class Follower:
 
 def _may_refer(mention: Mention, action: Action, sentence: Sentence) -> bool:
     """Tell whether a mention may mean something made before, rather than what goes on or comes of the action."""
-    if mention.role == RESULT:
+    if mention.role == RESULT or names_purpose(mention):
         return False
     if mention.role == SIMPLE_OBJECT and action.verb in lexicon.CREATING and mention.kind != "container":
         return False

@@ -6,9 +6,10 @@ Each rule takes an action, what has been found for it so far and the workplace, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TypeAlias
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 from graph2vid.text.rules.clauses import CONDITION, SIMPLE_OBJECT, Action, Mention
 from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL, Product, Use, Workplace
 
@@ -21,11 +22,13 @@ _GRILLS = lexicon.words("grill barbecue bbq broiler")
 
 
 def everything(action: Action, found: Sequence[Use], place: Workplace) -> list[Product]:
-    """ "Everything" joins all that is open.
+    """ "Everything" joins all that is open, "both sauces" the two made last.
 
     "Chop the tomatoes. Slice the cucumber. Toss **everything** together."
     """
     for mention in action.mentions:
+        if "both" in mention.words and mention.head in lexicon.MIXTURES - {"ingredient"} | lexicon.RESULTS:
+            return list(islice(place.open(MATERIAL), 2))
         total = mention.head in ("everything", "all") or (
             mention.head == "ingredient" and mention.words & {"all", "both"}
         )
@@ -51,9 +54,9 @@ def oven(action: Action, found: Sequence[Use], place: Workplace) -> list[Product
 def addition(action: Action, found: Sequence[Use], place: Workplace) -> list[Product]:
     """What is added goes to the work at hand, unless it is said where it goes.
 
-    "Whisk the eggs. **Add** the milk."
+    "Whisk the eggs. **Add** the milk."; "Peg down the tent. **Put** the bags **inside**."
     """
-    adds = action.verb in lexicon.ADDING or action.particle == "in"
+    adds = action.verb in lexicon.ADDING or action.particle in ("in", "inside")
     if not adds or not action.ordered or place.fresh or _says_where(action, found):
         return []
     added = [use.product for use in found if use.mention is not None and use.mention.role == SIMPLE_OBJECT]
@@ -74,7 +77,11 @@ def _says_where(action: Action, found: Sequence[Use]) -> bool:
             and use.product.kind != TOOL
         ):
             return True
-    return any(_is_place(mention) for mention in action.mentions)
+    fills = action.verb == "fill" and any(mention.role == "with" for mention in action.mentions)
+    return any(
+        _is_place(mention) or (fills and mention.kind == "container" and mention.role == SIMPLE_OBJECT)
+        for mention in action.mentions
+    )
 
 
 def _is_place(mention: Mention) -> bool:

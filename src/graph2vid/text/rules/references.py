@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from graph2vid.text.rules import lexicon
+from graph2vid.text import lexicon
 from graph2vid.text.rules.clauses import CONDITION, SIMPLE_OBJECT, Action, Mention
 from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL, Product, Workplace
 
@@ -16,13 +16,17 @@ Rule: TypeAlias = Callable[[Mention, Action, Workplace], Product | None]
 
 
 def pronoun(mention: Mention, action: Action, place: Workplace) -> Product | None:
-    """A pronoun is what was worked on last; in a condition it is what the action itself works on.
+    """A pronoun is what was worked on last; in a condition or after an object it is what the action itself works on.
 
-    "Knead the dough. Cover **it** with a cloth."; but not "Heat the oven as hot as it will go."
+    "Knead the dough. Cover **it** with a cloth."; but not "Heat the oven as hot as it will go.", nor "Grill the
+    sausages, turning them often."
     """
     if mention.kind != "pronoun" or mention.head in lexicon.EVERYTHING:
         return None
-    if mention.role == CONDITION and any(thing.kind in ("thing", "appliance") for thing in action.objects):
+    own = [thing for thing in action.objects if thing.kind in ("thing", "appliance")]
+    if (mention.role == CONDITION and own) or (
+        mention.role == SIMPLE_OBJECT and any(thing.start < mention.start for thing in own)
+    ):
         return None
     return place.products[-1] if place.products else None
 
@@ -190,7 +194,8 @@ def result_name(mention: Mention, action: Action, place: Workplace) -> Product |
     candidates = list(place.open(MATERIAL))
     if mention.head in lexicon.MADE_OF:
         return _made_of(mention.head, candidates)
-    return place.latest(MATERIAL)
+    named_after = (product for product in candidates if mention.head in product.done)  # "Toast the bread."
+    return next(named_after, place.latest(MATERIAL))
 
 
 def renamed(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -207,11 +212,12 @@ def renamed(mention: Mention, action: Action, place: Workplace) -> Product | Non
 
 
 def excess(mention: Mention, action: Action, place: Workplace) -> Product | None:
-    """What is too much of something belongs to what is being worked on.
+    """What is too much of something, and what is skimmed or trimmed off, belongs to what is being worked on.
 
-    "Brush the fish with oil. Wipe off **any drips**."
+    "Brush the fish with oil. Wipe off **any drips**."; "Boil the jam. Skim off **the scum**."
     """
-    if mention.role == SIMPLE_OBJECT and mention.words & {"any", "excess"}:
+    taken_off = action.verb == "skim" or (action.particle == "off" and action.verb in lexicon.TRIMMING)
+    if mention.role == SIMPLE_OBJECT and (mention.words & {"any", "excess"} or (taken_off and mention.definite)):
         return place.latest(MATERIAL)
     return None
 
@@ -251,9 +257,10 @@ def prepared_tool(mention: Mention, action: Action, place: Workplace) -> Product
 def container(mention: Mention, action: Action, place: Workplace) -> Product | None:
     """A container means what is in it.
 
-    "Whisk the eggs **in a bowl**. Melt the butter. Pour it into **the bowl**."
+    "Whisk the eggs **in a bowl**. Melt the butter. Pour it into **the bowl**."; "Brown the beef. Soften the onions in
+    **the same pan**."
     """
-    if mention.kind != "container" or mention.words & ({"a", "an"} | lexicon.ANEW | _READY):
+    if mention.kind != "container" or mention.words & (_NOT_AT_HAND | lexicon.ANEW | _READY):
         return None
     if mention.definite or mention.role != "in":
         names = ({mention.head}, lexicon.PANS if mention.head == "pan" else set())
@@ -261,9 +268,11 @@ def container(mention: Mention, action: Action, place: Workplace) -> Product | N
             for product in place.open(MATERIAL, HEAT):
                 if product.container in same and not product.aside:
                     return product
-    return place.emptied.get(mention.head) if mention.definite else None
+    used_last = place.latest(MATERIAL, HEAT) if "same" in mention.words else None
+    return place.emptied.get(mention.head, used_last) if mention.definite else None
 
 
+_NOT_AT_HAND = lexicon.words("a an its their")
 _READY = lexicon.words("prepared greased lined buttered preheated oiled floured heated")
 
 REFERENCES: dict[str, Rule] = {

@@ -39,6 +39,8 @@ class Product:
         What it is in; may be empty.
     aside : bool
         Set aside: not what is being worked on.
+    done : set of str
+        The verbs of what has been done to it.
     purpose : str
         What it is for, if that was said ("for the sauce"); may be empty.
     """
@@ -51,6 +53,7 @@ class Product:
     things: dict[str, frozenset[str]] = field(default_factory=dict)
     main: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
     container: str = ""
     aside: bool = False
     purpose: str = ""
@@ -67,6 +70,7 @@ class Product:
             self.things[noun] = self.things.get(noun, frozenset()) | modifiers
         self.main |= other.main
         self.names |= other.names
+        self.done |= other.done
         self.container = self.container or other.container
         self.purpose = self.purpose or other.purpose
 

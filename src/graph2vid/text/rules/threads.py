@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graph2vid.text.rules import lexicon
-from graph2vid.text.rules.clauses import SIMPLE_OBJECT, Action, Sentence
+from graph2vid.text import lexicon
+from graph2vid.text.rules.clauses import SIMPLE_OBJECT, Action, Mention, Sentence
 from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL
 
 _MOST_WORDS = 12
@@ -41,6 +41,14 @@ def purpose(opening: str) -> str:
     return ""
 
 
+def names_purpose(mention: Mention) -> bool:
+    """Tell whether a thing is named as what the work is for.
+
+    "Mix the mayonnaise with ketchup **for the sauce**."
+    """
+    return mention.role == "for" and mention.definite and mention.head in lexicon.MIXTURES | lexicon.RESULTS
+
+
 def is_remark(action: Action) -> bool:
     """Tell whether something is said of the work without doing anything to it.
 
@@ -57,9 +65,7 @@ def is_plain_addition(action: Action, sentence: Sentence) -> bool:
     if len(sentence.actions) != 1 or sentence.opening or not action.ordered or not action.objects:
         return False
     into = [m for m in action.mentions if m.kind == "container" and m.role in ("to", "into", "in")]
-    adds = (
-        action.verb == "add" or action.particle == "in" or (into and action.verb in ("pour", "crack", "put", "break"))
-    )
+    adds = action.verb == "add" or action.particle == "in" or (into and action.verb in lexicon.PUTTING_INTO)
     return (
         bool(adds)
         and kind_of_product(action) == MATERIAL

@@ -1,4 +1,4 @@
-"""The words that the rules know: a small vocabulary of kitchens and workshops, lemmas in lower case."""
+"""The words that readers of procedures know: a small vocabulary of kitchens and workshops, lemmas in lower case."""
 
 from __future__ import annotations
 
@@ -202,6 +202,9 @@ ADDING = words(
 )
 """Verbs that put something to the work at hand, which they need not name."""
 
+PUTTING_INTO = words("pour crack put break")
+"""Verbs that add where a container is named: "Pour the water into the jug"."""
+
 STIRRED_IN = words(
     "stir mix fold beat whisk rub cut blend work sift pour toss knead whip swirl sprinkle add put drop "
     "throw spoon scrape cream squeeze press"
@@ -256,6 +259,9 @@ FROM_SCRATCH = words(
     "mix combine whisk beat heat melt blend sift measure dissolve boil cream toss stir place put bring"
 )
 """Verbs that take fresh portions of common ingredients."""
+
+TRIMMING = words("trim scrape pour drain wipe brush cut snip shave scoop spoon scrub shake")
+"""Verbs that with "off" take something away from the work at hand: pour off the fat."""
 
 WITHDRAWING = words("remove take lift drain transfer strain pull set reserve scoop")
 """Verbs that take the work out of its container."""

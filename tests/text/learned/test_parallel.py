@@ -1,0 +1,86 @@
+"""Branches side by side, with one thread of the linear algebra library each."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from graph2vid.text.learned.parallel import _OneThread, one_thread, side_by_side
+
+threadpoolctl = pytest.importorskip("threadpoolctl")
+
+
+def blas_threads() -> list[int]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return [found["num_threads"] for found in threadpoolctl.threadpool_info() if found["user_api"] == "blas"]
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    meet = threading.Barrier(3, timeout=10)  # all are under way at the same time
+
+    def squared(number: int) -> int:
+        meet.wait()
+        return number * number
+
+    assert side_by_side(squared, (1, 2, 3)) == [1, 4, 9]
+    assert side_by_side(str, (1,)) == ["1"]
+    assert side_by_side(str, ()) == []
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_errors_come_through(bad: int) -> None:
+    def fail_at(number: int) -> None:
+        if number == bad:
+            raise ValueError(f"number {number}")
+
+    with pytest.raises(ValueError, match=f"number {bad}"):
+        side_by_side(fail_at, (0, 1))
+
+
+def test_the_limit_holds_inside_and_is_lifted_after() -> None:
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+
+        @one_thread()
+        def inside() -> list[int]:
+            return blas_threads()
+
+        for _ in range(2):
+            assert set(inside()) <= {1}
+            assert blas_threads() == before
+
+
+def test_without_the_package_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    before = blas_threads()
+    with _OneThread()():
+        assert blas_threads() == before
+
+
+def test_callers_may_overlap() -> None:
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_threads()) <= {1}  # the second is still at work
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+
+
+def test_many_threads_at_once_leave_no_limit_behind() -> None:
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+
+        def work(_: int) -> None:
+            with one_thread():
+                np.ones((8, 8)) @ np.ones((8, 8))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(200)))
+        assert blas_threads() == before
