@@ -10,7 +10,7 @@ import pytest
 from corpora import FLOWS, scores
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import ground
+from graph2vid.grounding import Grounding, ground
 from graph2vid.scale.aligning import Found, Request, align_requests
 from graph2vid.scale.procedures import compiled
 from graph2vid.scale.settings import DEFAULTS
@@ -25,10 +25,33 @@ def request(seed: int, **options: Any) -> Request:
     return Request(tsort.flow, tsort, {"scores": matrix}, dict(DEFAULTS) | options)
 
 
+def segments_of(found: Found) -> slice:
+    return slice(*found.answers.first[found.at : found.at + 2].tolist())
+
+
 def as_lists(found: Found | Exception) -> Any:
     assert isinstance(found, Found)
-    sure = None if found.confidence is None else found.confidence.tolist()
-    return found.cost, found.steps.tolist(), found.starts.tolist(), found.ends.tolist(), sure, found.confidence_of_video
+    answers, at, own = found.answers, found.at, segments_of(found)
+    of_segments = (answers.steps[own], answers.starts[own], answers.ends[own], answers.confidence[own])
+    return answers.cost[at], answers.confidence_of_video[at], *(values.tolist() for values in of_segments)
+
+
+def check(found: Found | Exception, wanted: Grounding) -> None:
+    """Compare an answer with a grounding."""
+    assert isinstance(found, Found)
+    answers, at, own = found.answers, found.at, segments_of(found)
+    assert answers.cost[at] == pytest.approx(wanted.cost, rel=1e-6)
+    assert answers.n_clips[at] == len(wanted.labels)
+    assert answers.steps[own].tolist() == [segment.step for segment in wanted.segments]
+    np.testing.assert_allclose(answers.starts[own], [segment.start for segment in wanted.segments])
+    np.testing.assert_allclose(answers.ends[own], [segment.end for segment in wanted.segments])
+    sure = [np.nan if segment.confidence is None else segment.confidence for segment in wanted.segments]
+    np.testing.assert_allclose(answers.confidence[own], sure, atol=1e-5)
+    lengths = answers.ends[own] - answers.starts[own]
+    if len(lengths):
+        assert answers.confidence_of_video[at] == pytest.approx(
+            np.average(sure, weights=lengths), abs=1e-5, nan_ok=True
+        )
 
 
 @pytest.mark.parametrize("group", [1, 2, 3, 7])
@@ -52,18 +75,22 @@ def test_answers_do_not_depend_on_who_else_asks(group: int) -> None:
 def test_answers_are_those_of_ground(options: dict[str, Any]) -> None:
     asked = [request(seed, **options) for seed in range(12)]
     for one, found in zip(asked, align_requests(asked), strict=True):
-        wanted = ground(one.flow, **one.evidence, **options)
-        assert isinstance(found, Found)
-        assert found.cost == pytest.approx(wanted.cost, rel=1e-6)
-        assert found.n_clips == len(wanted.labels)
-        assert found.steps.tolist() == [segment.step for segment in wanted.segments]
-        np.testing.assert_allclose(found.starts, [segment.start for segment in wanted.segments])
-        np.testing.assert_allclose(found.ends, [segment.end for segment in wanted.segments])
-        sure = [segment.confidence for segment in wanted.segments]
-        if found.confidence is None:
-            assert sure == [None] * len(sure)
-        else:
-            np.testing.assert_allclose(found.confidence, sure, atol=1e-5)
+        check(found, ground(one.flow, **one.evidence, **options))
+
+
+@pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"breaking": 0.5}, {"time_limit": 9.0}])
+def test_answers_beyond_the_ordinary_are_those_of_ground(options: dict[str, Any]) -> None:
+    asked = [request(seed, **options) for seed in range(4)]
+    given = {"durations": options["min_clips"]} if "min_clips" in options else options
+    for one, found in zip(asked, align_requests(asked), strict=True):
+        check(found, ground(one.flow, **one.evidence, **given))
+
+
+def test_large_tables_are_answered_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [request(seed) for seed in range(6)]
+    monkeypatch.setattr("graph2vid.scale.aligning._LANE_BYTES", 0)
+    for one, found in zip(asked, align_requests(asked), strict=True):
+        check(found, ground(one.flow, **one.evidence))
 
 
 def test_one_that_has_no_answer_does_not_stop_the_others() -> None:
@@ -85,7 +112,7 @@ def test_nothing_shown_is_an_answer() -> None:
     )
     (found,) = align_requests([asked])
     assert isinstance(found, Found)
-    assert found.steps.tolist() == [] and found.confidence is None and found.confidence_of_video is None
+    assert len(found.answers.steps[segments_of(found)]) == 0 and np.isnan(found.answers.confidence_of_video[found.at])
 
 
 def test_procedures_with_steps_that_need_not_be_done() -> None:
@@ -93,8 +120,4 @@ def test_procedures_with_steps_that_need_not_be_done() -> None:
     matrices = [scores(seed, 3) for seed in range(3)]
     asked = [Request(flow, compiled(flow), {"scores": matrix}, dict(DEFAULTS)) for matrix in matrices]
     for matrix, found in zip(matrices, align_requests(asked), strict=True):
-        wanted = ground(flow, scores=matrix)
-        assert isinstance(found, Found)
-        assert found.cost == pytest.approx(wanted.cost, rel=1e-6)
-        assert found.steps.tolist() == [segment.step for segment in wanted.segments]
-        np.testing.assert_allclose(found.confidence, [segment.confidence for segment in wanted.segments], atol=1e-5)
+        check(found, ground(flow, scores=matrix))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +23,7 @@ from graph2vid import _files
 from graph2vid.errors import Graph2VidError
 from graph2vid.scale import RunOptions, run_batch
 from graph2vid.scale.guard import Guard
+from graph2vid.scale.nursery import LostError, Nursery
 from graph2vid.scale.parts import Parts
 from graph2vid.scale.settings import Context
 
@@ -153,12 +156,50 @@ def test_endless_and_crashing_rows_fail_and_the_rest_goes_on(tmp_path: Path, fau
 
 
 def test_a_worker_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph2vid.scale.guard._PROGRAM", "raise SystemExit(3)")
+    monkeypatch.setattr("graph2vid.scale.nursery._PROGRAM", "raise SystemExit(3)")
     with (
         Guard(Context(str(tmp_path), str(tmp_path)), 1.0) as guard,
         pytest.raises(Graph2VidError, match=r"as soon as they are started \(status 3\)"),
     ):
         guard.run(pa.table({"id": ["a"], "procedure": ["b"]}), ("align",))
+
+
+def test_workers_of_a_nursery_that_is_lost_are_started_anew(tmp_path: Path, faults: None) -> None:
+    rows = make_rows(400, "slow")
+    manifest = write_parquet(tmp_path / "m.parquet", rows)
+    killed: list[int] = []
+    ending = threading.Event()
+
+    def kill_nursery() -> None:
+        while not killed and not ending.wait(0.02):
+            for nursery in (child for child in children(os.getpid()) if children(child)):
+                killed.append(nursery)
+                kill(nursery)
+
+    thread = threading.Thread(target=kill_nursery)
+    thread.start()
+    try:
+        summary = run_batch(manifest, tmp_path / "out", options=RunOptions(workers=2))
+    finally:
+        ending.set()
+        thread.join()
+    assert killed and (summary.done, summary.failed) == (400, 0)
+
+
+def test_how_workers_ended_is_told() -> None:
+    with contextlib.closing(Nursery(1)) as nursery:
+        (first, one), (second, other) = nursery.start(), nursery.start()
+        os.kill(first, signal.SIGSEGV)
+        assert nursery.end(first) == "SIGSEGV"
+        assert nursery.end(second) == "SIGKILL"  # it was idle, and told to end
+        assert nursery.end(second) == "it had ended"
+        one.close(), other.close()
+        kill(nursery._process.pid)
+        with pytest.raises(LostError, match="SIGKILL"):
+            nursery.start()
+        third, connection = nursery.start()
+        connection.close()
+        assert nursery.end(third) == "status 0"
 
 
 # -- full ----------------------------------------------------------------------------------------------------

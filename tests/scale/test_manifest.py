@@ -13,8 +13,9 @@ import pytest
 from corpora import FLOWS, make_rows, pa, pq, save_flows, scores, write_jsonl, write_parquet
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
 from graph2vid.scale import check_manifest
-from graph2vid.scale.job import Job, batches
+from graph2vid.scale.job import Job, stretches
 from graph2vid.scale.manifest import Manifest, read_manifest
+from graph2vid.scale.reading import RowReader
 from graph2vid.scale.rows import decode, matrices
 from graph2vid.scale.settings import Context, RunOptions
 
@@ -118,6 +119,14 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
         {"id": "own", "procedure": "tea.flow", "captions": "words.srt", "preset": "paper"},
         {"id": "language", "language": "en"} | good,
         {"id": "embedder", "procedure": "tea.flow", "captions": "words.srt", "embedder": "nobody"},
+        {"id": "returns", "repeat": "entropy"} | good,
+        {"id": "runs", "min_clips": 1.5} | good,
+        {"id": "lengths", "durations": "lost.json"} | good,
+        {"id": "doubt", "breaking": -1} | good,
+        {"id": "seen", "frames": "clip:small"} | good,
+        {"id": "unseen", "procedure": "tea.flow", "captions": "words.srt", "frames": "clip:small"},
+        {"id": "nobody sees", "procedure": "tea.flow", "captions": "words.srt", "frames": "eyes"},
+        {"id": "deaf", "procedure": "tea.flow", "captions": "words.srt", "narration_weight": 0},
     ]
     found = told(write_jsonl(tmp_path / "m.jsonl", rows))
     for line, (name, words) in enumerate(
@@ -139,6 +148,14 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
             ("own", "preset is for arrays"),
             ("language", "language is for narration"),
             ("embedder", "unknown embedder 'nobody'"),
+            ("returns", "unknown repeat policy"),
+            ("runs", "min_clips must be a whole number"),
+            ("lengths", "durations: cannot read"),
+            ("doubt", "breaking must be 0 or more"),
+            ("seen", "frames is for narration"),
+            ("unseen", "the row has captions alone"),
+            ("nobody sees", "unknown embedder 'eyes'"),
+            ("deaf", "nothing is left to go by"),
         ],
         start=2,
     ):
@@ -202,8 +219,8 @@ def test_rows_without_arrays_are_sorted_by_procedure(tmp_path: Path) -> None:
     manifest, _ = read_rows(write_parquet(tmp_path / "m.parquet", rows))
     context = Context(folder=str(tmp_path), cache=str(tmp_path / "cache"))
     job = Job(manifest.rows, pa.array(["v0002"]), 0, manifest.kinds, context, RunOptions())
-    (batch,) = batches(job)
-    found = [row.procedure for row in decode(batch, context)]
+    ((batch,),) = stretches(job, 1)
+    found = [row.procedure for row in decode(RowReader(str(batch.path)).read(batch.places), context)]
     assert found == sorted(found) and len(found) == 7
 
 

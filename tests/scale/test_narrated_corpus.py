@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,9 +56,12 @@ def labels_of(out: Path, dataset: Dataset) -> dict[str, NDArray[np.int64]]:
 def test_figures_are_those_of_evaluate(every: int, tmp_path: Path) -> None:
     dataset = crosstask.load(real_data("crosstask_narrated"))
     dataset = replace(dataset, recordings=dataset.recordings[::every], splits=())
+    before = sum(os.times()[:4])
     summary = run_batch(write_manifest(tmp_path / "m.jsonl", dataset), tmp_path / "out", options=RunOptions(workers=2))
     assert (summary.done, summary.failed) == (len(dataset.recordings), 0)
-    print(f"{summary.done} videos in {summary.seconds:.1f} s")
+    used = sum(os.times()[:4]) - before
+    print(f"{summary.done} videos in {summary.seconds:.1f} s, {used:.1f} s of processor time")
+    assert used < 50  # of the 60 that two processors have in half a minute
     labels = labels_of(tmp_path / "out", dataset)
     ours = []
     for recording in dataset.recordings:

@@ -62,9 +62,9 @@ def test_the_same_rows_give_the_same_part(tmp_path: Path) -> None:
 
 def test_what_failed_and_was_done_later_is_done(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
-    parts.commit(failures(["a", "b"], "no film"))
+    parts.commit(failures(["a", "b"], ["no film", "no film"]))
     parts.commit(done("a", attempt=1))
-    parts.commit(failures(["b"], "no sound", 1))
+    parts.commit(failures(["b"], ["no sound"], 1))
     parts.publish()
     assert [(row["id"], row["status"], row["error"]) for row in read(tmp_path, "videos")] == [
         ("a", "done", None),

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 import pytest
 
 from corpora import children, data_bytes, kill, make_rows, plant_faults, read, scores, write_jsonl, write_parquet
-from graph2vid.errors import Graph2VidError
+from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.sample.narrated import NarratedFiles
 from graph2vid.scale import RunOptions, run_batch
 from graph2vid.scale.parts import Parts
 
 ray: Any = pytest.importorskip("ray")
+from ray.util.annotations import RayDeprecationWarning  # noqa: E402
+
 STORE = 150 << 20
 ROWS = 1500
 
@@ -95,7 +98,8 @@ def test_an_actor_is_killed(cluster: None, calm: tuple[Path, dict[str, bytes]], 
             kill(found[0])
         return bool(killed)
 
-    with meanwhile(kill_one):
+    with meanwhile(kill_one), warnings.catch_warnings():
+        warnings.simplefilter("error", RayDeprecationWarning)
         summary = run_batch(manifest, tmp_path / "out", options=RunOptions(engine="ray", workers=2))
     assert killed
     assert (summary.done, summary.failed) == (ROWS - 1, 1)
@@ -131,6 +135,14 @@ def test_stages_of_narration_on_actors_of_their_own(cluster: None, tmp_path: Pat
         "took longer than the limit of 3 s",
         *[None] * 5,
     ]
+
+
+def test_gpus_that_are_not_there_are_not_waited_for(cluster: None, tmp_path: Path) -> None:
+    files = NarratedFiles()
+    rows = [{"id": "v", "procedure": str(files.flow), "captions": str(files.captions)}]
+    manifest = write_jsonl(tmp_path / "m.jsonl", rows)
+    with pytest.raises(InputError, match=r"--gpus\), but the Ray cluster has none: leave --gpus out"):
+        run_batch(manifest, tmp_path / "out", options=RunOptions(engine="ray", workers=1, gpus=0.5))
 
 
 @pytest.mark.slow

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from corpora import FLOWS, data_bytes, make_rows, read, scores, write_jsonl, write_parquet
+from corpora import FLOWS, data_bytes, make_rows, pa, pq, read, scores, write_jsonl, write_parquet
 from graph2vid.errors import InputError
 from graph2vid.evidence import read_captions
-from graph2vid.grounding import Grounding, ground, ground_narrated
+from graph2vid.grounding import Grounding, ground, ground_narrated, ground_video
+from graph2vid.grounding.durations import durations_of
 from graph2vid.sample.narrated import NarratedFiles
 from graph2vid.scale import RunOptions, StoppedError, Summary, run_batch
 from graph2vid.scale.stages import document_path
@@ -71,6 +74,21 @@ def test_results_do_not_depend_on_workers_or_layout(corpus: tuple[Path, Path, Su
     rows[7]["scores"], rows[250]["scores"] = scores(7, 3, clips=2), scores(250, 4, clips=3)
     run(write_parquet(tmp_path / "m.parquet", rows, row_group_size=37), tmp_path / "other")
     assert data_bytes(tmp_path / "other") == data_bytes(out)
+
+
+def test_columns_of_other_types_that_hold_text(tmp_path: Path) -> None:
+    rows = make_rows(6)
+    write_parquet(tmp_path / "text.parquet", [row | {"id": str(at)} for at, row in enumerate(rows)])
+    table = pq.read_table(tmp_path / "text.parquet")
+    table = table.set_column(0, "id", table.column("id").cast(pa.int64()))
+    table = table.set_column(1, "procedure", table.column("procedure").dictionary_encode())
+    table = table.append_column("parser", pa.array(["rules"] * 6, pa.large_string()))
+    pq.write_table(table, tmp_path / "other.parquet")
+    for name in ("text", "other"):
+        assert run(tmp_path / f"{name}.parquet", tmp_path / name).done == 6
+    assert data_bytes(tmp_path / "other") == data_bytes(tmp_path / "text")
+    again = run(tmp_path / "other.parquet", tmp_path / "other", resume=True)
+    assert (again.done, again.skipped) == (0, 6)
 
 
 def test_a_run_that_is_done_is_left_as_it_is(corpus: tuple[Path, Path, Summary], tmp_path: Path) -> None:
@@ -189,6 +207,81 @@ def test_captions_and_speech(tmp_path: Path) -> None:
         assert Grounding.load(document_path(str(tmp_path / "out" / "documents"), "film")).cues
     assert summary.failed == len(rows) - summary.done
     assert list((tmp_path / "out" / "cache").glob("narration-*.npy"))
+
+
+def test_options_beyond_the_ordinary(tmp_path: Path) -> None:
+    flow = FLOWS["tea.flow"]
+    document = {"format": "graph2vid-durations", "version": 1, "others": {"median": 4.0, "spread": 0.5}}
+    (tmp_path / "long.json").write_text(json.dumps(document), encoding="utf-8")
+    np.save(tmp_path / "returns.npy", np.array([1.0, 2.0, np.inf]))
+    given: dict[str, dict[str, Any]] = {
+        "repeat": {"repeat": "3"},
+        "returns": {"repeat": "given:returns.npy"},
+        "least": {"min_clips": 3},
+        "lengths": {"durations": "long.json", "min_clips": 2},
+        "gamma": {"gamma": 0.5, "time_limit": 5},
+    }
+    rows = [
+        {"id": name, "procedure": "tea.flow", "scores": scores(at, 3, clips=25)} | options
+        for at, (name, options) in enumerate(given.items())
+    ]
+    summary = run(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out")
+    assert summary.failed == 0
+    wanted: dict[str, dict[str, Any]] = {
+        "repeat": {"repeat": "3"},
+        "returns": {"repeat": ("given", np.array([1.0, 2.0, np.inf]))},
+        "least": {"durations": durations_of(flow, 1.0, None, 3)},
+        "lengths": {"durations": durations_of(flow, 1.0, tmp_path / "long.json", 2)},
+        "gamma": {"gamma": 0.5},
+    }
+    segments = read(tmp_path / "out", "segments")
+    for row, video in zip(sorted(rows, key=lambda row: str(row["id"])), read(tmp_path / "out", "videos"), strict=True):
+        found = ground(flow, scores=row["scores"].astype(np.float64), **wanted[video["id"]])  # type: ignore[union-attr]
+        assert video["cost"] == pytest.approx(found.cost)
+        mine = [segment for segment in segments if segment["id"] == video["id"]]
+        assert [(one["step"], one["start"], one["end"]) for one in mine] == [
+            (one.step, one.start, one.end) for one in found.segments
+        ]
+        assert [one["confidence"] for one in mine] == pytest.approx([one.confidence for one in found.segments])
+
+
+def test_frames_beside_captions(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    files = NarratedFiles()
+    flow = _flow(files.flow)
+    random = np.random.default_rng(0)
+    clips, steps = random.normal(size=(90, 16)), random.normal(size=(len(flow), 16))
+    np.save(tmp_path / "clips.npy", clips.astype(np.float32))
+    np.save(tmp_path / "steps.npy", steps.astype(np.float32))
+    seen = {"frames": "array:clips.npy,steps.npy", "frames_weight": 0.5, "language": "en"}
+    rows = [{"id": "seen", "procedure": str(files.flow), "captions": str(files.captions)} | seen]
+    run_batch(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out", documents=True)
+    (video,) = read(tmp_path / "out", "videos")
+    arrays = f"array:{tmp_path / 'clips.npy'},{tmp_path / 'steps.npy'}"
+    wanted = ground_video(flow, files.captions, frames=arrays, frames_weight=0.5)
+    assert video["error"] is None and video["cost"] == pytest.approx(wanted.cost) and video["n_clips"] == 90
+    document = Grounding.load(document_path(str(tmp_path / "out" / "documents"), "seen"))
+    assert document.segments == wanted.segments
+    assert document.options["frames"]["weight"] == 0.5 and document.options["narration"]["plausibility"] > 0
+
+
+def test_other_languages_are_refused_as_by_ground(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    files = NarratedFiles()
+    rows = [{"id": "v", "procedure": str(files.flow), "captions": str(files.captions), "language": "de"}]
+    run_batch(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out")
+    with pytest.raises(InputError) as told:
+        ground_video(_flow(files.flow), files.captions, language="de")
+    assert [row["error"] for row in read(tmp_path / "out", "videos")] == [str(told.value)]
+
+
+def test_a_batch_of_scores_does_not_wait_for_pandas(corpus: tuple[Path, Path, Summary], tmp_path: Path) -> None:
+    manifest, _, _ = corpus
+    program = (
+        "import sys; from graph2vid.scale import RunOptions, run_batch; "
+        "run_batch(sys.argv[1], sys.argv[2], options=RunOptions(workers=1)); assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(manifest), str(tmp_path / "out")], check=True)
 
 
 def _flow(path: Path) -> Any:

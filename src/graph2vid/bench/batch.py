@@ -65,14 +65,15 @@ def _scores(folder: Path, videos: int) -> dict[str, Any]:
     # In turns, and the best of each: what else the machine does only ever adds time.
     turns = [[_run_apart(folder, manifest, workers, "local") for workers in (1, 2)] for _ in range(_ROUNDS)]
     one, two = (min(run["seconds"] for run in runs) for runs in zip(*turns, strict=True))
-    processor = min(run["processor_seconds"] for _, run in turns)
+    least = min((run for _, run in turns), key=lambda run: float(run["processor_seconds"]))
     return {
         "videos": videos,
         "seconds": two,
         "videos_per_second": videos / two,
         "one_worker_seconds": one,
         "scaling": one / two,
-        "processor_seconds": processor,
+        "processor_seconds": least["processor_seconds"],
+        "driver_share": least["driver_processor_seconds"] / least["processor_seconds"],
     }
 
 
@@ -171,7 +172,7 @@ def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
     """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker."""
     from graph2vid.scale import RunOptions, run_batch
 
-    began = time.perf_counter()
+    began, before = time.perf_counter(), os.times()
     if engine == "ray":
         import ray
 
@@ -188,7 +189,8 @@ def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "start_seconds": started - began,
-        "processor_seconds": sum(os.times()[:4]),
+        "processor_seconds": sum(os.times()[:4]) - sum(before[:4]),
+        "driver_processor_seconds": sum(os.times()[:2]) - sum(before[:2]),
         "driver_bytes": peak_bytes(),
         "worker_bytes": max(peak, default=0),
     }
@@ -196,17 +198,16 @@ def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
 
 @contextmanager
 def _watched() -> Iterator[list[int]]:
-    """Yield a list that grows by the peak memory of this process's children, every now and then."""
+    """Yield a list that grows by the peak memory of the processes below this one, every now and then."""
     seen: list[int] = []
     ending = threading.Event()
 
     def look() -> None:
         while not ending.wait(_LOOK_SECONDS):
-            for task in Path("/proc/self/task").glob("*/children"):
-                for child in task.read_text().split():
-                    with suppress(OSError):  # it has ended
-                        lines = Path(f"/proc/{child}/status").read_text().splitlines()
-                        seen.extend(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+            for child in _below("self"):
+                with suppress(OSError):  # it has ended
+                    lines = Path(f"/proc/{child}/status").read_text().splitlines()
+                    seen.extend(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -215,6 +216,15 @@ def _watched() -> Iterator[list[int]]:
     finally:
         ending.set()
         thread.join()
+
+
+def _below(process: str) -> list[str]:
+    """Return the processes that a process started, and those that they did."""
+    found = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            found += task.read_text().split()
+    return found + [grandchild for child in found for grandchild in _below(child)]
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -252,7 +262,8 @@ def _remark(row: dict[str, Any]) -> str:
     if row["name"] == "scores":
         return (
             f"one worker {duration(row['one_worker_seconds'])}: {times(row['scaling'])}; "
-            f"{duration(row['processor_seconds'] / row['videos'])} of processor time a video"
+            f"{duration(row['processor_seconds'] / row['videos'])} of processor time a video, "
+            f"{row['driver_share']:.0%} of it the driver's"
         )
     if row["name"] == "memory":
         now, fewer = (

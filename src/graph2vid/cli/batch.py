@@ -65,12 +65,30 @@ def batch(
         str | None, typer.Option(metavar="NAME", help="A model of faster-whisper; tiny.en by default.")
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="The language spoken, such as en.")] = None,
+    frames: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What compares frames with steps; by default only what is said counts."),
+    ] = None,
+    narration_weight: Annotated[float | None, typer.Option(min=0.0, help="How much what is said counts.")] = None,
+    frames_weight: Annotated[float | None, typer.Option(min=0.0, help="How much what is seen counts.")] = None,
     clip_seconds: Annotated[float | None, typer.Option(help="Length of a clip in seconds; 1 by default.")] = None,
     preset: Annotated[str | None, typer.Option(help="Named settings of the costs of arrays.")] = None,
     match: Annotated[str | None, typer.Option(help="Match policy.")] = None,
     drop: Annotated[str | None, typer.Option(metavar="POLICY[:VALUE]", help="The price of background.")] = None,
     skip: Annotated[str | None, typer.Option(metavar="POLICY[:VALUE]", help="The price of not showing a step.")] = None,
+    repeat: Annotated[
+        str | None, typer.Option(metavar="POLICY[:VALUE]", help="The price of returning to a step.")
+    ] = None,
+    min_clips: Annotated[int | None, typer.Option(min=1, help="The fewest clips of a run of a step.")] = None,
+    durations: Annotated[Path | None, typer.Option(metavar="FILE.json", help="How long steps last.")] = None,
+    breaking: Annotated[
+        float | None, typer.Option(min=0.0, help="What the log-odds of a doubtful edge are multiplied by.")
+    ] = None,
     temperature: Annotated[float | None, typer.Option(help="Divides the similarities.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long to search where there are too many legal orders.")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option(help="How soft the sums behind confidences are.")] = None,
     confidence: Annotated[bool | None, typer.Option(help="Say how sure each segment is (default).")] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the summary, or what the check found.")
@@ -90,12 +108,21 @@ def batch(
         "embedder": embedder,
         "speech_model": speech_model,
         "language": language,
+        "frames": frames,
+        "narration_weight": narration_weight,
+        "frames_weight": frames_weight,
         "clip_seconds": clip_seconds,
         "preset": preset,
         "match": match,
         "drop": drop,
         "skip": skip,
+        "repeat": repeat,
+        "min_clips": min_clips,
+        "durations": None if durations is None else str(durations.resolve()),
+        "breaking": breaking,
         "temperature": temperature,
+        "time_limit": time_limit,
+        "gamma": gamma,
         "confidence": confidence,
     }
     options = RunOptions(engine, workers, resume, retry_failed, on_error, row_seconds, address, gpus)

@@ -142,11 +142,12 @@ def _unit_rows(rows: Floats) -> NDArray[np.float64]:
 
 
 def distinct_rows(rows: Floats) -> NDArray[np.int64]:
-    """Number the rows of a matrix so that identical rows, and only those, have one number.
+    """Number the rows of a matrix, in their order, so that identical rows, and only those, have one number.
 
     Returns
     -------
     int array [K]
     """
-    _, number = np.unique(rows + 0.0, axis=0, return_inverse=True)  # + 0.0: -0 and 0 are the same
-    return np.asarray(number, dtype=np.int64).reshape(-1)
+    numbers: dict[bytes, int] = {}
+    same_zeros = np.ascontiguousarray(rows + 0.0)  # -0 and 0 are the same
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in same_zeros], dtype=np.int64)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from graph2vid.alignment import Constraint, Durations
 from graph2vid.errors import InputError
@@ -32,6 +32,28 @@ from graph2vid.grounding.from_arrays import ground
 from graph2vid.grounding.result import Grounding
 from graph2vid.grounding.times import format_time
 from graph2vid.tsort import TSortGraph
+
+
+@dataclass(frozen=True, eq=False)
+class MediaEvidence:
+    """What speaks for each step in each clip of a video.
+
+    Attributes
+    ----------
+    log_odds : float64 [K, N]
+        Of the K steps against background in the N clips.
+    skip : float64 [K]
+        The price of not showing a step.
+    cues : tuple of Cue
+        What is said before the video ends.
+    about : dict
+        Under ``"narration"`` and ``"frames"``: what was compared, in a form fit for JSON.
+    """
+
+    log_odds: NDArray[np.float64]
+    skip: NDArray[np.float64]
+    cues: tuple[Cue, ...]
+    about: dict[str, Any]
 
 
 def ground_media(
@@ -110,7 +132,55 @@ def ground_media(
         raise InputError(f"the duration must be a positive number of seconds, not {duration!r}")
     if not 0 < clip_seconds < math.inf:
         raise InputError(f"clip_seconds must be positive, not {clip_seconds!r}")
-    procedure = flow if isinstance(flow, FlowGraph) else flow.flow
+    evidence = media_evidence(
+        flow if isinstance(flow, FlowGraph) else flow.flow,
+        duration,
+        cues=cues,
+        seen=seen,
+        embedder=embedder,
+        language=language,
+        narration_weight=narration_weight,
+        frames_weight=frames_weight,
+        clip_seconds=clip_seconds,
+        settings=settings,
+        cache=cache,
+    )
+    found = ground(
+        flow,
+        scores=evidence.log_odds,
+        clip_seconds=clip_seconds,
+        preset="log_odds",
+        match=match,
+        drop=drop,
+        skip=evidence.skip if skip is None else skip,
+        temperature=temperature,
+        repeat=repeat,
+        durations=durations,
+        breaking=breaking,
+        constraints=constraints,
+        time_limit=time_limit,
+        confidence=confidence,
+        margins=margins,
+        gamma=gamma,
+    )
+    return replace(found, options=found.options | evidence.about, cues=evidence.cues)
+
+
+def media_evidence(
+    procedure: FlowGraph,
+    duration: float,
+    *,
+    cues: Sequence[Cue] = (),
+    seen: Seen | None = None,
+    embedder: str = "wordllama",
+    language: str | None = None,
+    narration_weight: float = 1.0,
+    frames_weight: float = 1.0,
+    clip_seconds: float = 1.0,
+    settings: NarrationSettings | None = None,
+    cache: Cache | None = None,
+) -> MediaEvidence:
+    """Weigh what is said and what is seen in a video for the steps of a procedure; see :func:`ground_media`."""
     n_clips = math.ceil(duration / clip_seconds)
     chosen = settings or NarrationSettings()
     sources: list[Source] = []
@@ -146,27 +216,7 @@ def ground_media(
     if not sources:
         raise InputError("nothing is said in the video: give captions, embeddings of its frames, or scores")
     log_odds, told = fuse(sources, level=chosen.level)
-    if skip is None:
-        skip = np.zeros(len(procedure)) if told is None else told
-    found = ground(
-        flow,
-        scores=log_odds,
-        clip_seconds=clip_seconds,
-        preset="log_odds",
-        match=match,
-        drop=drop,
-        skip=skip,
-        temperature=temperature,
-        repeat=repeat,
-        durations=durations,
-        breaking=breaking,
-        constraints=constraints,
-        time_limit=time_limit,
-        confidence=confidence,
-        margins=margins,
-        gamma=gamma,
-    )
-    return replace(found, options=found.options | about, cues=tuple(said))
+    return MediaEvidence(log_odds, np.zeros(len(procedure)) if told is None else told, tuple(said), about)
 
 
 def ground_narrated(flow: FlowGraph | TSortGraph, cues: Sequence[Cue], duration: float, **options: Any) -> Grounding:

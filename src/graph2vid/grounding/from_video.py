@@ -59,6 +59,7 @@ def hear(
     cache: Cache | None = None,
     progress: Progress | None = None,
     required: bool = True,
+    listen: bool = True,
 ) -> Narration:
     """Find out what is said in a video: from captions, or by speech recognition.
 
@@ -72,6 +73,8 @@ def hear(
         As for :func:`graph2vid.evidence.speech.transcribe`.
     required : bool
         Whether it is an error if there is no sound, or no word in it.
+    listen : bool
+        Whether what is said counts; if not, only the length of the video is found out.
 
     Returns
     -------
@@ -83,6 +86,10 @@ def hear(
         Nothing is said in the captions, or in the video where that is required; the message says what to give.
     """
     video = Path(video)
+    if not listen:
+        from graph2vid.evidence.media import probe
+
+        return Narration((), probe(video).duration, "not listened to")
     if is_captions(video):
         if captions is not None:
             raise InputError(f"{video} holds captions itself: give the video, or these captions alone")
@@ -197,24 +204,27 @@ def watch(
     listening, looking : callable, optional
         Are told how far :func:`hear` and :func:`see` are.
     """
-    if listen:
-        narration = hear(
-            video,
-            captions=captions,
-            model=model,
-            language=language,
-            cache=cache,
-            progress=listening,
-            required=frames is None,
-        )
-    else:
-        from graph2vid.evidence.media import probe
-
-        narration = Narration((), probe(video).duration, "not listened to")
+    narration = hear(
+        video,
+        captions=captions,
+        model=model,
+        language=language,
+        cache=cache,
+        progress=listening,
+        required=frames is None,
+        listen=listen,
+    )
     if frames is None:
         return narration, None
-    seen = see(video, frames, narration.duration, clip_seconds=clip_seconds, cache=cache, progress=looking)
-    if is_captions(Path(video)):  # then only the arrays tell how long the video is
+    return look(video, narration, frames, clip_seconds=clip_seconds, cache=cache, progress=looking)
+
+
+def look(
+    video: str | os.PathLike[str], narration: Narration, frames: str, *, clip_seconds: float = 1.0, **options: Any
+) -> tuple[Narration, Seen]:
+    """See a video that was heard (:func:`see`); beside captions alone, the arrays tell how long it is."""
+    seen = see(video, frames, narration.duration, clip_seconds=clip_seconds, **options)
+    if is_captions(Path(video)):
         narration = replace(narration, duration=len(seen.clips) * clip_seconds)
     return narration, seen
 

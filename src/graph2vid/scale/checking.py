@@ -14,6 +14,9 @@ from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
 from graph2vid.evidence.costs import resolve_choice
+from graph2vid.evidence.embed import EMBEDDERS
+from graph2vid.evidence.policies import REPEAT_POLICIES
+from graph2vid.grounding.durations import read_durations
 from graph2vid.scale._packages import arrow, compute
 from graph2vid.scale.procedures import flow_of
 from graph2vid.scale.rows import ARRAYS, FILES, KINDS, Kind, holds_lists, matrices, matrix_of
@@ -24,6 +27,7 @@ Tell: TypeAlias = Callable[[int, str | None, str], None]
 
 _CAPTIONS = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
 _REMEMBERED = 10_000
+_POLICIES: dict[str, Any] = {"drop": DROP_POLICIES, "skip": SKIP_POLICIES, "repeat": REPEAT_POLICIES}
 
 
 class Checker:
@@ -44,51 +48,60 @@ class Checker:
         self._ids: list[Any] = []
         self._places: list[NDArray[np.int64]] = []
         self._steps: dict[tuple[str, str], int | str] = {}
+        self._durations: dict[tuple[str, str, str], str | None] = {}
         self._alike: dict[Any, tuple[Kind, tuple[str, ...]]] = {}
 
     def check(self, table: Any, places: list[int]) -> list[Kind]:
         """Check some rows; return where the evidence of each comes from."""
-        names = [name for name in (*FILES, *ARRAYS) if name in table.column_names]
-        ids = table.column("id").to_pylist()
-        self._ids.append(table.column("id"))
+        names = tuple(name for name in (*FILES, *ARRAYS) if name in table.column_names)
+        self._ids += table.column("id").chunks
         self._places.append(np.asarray(places))
-        given = list(zip(*(_present(table.column(name)).tolist() for name in names), strict=True)) or [()] * len(ids)
-        chosen = [name for name in ROW_OPTIONS if name in table.column_names]
+        ids, procedures = table.column("id").to_pylist(), table.column("procedure").to_pylist()
+        given = list(zip(*(_present(table.column(name)) for name in names), strict=True)) or [()] * len(ids)
+        chosen = tuple(name for name in ROW_OPTIONS if name in table.column_names)
         options = list(zip(*(table.column(name).to_pylist() for name in chosen), strict=True)) or [()] * len(ids)
         arrays = {name: matrices(table.column(name)) for name in ARRAYS if name in names}
         doubtful = {name for name in arrays if name != "log_probabilities" and not _all_finite(table.column(name))}
         files = {name: table.column(name).to_pylist() for name in FILES if name in names}
-        procedures = table.column("procedure").to_pylist()
+        # Where no files are named, most rows are like others in all that is checked: those are looked at once.
+        repeating = not files and not doubtful and all(holds_lists(table.column(name)) for name in arrays)
+        shapes = [[getattr(value, "shape", None) for value in of_row] for of_row in arrays.values()]
+        good: dict[Any, Kind] = {}
         kinds: list[Kind] = []
-        for at, (place, name) in enumerate(zip(places, ids, strict=True)):
-            if not name:
-                self._tell(place, None, "has no id")
-            # Most rows have the same columns and options as others: those are looked at once.
-            kind, problems = self._of_columns(tuple(names), given[at], tuple(chosen), options[at])
+        for at, (name, *alike) in enumerate(zip(ids, given, options, procedures, *shapes, strict=True)):
+            key = tuple(alike) if repeating else at
+            if name and key in good:
+                kind = good[key]
+            else:
+                kind, problems = self._of_columns(names, given[at], chosen, options[at])
+                found = [
+                    *problems,
+                    *self._of_files({column: of_row[at] for column, of_row in files.items()}),
+                    *self._of_procedure(
+                        procedures[at],
+                        dict(zip(chosen, options[at], strict=True)),
+                        {column: of_row[at] for column, of_row in arrays.items()},
+                        doubtful,
+                    ),
+                ]
+                if not name:
+                    self._tell(places[at], None, "has no id")
+                for problem in found:
+                    self._tell(places[at], name, problem)
+                if not found:
+                    good[key] = kind
             kinds.append(kind)
             self.kinds[kind] += 1
-            for problem in (*problems, *self._of_files({column: of_row[at] for column, of_row in files.items()})):
-                self._tell(place, name, problem)
-            parser = options[at][chosen.index("parser")] if "parser" in chosen else None
-            n_steps = self._steps_of(procedures[at], parser or self._usual["parser"])
-            if isinstance(n_steps, str):
-                self._tell(place, name, n_steps)
-                continue
-            for column, of_row in arrays.items():
-                if of_row[at] is not None:
-                    wrong = self._of_array(column, of_row[at], n_steps, column in doubtful)
-                    if wrong:
-                        self._tell(place, name, wrong)
         return kinds
 
     def ids(self) -> Any:
         """Return the ids of all rows; of those that are there twice is told."""
         pa = arrow()
         pc = compute()
-        ids = pa.chunked_array(self._ids, pa.string()).combine_chunks() if self._ids else pa.array([], pa.string())
-        counts = pc.value_counts(ids)
-        doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()
-        if len(doubled):
+        ids = pa.concat_arrays([pa.nulls(0, pa.string()), *self._ids])
+        if len(pc.unique(ids)) < len(ids):
+            counts = pc.value_counts(ids)
+            doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()
             places = np.concatenate(self._places)
             first: dict[str, int] = {}
             for at in np.flatnonzero(pc.is_in(ids, value_set=doubled).to_numpy(zero_copy_only=False)).tolist():
@@ -114,9 +127,9 @@ class Checker:
                     whose = "narration" if kind == "arrays" else "arrays"
                     problems.append(f"{name} is for {whose}; this row has {kind}")
                 problems += _of_option(name, value, self._context.folder)
-            if kind != "arrays":
-                given_options = dict(zip(chosen, values, strict=True))
-                problems += _of_packages(kind, given_options.get("embedder") or self._usual["embedder"])
+            if kind != "arrays" and not problems:
+                own = {name: value for name, value in zip(chosen, values, strict=True) if value not in (None, "")}
+                problems += _of_media(kind, "video" in there, self._usual | own)
             if len(self._alike) >= _REMEMBERED:
                 self._alike.clear()
             self._alike[key] = kind, tuple(problems)
@@ -135,6 +148,35 @@ class Checker:
             elif name == "video" and whole.suffix.lower() in _CAPTIONS:
                 found.append(f"video {whole} holds captions: name it in the column captions")
         return found
+
+    def _of_procedure(
+        self, procedure: str | None, options: dict[str, Any], arrays: dict[str, Any], doubtful: set[str]
+    ) -> list[str]:
+        """Return what is wrong with the procedure of a row, or with its arrays beside it."""
+        parser = options.get("parser") or self._usual["parser"]
+        n_steps = self._steps_of(procedure, parser)
+        if isinstance(n_steps, str):
+            return [n_steps]
+        wrong = [
+            self._of_array(name, value, n_steps, name in doubtful)
+            for name, value in arrays.items()
+            if value is not None
+        ]
+        if file := options.get("durations") or self._usual.get("durations"):
+            wrong.append(self._of_durations(file, procedure or "", parser))
+        return [problem for problem in wrong if problem is not None]
+
+    def _of_durations(self, file: str, procedure: str, parser: str) -> str | None:
+        """Return what is wrong with a file of durations beside a procedure, if anything is."""
+        key = (file, procedure, parser)
+        if key not in self._durations:
+            try:
+                flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
+                read_durations(Path(self._context.folder) / file, flow, 1.0)
+                self._durations[key] = None
+            except Graph2VidError as error:
+                self._durations[key] = f"durations: {error}"
+        return self._durations[key]
 
     def _steps_of(self, procedure: str | None, parser: str) -> int | str:
         """Return the number of steps of a procedure, or what is wrong with it."""
@@ -168,26 +210,33 @@ def _of_option(name: str, value: Any, folder: str) -> list[str]:
     """Return what is wrong with the value of an option, if anything is."""
     try:
         checked = check_option(name, value)
-        if name in ("drop", "skip") and not str(checked).endswith(".npy"):
-            registry: Any = DROP_POLICIES if name == "drop" else SKIP_POLICIES
-            registry.get(resolve_choice(checked, registry, of_array="")[0])
-        elif name in ("drop", "skip"):
+        if name in _POLICIES and str(checked).endswith(".npy"):
             read_array(Path(folder) / checked.partition(":")[2])
+        elif name in _POLICIES:
+            registry = _POLICIES[name]
+            registry.get(resolve_choice(checked, registry, of_array="")[0])
+        elif name == "frames":
+            EMBEDDERS.get(checked.partition(":")[0])
     except Graph2VidError as error:
         return [str(error)]
     return []
 
 
-def _of_packages(kind: Kind, embedder: str) -> list[str]:
-    """Return what is missing on this machine to make use of narration."""
-    missing = []
-    if kind == "speech" and find_spec("faster_whisper") is None:
-        missing.append("recognising speech needs the package faster-whisper: pip install 'graph2vid[media]'")
+def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
+    """Return what is wrong with what is to be heard and seen, or missing on this machine for it."""
+    frames, listen = options.get("frames"), float(options["narration_weight"]) != 0
+    wrong = []
+    if frames is None and not listen:
+        wrong.append("with narration_weight 0 nothing is left to go by: set frames, too")
+    if frames is not None and not is_video and not frames.startswith("array:"):
+        wrong.append("frames are of a video, but the row has captions alone: name the video, too")
+    if kind == "speech" and listen and find_spec("faster_whisper") is None:
+        wrong.append("recognising speech needs the package faster-whisper: pip install 'graph2vid[media]'")
     try:
-        text_embedder(embedder)
+        text_embedder(options["embedder"])
     except Graph2VidError as error:
-        missing.append(str(error))
-    return missing
+        wrong.append(str(error))
+    return wrong
 
 
 def _of_evidence(given: set[str]) -> list[str]:
@@ -223,14 +272,14 @@ def _opened(value: str, folder: str) -> NDArray[Any]:
     return array
 
 
-def _present(column: Any) -> NDArray[np.bool_]:
-    """Return where a column holds something."""
+def _present(column: Any) -> list[bool]:
+    """Tell of each row whether a column holds something."""
     pa = arrow()
     pc = compute()
     there = column.is_valid()
     if pa.types.is_string(column.type):
         there = pc.and_(there, pc.fill_null(pc.not_equal(column, ""), False))
-    found: NDArray[np.bool_] = there.to_numpy(zero_copy_only=False)
+    found: list[bool] = there.to_pylist()
     return found
 
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import time
 from multiprocessing.connection import Connection
-from typing import Any, TypeAlias
+from typing import Any
 
 from graph2vid.errors import Graph2VidError
 from graph2vid.scale._packages import arrow
+from graph2vid.scale.job import Batch
+from graph2vid.scale.nursery import LostError, Nursery
 from graph2vid.scale.results import failures, with_failure
 from graph2vid.scale.settings import Context
 from graph2vid.scale.worker import FAILED, READY, from_bytes, to_bytes
 
-_PROGRAM = "from graph2vid.scale.worker import main; main()"
-_START_SECONDS = 120.0
+_START_SECONDS = 60.0
 _START_TRIES = 10
 _START_PAUSE = 0.2
 _DEATHS = 4  # of the worker of one row, until the row is given up: the first may be somebody else's fault
@@ -35,10 +30,6 @@ class _Lost(Exception):
         self.row_is_to_blame = row_is_to_blame
 
 
-Spare: TypeAlias = tuple["subprocess.Popen[bytes]", Connection]
-"""A worker process without work, and the connection to it."""
-
-
 class Guard:
     """One worker process, started anew when it is lost.
 
@@ -48,52 +39,49 @@ class Guard:
         What the worker knows.
     row_seconds : float
         The time limit of a row. A batch that takes longer than one row may is ended and tried row by row.
-    spare : Spare, optional
-        A process that was started before and becomes the first worker.
+    nursery : Nursery, optional
+        Where the worker comes from; by default one for this worker alone.
     """
 
-    def __init__(self, context: Context, row_seconds: float, spare: Spare | None = None) -> None:
+    def __init__(self, context: Context, row_seconds: float, nursery: Nursery | None = None) -> None:
         self._context = context
         self._row_seconds = row_seconds
-        self._spare = spare
-        self._process: subprocess.Popen[bytes] | None = None
+        self._own_nursery = nursery is None
+        self._nursery = nursery or Nursery(context.threads)
+        self._pid: int | None = None
         self._connection: Connection | None = None
         self._stopped = False
 
     @property
     def pid(self) -> int | None:
         """The id of the worker process, if there is one now."""
-        return None if self._process is None else self._process.pid
+        return self._pid
 
-    def run(self, table: Any, stages: tuple[str, ...], attempt: int = 0) -> Any:
-        """Take rows through some stages; an answer for every row, in order.
+    def run(self, rows: Any, stages: tuple[str, ...], attempt: int = 0) -> Any:
+        """Take rows, a table or a :class:`Batch`, through some stages; an answer for every row, in order.
 
         A row that takes too long, or whose worker dies again and again, fails with that reason; the other rows of
         its batch are worked on alone.
         """
         pa = arrow()
-        if len(table) == 1:
-            return self._alone(table, stages, attempt)
+        if len(rows) == 1:
+            return self._alone(rows, stages, attempt)
         try:
-            return self._ask(table, stages, attempt)
+            return self._ask(rows, stages, attempt)
         except _Lost:
-            return pa.concat_tables(self._alone(table.slice(at, 1), stages, attempt) for at in range(len(table)))
+            return pa.concat_tables(self._alone(rows.slice(at, 1), stages, attempt) for at in range(len(rows)))
 
     def stop(self) -> None:
         """End the worker from another thread; whoever waits for it gets an error, and no other is started."""
         self._stopped = True
-        if (process := self._process) is not None:
-            process.kill()
+        if (pid := self._pid) is not None:
+            self._nursery.end(pid)
 
     def close(self) -> None:
         """End the worker."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._process is not None:
-            self._process.kill()  # it has nothing that is not written
-            self._process.wait()
-            self._process = None
+        self._end()
+        if self._own_nursery:
+            self._nursery.close()
 
     def __enter__(self) -> Guard:
         return self
@@ -110,24 +98,27 @@ class Guard:
                     reason = str(lost) if lost.row_is_to_blame else f"{lost}, {_DEATHS} times in a row"
                     if stages[-1] != "align":
                         return with_failure(row, reason)
-                    return failures(row.column("id").to_pylist(), reason, attempt)
+                    ids = row.ids if isinstance(row, Batch) else row.column("id")
+                    return failures(ids.to_pylist(), [reason], attempt)
         raise AssertionError("unreachable")
 
-    def _ask(self, table: Any, stages: tuple[str, ...], attempt: int) -> Any:
+    def _ask(self, rows: Any, stages: tuple[str, ...], attempt: int) -> Any:
         """Ask the worker; an answer, or :class:`_Lost`, and then the worker is gone."""
         connection = self._started()
+        request: dict[str, Any] = {"stages": stages, "attempt": attempt}
         try:
-            connection.send_bytes(json.dumps({"stages": stages, "attempt": attempt}).encode())
-            connection.send_bytes(to_bytes(table))
+            if isinstance(rows, Batch):
+                request |= {"path": str(rows.path), "places": rows.places.tolist()}
+            connection.send_bytes(json.dumps(request).encode())
+            if not isinstance(rows, Batch):
+                connection.send_bytes(to_bytes(rows))
             if not connection.poll(self._row_seconds):
                 raise _Lost(f"took longer than the limit of {self._row_seconds:g} s", row_is_to_blame=True)
             answer = connection.recv_bytes()
         except (EOFError, OSError):
-            reason = self._why_it_ended()
-            self.close()
-            raise _Lost(f"its worker process ended ({reason})", row_is_to_blame=False) from None
+            raise _Lost(f"its worker process ended ({self._end()})", row_is_to_blame=False) from None
         except BaseException:
-            self.close()
+            self._end()
             raise
         if answer.startswith(FAILED):
             raise _Lost(answer.removeprefix(FAILED).decode(), row_is_to_blame=True)
@@ -135,49 +126,29 @@ class Guard:
 
     def _started(self) -> Connection:
         """Return the connection to a worker that is ready."""
+        reason = ""
         for _ in range(_START_TRIES):
             if self._connection is not None:
                 return self._connection
             if self._stopped:
                 raise Graph2VidError("the run was stopped")
-            self._process, connection = self._spare or start_spare(self._context.threads)
-            self._spare = None
-            with contextlib.suppress(EOFError, OSError):
-                connection.send_bytes(json.dumps(dataclasses.asdict(self._context)).encode())
-                if connection.poll(_START_SECONDS) and connection.recv_bytes() == READY:
-                    self._connection = connection
-                    return connection
-            connection.close()
-            reason = self._why_it_ended()
-            self.close()
+            try:
+                self._pid, self._connection = self._nursery.start()
+                self._connection.send_bytes(json.dumps(dataclasses.asdict(self._context)).encode())
+                if self._connection.poll(_START_SECONDS) and self._connection.recv_bytes() == READY:
+                    return self._connection
+                reason = self._end()
+            except LostError as lost:
+                reason = str(lost)
+            except (EOFError, OSError):
+                reason = self._end()
             time.sleep(_START_PAUSE)
         raise Graph2VidError(f"worker processes end as soon as they are started ({reason})")
 
-    def _why_it_ended(self) -> str:
-        assert self._process is not None
-        deadline = time.monotonic() + 5.0
-        while self._process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        status = self._process.returncode
-        if status is None:
-            return "it does not answer"
-        return signal.Signals(-status).name if status < 0 else f"status {status}"
-
-
-def start_spare(threads: int | None) -> Spare:
-    """Start a worker process that uses so many threads; it knows nothing yet, but is loading what it needs."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            env=os.environ | _threads(threads),
-        )
-    return process, Connection(ours.detach())
-
-
-def _threads(count: int | None) -> dict[str, str]:
-    """Return the environment in which libraries use so many threads."""
-    if count is None:
-        return {}
-    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
+    def _end(self) -> str:
+        """End the worker, if there is one; return how it ended."""
+        connection, self._connection = self._connection, None
+        pid, self._pid = self._pid, None
+        if connection is not None:
+            connection.close()
+        return "" if pid is None else self._nursery.end(pid)

@@ -5,30 +5,28 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from graph2vid.alignment.backends import cpu_count
-from graph2vid.scale.guard import Guard, Spare, start_spare
-from graph2vid.scale.job import Job, batches
+from graph2vid.scale.guard import Guard
+from graph2vid.scale.job import Job, stretches
+from graph2vid.scale.nursery import Nursery
 from graph2vid.scale.settings import RunOptions
 from graph2vid.scale.stages import STAGES
 
 
 @contextmanager
-def ready_workers(options: RunOptions) -> Iterator[list[Spare]]:
-    """Start the worker processes, so that they load while the manifest is checked; those not used end at the end."""
-    workers = options.workers or cpu_count()
-    spares = [start_spare(_threads(workers)) for _ in range(workers)]
-    try:
-        yield spares
-    finally:
-        for process, connection in spares:
-            connection.close()
-            process.kill()
-            process.wait()
+def ready_workers(options: RunOptions) -> Iterator[Nursery]:
+    """Start what workers come from, so that it loads while the manifest is checked; all workers end at the end."""
+    with closing(Nursery(_threads(_workers(options)))) as nursery:
+        yield nursery
+
+
+def _workers(options: RunOptions) -> int:
+    return options.workers or cpu_count()
 
 
 def _threads(workers: int) -> int:
@@ -41,36 +39,36 @@ def _processors(workers: int) -> list[tuple[int, ...]]:
     return [tuple(known[at::workers] or known[at % max(len(known), 1) :][:1]) for at in range(workers)]
 
 
-def run_local(job: Job, spares: Sequence[Spare], keep: Callable[[Any], None], meanwhile: Callable[[], None]) -> None:
+def run_local(job: Job, nursery: Nursery, keep: Callable[[Any], None], meanwhile: Callable[[], None]) -> None:
     """Work on all rows; ``keep`` is handed the results, table by table, as they come.
 
     While none come, ``meanwhile`` is called every second. An error of either ends the work at once.
     """
-    workers = len(spares)
+    workers = _workers(job.options)
     context = replace(job.context, threads=_threads(workers))
     waiting: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
     found: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
     ending = threading.Event()
     shares = _processors(workers) if job.kinds["speech"] else [()] * workers
-    guards = [
-        Guard(replace(context, processors=share), job.options.row_seconds, spare)
-        for share, spare in zip(shares, spares, strict=True)
-    ]
+    guards = [Guard(replace(context, processors=share), job.options.row_seconds, nursery) for share in shares]
 
     def serve(guard: Guard) -> None:
         """Feed one worker process until there is nothing more to do."""
         try:
             with guard:
-                while (batch := waiting.get()) is not None and not ending.is_set():
-                    found.put(guard.run(batch, tuple(STAGES), job.attempt))
+                while (stretch := waiting.get()) is not None:
+                    for batch in stretch:
+                        if ending.is_set():
+                            break
+                        found.put(guard.run(batch, tuple(STAGES), job.attempt))
         except BaseException as error:
             found.put(error)
         found.put(None)
 
     def feed() -> None:
         try:
-            for batch in batches(job):
-                if not _put(waiting, batch, ending):
+            for stretch in stretches(job, workers):
+                if not _put(waiting, stretch, ending):
                     return
         except BaseException as error:
             found.put(error)

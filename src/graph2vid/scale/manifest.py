@@ -15,13 +15,11 @@ from graph2vid._files import parse_json
 from graph2vid.errors import FormatError, InputError
 from graph2vid.scale._packages import arrow, parquet
 from graph2vid.scale.checking import Checker
+from graph2vid.scale.reading import TABLE_ROWS, tables
 from graph2vid.scale.rows import ARRAYS, COLUMNS, KINDS, Kind, holds_lists
 from graph2vid.scale.settings import ROW_OPTIONS, Context
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
-
-_TABLE_ROWS = 4096
-_TABLE_BYTES = 32 << 20
 
 Piece: TypeAlias = tuple[Any, list[int]]
 """A table of rows, and the line or row (counted from 1) of each."""
@@ -140,44 +138,9 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
         table = pa.concat_tables(kept, promote_options="default")
         table = table.sort_by([("_order", "ascending"), ("procedure", "ascending"), ("id", "ascending")])
         copy.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=_TABLE_ROWS)
+        pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=TABLE_ROWS)
     problems.sort(key=lambda entry: entry[0])
     return Manifest(path, path if in_place else copy, ids, checker.kinds, [problem for _, problem in problems])
-
-
-def tables(path: Path, rows: int = _TABLE_ROWS) -> Iterator[Any]:
-    """Yield the rows of a Parquet file in tables that are never large, however the file is laid out."""
-    pa = arrow()
-    pq = parquet()
-    try:
-        # Without these two, all that was read stays in memory until the end.
-        file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
-        raise FormatError(f"{path} is not a readable Parquet file: {' '.join(str(error).split())}") from error
-    with file:
-        meta = file.metadata
-        total = sum(meta.row_group(at).total_byte_size for at in range(meta.num_row_groups))
-        fitting = max(1, _TABLE_BYTES * max(meta.num_rows, 1) // max(total, 1))
-        try:
-            for groups in _row_groups(meta, min(rows, fitting)):
-                for batch in file.iter_batches(batch_size=min(rows, fitting), row_groups=groups):
-                    yield pa.Table.from_batches([batch])
-        except (OSError, pa.ArrowException) as error:
-            raise FormatError(f"{path} is damaged: {' '.join(str(error).split())}") from error
-
-
-def _row_groups(meta: Any, rows: int) -> Iterator[list[int]]:
-    """Yield the row groups of a Parquet file, small ones together."""
-    waiting: list[int] = []
-    count = 0
-    for group in range(meta.num_row_groups):
-        waiting.append(group)
-        count += meta.row_group(group).num_rows
-        if count >= rows:
-            yield waiting
-            waiting, count = [], 0
-    if waiting:
-        yield waiting
 
 
 # -- the three formats ---------------------------------------------------------------------------------------
@@ -192,7 +155,7 @@ def _pieces(path: Path, tell: Any) -> Iterator[Piece]:
     waiting: list[tuple[int, dict[str, str | None]]] = []
     for record in records:
         waiting.append(record)
-        if len(waiting) == _TABLE_ROWS:
+        if len(waiting) == TABLE_ROWS:
             yield _table(waiting)
             waiting = []
     if waiting:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph2vid.errors import Graph2VidError
+from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.scale._packages import arrow, compute, ray_data
 from graph2vid.scale.guard import Guard
 from graph2vid.scale.job import BATCH_ROWS, Job, without
@@ -76,6 +76,7 @@ class StageActor:
 def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
     """Work on all rows; results are committed to ``parts``, and handed to ``count`` as they are seen there."""
     with _cluster(job) as data, _watched(parts, count):
+        _check_gpus(job)
         for further in reversed(range(_TRIES)):
             try:
                 _pipeline(job, data).write_datasink(_sink(parts.out.resolve()), ray_remote_args=dict(_LITTLE))
@@ -90,9 +91,7 @@ def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
 
 def _pipeline(job: Job, data: Any) -> Any:
     """Return the data set of results, which is worked on when it is written."""
-    rows = data.read_parquet(str(job.rows.resolve()), ray_remote_args=dict(_LITTLE)).repartition(
-        target_num_rows_per_block=_block_rows(job)
-    )
+    rows = data.read_parquet(str(job.rows.resolve()), **_LITTLE).repartition(target_num_rows_per_block=_block_rows(job))
     slowest = _slowest(job)
     workers = job.options.workers or _processors()
     for stage in _needed(job):
@@ -112,7 +111,6 @@ def _pipeline(job: Job, data: Any) -> Any:
             compute=data.ActorPoolStrategy(size=workers if many else max(1, workers // 4)),
             num_cpus=_SHARE if many else _SHARE / 4,
             num_gpus=job.options.gpus if stage != "align" and job.options.gpus else None,
-            scheduling_strategy="SPREAD",
         )
     return rows
 
@@ -142,6 +140,17 @@ def _block_rows(job: Job) -> int:
     return max(smallest, sum(job.kinds.values()) // _MOST_BLOCKS)
 
 
+def _check_gpus(job: Job) -> None:
+    """Refuse to wait for GPUs that will never be there."""
+    ray, _ = ray_data()
+    there = ray.cluster_resources().get("GPU", 0.0)
+    if len(_needed(job)) > 1 and there < job.options.gpus:
+        raise InputError(
+            f"{job.options.gpus:g} GPUs for each actor are asked for (--gpus), but the Ray cluster has "
+            f"{f'{there:g}' if there else 'none'}: leave --gpus out, or name a cluster that has them (--address)"
+        )
+
+
 def _processors() -> int:
     ray, _ = ray_data()
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -164,8 +173,9 @@ def _cluster(job: Job) -> Iterator[Any]:
                 log_to_driver=False,
                 **(own if address is None else {}),
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {error}") from error
+        except Exception as error:  # of many kinds: no answer, no time, no room
+            told = " ".join(str(error).split())
+            raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {told}") from error
     context = data.DataContext.get_current()
     changed = {
         "target_max_block_size": _BLOCK_BYTES,

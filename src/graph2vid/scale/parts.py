@@ -1,6 +1,6 @@
 """Results on disk: parts that are there whole or not at all, and the data sets that are made of them at the end.
 
-A part is a Parquet file with some rows' results, written under another name and renamed. The parts are the journal of
+A part is an Arrow file with some rows' results, written under another name and renamed. The parts are the journal of
 a run: a row that stands in one is done, any other is not. The data sets ``videos`` and ``segments`` are made of all
 parts, sorted by id, so they do not depend on who worked on what.
 """
@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from graph2vid._files import write_bytes
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence.cache import text_hash
 from graph2vid.scale._packages import arrow, compute, parquet
-from graph2vid.scale.results import FAILED, result_schema, segment_schema, video_schema
+from graph2vid.scale.results import DONE, FAILED, result_schema, segment_schema, video_schema
 
 VIDEOS, SEGMENTS = "videos", "segments"
 
 _FILE_ROWS = 20_000  # videos in one file of the data sets: what is held in memory at once
+_SUFFIX = ".arrow"
 _COMPRESSION = "zstd"
+_ALL_DIFFERENT = ("id", "cost", "confidence")  # columns in which hardly a value is there twice
 
 
 class Parts:
@@ -43,27 +45,28 @@ class Parts:
     def commit(self, table: Any) -> Path | None:
         """Keep results for good; the same rows tried again give the same file. Return it (None: no rows)."""
         pa = arrow()
-        pq = parquet()
         if not len(table):
             return None
-        ids, attempts = table.column("id").to_pylist(), table.column("attempt").to_pylist()
+        ids, attempt = table.column("id").to_pylist(), compute().max(table.column("attempt")).as_py()
         buffer = pa.BufferOutputStream()
-        pq.write_table(table.cast(result_schema()), buffer, compression=_COMPRESSION)
+        # Read once and soon: what matters is that it is quickly made.
+        with pa.ipc.new_file(buffer, result_schema(), options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table.cast(result_schema()).combine_chunks())
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{text_hash(*sorted(ids), str(max(attempts)))}.parquet"
-        write_bytes(path, buffer.getvalue().to_pybytes())
+        path = self.folder / f"{text_hash(*sorted(ids), str(attempt))}{_SUFFIX}"
+        write_bytes(path, buffer.getvalue())
         return path
 
     def files(self) -> list[Path]:
         """Return the parts, by name."""
-        return sorted(self.folder.glob("*.parquet")) if self.folder.is_dir() else []
+        return sorted(self.folder.glob(f"*{_SUFFIX}")) if self.folder.is_dir() else []
 
     def known(self) -> Any:
         """Return a table of id, status and attempt of all rows with a result; a damaged part counts as none."""
         pa = arrow()
         columns = ["id", "status", "attempt"]
         schema = pa.schema([result_schema().field(name) for name in columns])
-        tables = [schema.empty_table()]
+        tables = [pa.Table.from_batches([], schema)]
         for path in self.files():
             found = read_part(path, columns)
             if found is not None:
@@ -99,7 +102,7 @@ class Parts:
             wanted = ids.slice(start, _FILE_ROWS)
             low, high = (wanted[0].as_py(), wanted[-1].as_py()) if len(wanted) else ("", "")
             near = [path for path, span in spans.items() if span["min"] <= high and low <= span["max"]]
-            rows = _rows(near, wanted)
+            rows = _rows({path: low <= spans[path]["min"] and spans[path]["max"] <= high for path in near}, wanted)
             _write(fresh[VIDEOS] / f"part-{number:05d}.parquet", rows.select(video_schema().names))
             _write(fresh[SEGMENTS] / f"part-{number:05d}.parquet", _segment_rows(rows))
         for name, folder in fresh.items():
@@ -118,31 +121,35 @@ def check_folder(out: Path, resume: bool) -> None:
 def read_part(path: Path, columns: Sequence[str] | None = None) -> Any | None:
     """Read a part; None if it is damaged."""
     pa = arrow()
-    pq = parquet()
+    wanted = [] if columns is None else [result_schema().get_field_index(name) for name in columns]
     try:
-        return pq.read_table(path, columns=None if columns is None else list(columns), partitioning=None)
+        with pa.OSFile(str(path)) as file:
+            return pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=wanted)).read_all()
     except (OSError, pa.ArrowException):
         return None
 
 
-def _rows(paths: Sequence[Path], wanted: Any) -> Any:
-    """Return the results of the ids ``wanted``, sorted by id; of an id that was tried again the last attempt."""
+def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
+    """Return the results of the ids ``wanted``, sorted by id; of an id that was tried again the last attempt.
+
+    ``paths`` are parts, each with whether all its ids are wanted.
+    """
     pa = arrow()
     pc = compute()
-    tables = [result_schema().empty_table()]
-    for path in paths:
+    tables = [pa.Table.from_batches([], result_schema())]
+    for path, whole in paths.items():
         table = read_part(path)
         if table is not None:
-            tables.append(table.filter(pc.is_in(table.column("id"), value_set=wanted)))
+            tables.append(table if whole else table.filter(pc.is_in(table.column("id"), value_set=wanted)))
     rows = pa.concat_tables(tables)
-    # What failed and was done elsewhere is done.
-    failed = pc.cast(pc.equal(rows.column("status"), FAILED), pa.int8())
-    keys = pa.table({"id": rows.column("id"), "failed": failed, "attempt": rows.column("attempt")})
-    order = pc.sort_indices(keys, sort_keys=[("id", "ascending"), ("failed", "ascending"), ("attempt", "descending")])
+    # What failed and was done elsewhere is done, which comes first by its letters, too.
+    assert DONE < FAILED
+    keys = rows.select(["id", "status", "attempt"])
+    order = pc.sort_indices(keys, sort_keys=[("id", "ascending"), ("status", "ascending"), ("attempt", "descending")])
     rows = rows.take(order).combine_chunks()
     ids = rows.column("id").to_pylist()
     first = [at for at, name in enumerate(ids) if at == 0 or ids[at - 1] != name]
-    return rows.take(pa.array(first, pa.int64()))
+    return rows if len(first) == len(rows) else rows.take(pa.array(first, pa.int64()))
 
 
 def _segment_rows(rows: Any) -> Any:
@@ -162,6 +169,7 @@ def _segment_rows(rows: Any) -> Any:
 def _write(path: Path, table: Any) -> None:
     pq = parquet()
     try:
-        pq.write_table(table.combine_chunks(), path, compression=_COMPRESSION)
+        repeated = [name for name in table.column_names if name not in _ALL_DIFFERENT]
+        pq.write_table(table.combine_chunks(), path, compression=_COMPRESSION, use_dictionary=repeated)
     except OSError as error:
         raise Graph2VidError(f"cannot write {path}: {error}") from error

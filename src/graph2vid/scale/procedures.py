@@ -50,6 +50,12 @@ def _flow(document: Any) -> FlowGraph:
 
 
 @lru_cache(maxsize=_KEPT)
+def procedure_of(procedure: str, parser: str, folder: str, cache: str) -> tuple[FlowGraph, TSortGraph | None]:
+    """Return :func:`flow_of` and :func:`compiled` of it."""
+    flow = flow_of(procedure, parser, folder, cache)
+    return flow, compiled(flow)
+
+
 def compiled(flow: FlowGraph) -> TSortGraph | None:
     """Return the tSort graph of a procedure; None if it has none: too large, or with steps that need not be done."""
     try:

@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph2vid.evidence import Cue
 from graph2vid.evidence.captions import Word
 from graph2vid.grounding.from_video import Narration
 from graph2vid.scale._packages import arrow
-from graph2vid.scale.aligning import Found
 from graph2vid.scale.rows import decode
 from graph2vid.scale.settings import Context
 from graph2vid.scale.stages import Item
@@ -76,76 +76,91 @@ def result_schema() -> Any:
 def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
     """Return the table of results of items that have gone through all stages."""
     pa = arrow()
-    founds = [item.found for item in items]
-    videos = [_described(item) for item in items]
-    columns = [pa.array([video[name] for video in videos], kind) for name, kind in _fields(video_schema())]
-    columns.append(_segments(founds))
-    columns.append(pa.array(np.full(len(items), attempt, dtype=np.int32)))
-    return pa.Table.from_arrays(columns, schema=result_schema())
+    groups: dict[int, list[int]] = {}
+    failed = []
+    for at, item in enumerate(items):
+        if item.found is None or item.failure is not None:
+            failed.append(at)
+        else:
+            groups.setdefault(id(item.found.answers), []).append(at)
+    tables = [_answered([items[at] for at in members], attempt) for members in groups.values()]
+    if failed:
+        reasons = [items[at].failure or "nothing was found" for at in failed]
+        tables.append(failures([items[at].row.id for at in failed], reasons, attempt))
+    order = np.argsort(np.concatenate([*groups.values(), failed]).astype(np.int64))
+    return pa.concat_tables([result_schema().empty_table(), *tables]).take(order).combine_chunks()
 
 
-def failures(ids: Sequence[str], reason: str, attempt: int = 0) -> Any:
+def failures(ids: Sequence[str], reasons: Sequence[str], attempt: int = 0) -> Any:
     """Return the table of results of rows of which nothing is known but why."""
     pa = arrow()
-    empty = {"status": FAILED, "error": reason, "attempt": attempt}
-    return pa.Table.from_pylist([{"id": name} | empty for name in ids], schema=result_schema())
+    told = {"id": pa.array(ids), "error": pa.array(reasons)}
+    told |= {"status": pa.repeat(FAILED, len(ids)), "attempt": pa.repeat(pa.scalar(attempt, pa.int32()), len(ids))}
+    columns = [told.get(name, pa.nulls(len(ids), kind)) for name, kind in _fields(result_schema())]
+    return pa.Table.from_arrays(columns, schema=result_schema())
 
 
 def _fields(schema: Any) -> list[tuple[str, Any]]:
     return [(field.name, field.type) for field in schema]
 
 
-def _described(item: Item) -> dict[str, Any]:
-    found = item.found
-    if found is None or item.failure is not None:
-        empty: dict[str, Any] = dict.fromkeys(video_schema().names)
-        return empty | {"id": item.row.id, "status": FAILED, "error": item.failure or "nothing was found"}
-    flow, options = found.request.flow, found.request.options
-    shown = set(found.steps.tolist())
-    return {
-        "id": item.row.id,
-        "status": DONE,
-        "procedure": flow.title or None,
-        "n_steps": len(flow),
-        "n_clips": found.n_clips,
-        "clip_seconds": options["clip_seconds"],
-        "offset": options["offset"],
-        "cost": found.cost,
-        "gap": found.gap,
-        "confidence": found.confidence_of_video,
-        "plausibility": found.request.plausibility,
-        "n_shown": len(shown),
-        "not_shown": [name for step, name in enumerate(flow.ids) if step not in shown],
-        "error": None,
-    }
-
-
-def _segments(founds: Sequence[Found | None]) -> Any:
-    """Return the column of segments: a list for each video."""
+def _answered(items: Sequence[Item], attempt: int) -> Any:
+    """Return the results of items whose answers lie together."""
     pa = arrow()
-    lengths = [0 if found is None else len(found.steps) for found in founds]
-    there = [found for found in founds if found is not None and len(found.steps)]
-    steps: list[int] = [step for found in there for step in found.steps.tolist()]
-    sure = [
-        value
-        for found in there
-        for value in ([None] * len(found.steps) if found.confidence is None else found.confidence.tolist())
-    ]
-    ids = [found.request.flow.ids for found in there for _ in range(len(found.steps))]
-    texts = [found.request.flow.texts for found in there for _ in range(len(found.steps))]
-    values = pa.StructArray.from_arrays(
-        [
-            pa.array(steps, pa.int32()),
-            pa.array([names[step] for names, step in zip(ids, steps, strict=True)], pa.string()),
-            pa.array([words[step] for words, step in zip(texts, steps, strict=True)], pa.string()),
-            pa.array(np.concatenate([np.zeros(0), *(found.starts for found in there)])),
-            pa.array(np.concatenate([np.zeros(0), *(found.ends for found in there)])),
-            pa.array(sure, pa.float64()),
-        ],
-        fields=list(segment_schema()),
-    )
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+    founds = [item.found for item in items if item.found is not None]
+    answers, flow = founds[0].answers, founds[0].request.flow
+    requests = [found.request for found in founds]
+    videos = np.array([found.at for found in founds])
+    counts = np.diff(answers.first)[videos]
+    edges = np.concatenate([[0], np.cumsum(counts)])
+    segments = np.arange(edges[-1]) + np.repeat(answers.first[videos] - edges[:-1], counts)
+    steps = answers.steps[segments]
+    shown = np.zeros((len(videos), len(flow)), dtype=bool)
+    shown[np.repeat(np.arange(len(videos)), counts), steps] = True
+    ids, texts = pa.array(flow.ids, pa.string()), pa.array(flow.texts, pa.string())
+    columns = {
+        "id": pa.array([item.row.id for item in items], pa.string()),
+        "status": pa.repeat(DONE, len(items)),
+        "procedure": pa.repeat(pa.scalar(flow.title or None, pa.string()), len(items)),
+        "n_steps": pa.array(np.full(len(items), len(flow), dtype=np.int32)),
+        "n_clips": pa.array(answers.n_clips[videos].astype(np.int32)),
+        "clip_seconds": pa.array([request.options["clip_seconds"] for request in requests], pa.float64()),
+        "offset": pa.array([request.options["offset"] for request in requests], pa.float64()),
+        "cost": pa.array(answers.cost[videos]),
+        "gap": pa.array(answers.gap[videos]),
+        "confidence": _known(answers.confidence_of_video[videos]),
+        "plausibility": pa.array([request.plausibility for request in requests], pa.float64()),
+        "n_shown": pa.array(shown.sum(axis=1).astype(np.int32)),
+        "not_shown": _lists((~shown).sum(axis=1), ids.take(np.nonzero(~shown)[1])),
+        "error": pa.nulls(len(items), pa.string()),
+        "segments": _lists(
+            counts,
+            pa.StructArray.from_arrays(
+                [
+                    pa.array(steps.astype(np.int32)),
+                    ids.take(steps),
+                    texts.take(steps),
+                    pa.array(answers.starts[segments]),
+                    pa.array(answers.ends[segments]),
+                    _known(answers.confidence[segments]),
+                ],
+                fields=list(segment_schema()),
+            ),
+        ),
+        "attempt": pa.array(np.full(len(items), attempt, dtype=np.int32)),
+    }
+    return pa.Table.from_arrays([columns[name] for name in result_schema().names], schema=result_schema())
+
+
+def _known(numbers: NDArray[np.float64]) -> Any:
+    """Return numbers of which NaN are not known."""
+    return arrow().array(numbers, mask=np.isnan(numbers))
+
+
+def _lists(counts: NDArray[np.int64], values: Any) -> Any:
+    """Return lists of so many of the values each."""
+    pa = arrow()
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)), values)
 
 
 # -- between the stages --------------------------------------------------------------------------------------

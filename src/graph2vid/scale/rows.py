@@ -57,20 +57,31 @@ class Row:
 def decode(table: Any, context: Context) -> list[Row]:
     """Return the rows of a table; what the check of the manifest refused is left out of ``inputs`` and ``options``."""
     names = table.column_names
-    ids, procedures = table.column("id").to_pylist(), table.column("procedure").to_pylist()
-    inputs = {name: table.column(name).to_pylist() for name in FILES if name in names}
+    ids, procedures = texts(table, "id").to_pylist(), texts(table, "procedure").to_pylist()
+    inputs = {name: texts(table, name).to_pylist() for name in FILES if name in names}
     inputs |= {name: matrices(table.column(name)) for name in ARRAYS if name in names}
-    common = dict(DEFAULTS) | dict(context.options)
-    options = {name: _checked(name, table.column(name)) for name in ROW_OPTIONS if name in names}
+    values = list(zip(*inputs.values(), strict=True)) or [()] * len(ids)
+    given = [{name: one for name, one in zip(inputs, row, strict=True) if one is not None} for row in values]
     return [
-        Row(
-            ids[at],
-            procedures[at] or "",
-            {name: column[at] for name, column in inputs.items() if column[at] is not None},
-            common | {name: column[at] for name, column in options.items() if column[at] is not None},
-        )
-        for at in range(len(ids))
+        Row(name, procedure or "", of_row, options)
+        for name, procedure, of_row, options in zip(ids, procedures, given, _options(table, context), strict=True)
     ]
+
+
+def _options(table: Any, context: Context) -> list[dict[str, Any]]:
+    """Return the options of each row; rows with the same options have one and the same dictionary."""
+    common = dict(DEFAULTS) | dict(context.options)
+    columns = {name: _checked(name, table.column(name)) for name in ROW_OPTIONS if name in table.column_names}
+    if not columns:
+        return [common] * len(table)
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found = []
+    for values in zip(*columns.values(), strict=True):
+        if values not in known:
+            own = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
+            known[values] = common | own
+        found.append(known[values])
+    return found
 
 
 def _checked(name: str, column: Any) -> list[Any]:
@@ -83,6 +94,11 @@ def _checked(name: str, column: Any) -> list[Any]:
         except InputError:
             known[value] = None
     return [known[value] for value in values]
+
+
+def texts(table: Any, name: str) -> Any:
+    """Return a column as text, whatever else it holds: numbers as ids, words by their numbers in a dictionary."""
+    return table.column(name).cast(arrow().string())
 
 
 def holds_lists(column: Any) -> bool:
@@ -105,15 +121,13 @@ def matrices(column: Any) -> list[NDArray[Any] | str | None]:
     rows = column.cast(pa.large_list(pa.large_list(numbers))).combine_chunks()
     if isinstance(rows, pa.ChunkedArray):  # a table without rows has no chunk to combine
         return []
-    outer = rows.offsets.to_numpy()
-    inner = rows.values.offsets.to_numpy()
-    values = rows.values.values.to_numpy(zero_copy_only=False)
-    there = rows.is_valid().to_numpy(zero_copy_only=False)
+    outer, inner, values = _numpy(rows.offsets), _numpy(rows.values.offsets), _numpy(rows.values.values)
     heights, widths = np.diff(outer), np.diff(inner)
     used = widths[outer[0] : outer[-1]]
-    if there.all() and used.size and used[0] > 0 and (heights == heights[0]).all() and (used == used[0]).all():
+    if not rows.null_count and used.size and used[0] > 0 and (heights == heights[0]).all() and (used == used[0]).all():
         whole = values[inner[outer[0]] : inner[outer[-1]]]
         return list(whole.reshape(len(heights), heights[0], used[0]))  # all of one shape, as in most manifests
+    there = rows.is_valid().to_pylist()
     matrix: list[NDArray[Any] | str | None] = []
     for at, (first, stop) in enumerate(zip(outer[:-1].tolist(), outer[1:].tolist(), strict=True)):
         if not there[at]:
@@ -125,6 +139,12 @@ def matrices(column: Any) -> list[NDArray[Any] | str | None]:
             continue
         matrix.append(values[inner[first] : inner[stop]].reshape(stop - first, width))
     return matrix
+
+
+def _numpy(array: Any) -> NDArray[Any]:
+    """Return numbers as numpy has them, NaN where there are none; without pandas, which ``to_numpy`` loads."""
+    found: NDArray[Any] = array.to_numpy(zero_copy_only=False) if array.null_count else np.from_dlpack(array)
+    return found
 
 
 def matrix_of(value: Any, folder: str) -> NDArray[Any]:
@@ -142,3 +162,21 @@ def matrix_of(value: Any, folder: str) -> NDArray[Any]:
 def evidence_of(inputs: Mapping[str, Any], folder: str) -> dict[str, NDArray[Any]]:
     """Return the arrays of a row by their names."""
     return {name: matrix_of(inputs[name], folder) for name in ARRAYS if name in inputs}
+
+
+def with_files(options: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Return options in which policies hold the arrays of the ``.npy`` files that they name, and paths are full.
+
+    Those that name no file are returned as they are: the very same dictionary.
+    """
+    read: dict[str, Any] = {}
+    for name in ("drop", "skip", "repeat"):
+        policy, colon, value = options.get(name, "").partition(":")
+        if colon and value.endswith(".npy"):
+            read[name] = (policy, read_array(Path(folder) / value))
+    if "durations" in options:
+        read["durations"] = str(Path(folder) / options["durations"])
+    if options.get("frames", "").startswith("array:"):
+        paths = options["frames"].removeprefix("array:").split(",")
+        read["frames"] = "array:" + ",".join(str(Path(folder) / path) for path in paths)
+    return options | read if read else options

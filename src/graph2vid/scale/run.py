@@ -33,9 +33,9 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 _Work: TypeAlias = Callable[[Job, "_Committer"], None]
 
 KIND = "graph2vid-batch"
-VERSION = 1
+VERSION = 2
 
-_PART_ROWS = 256
+_PART_ROWS = 512
 _PART_SECONDS = 5.0
 
 
@@ -236,8 +236,8 @@ def _workers(options: RunOptions) -> Iterator[_Work]:
 
         yield lambda job, committer: run_ray(job, committer.parts, committer.count)
         return
-    with ready_workers(options) as spares:
-        yield lambda job, committer: run_local(job, spares, committer.keep, committer.flush_when_due)
+    with ready_workers(options) as nursery:
+        yield lambda job, committer: run_local(job, nursery, committer.keep, committer.flush_when_due)
 
 
 class _Committer:

@@ -31,6 +31,20 @@ def _positive(value: Any) -> float:
     return number
 
 
+def _not_negative(value: Any) -> float:
+    number = _number(value)
+    if number < 0:
+        raise InputError(f"must be 0 or more, not {value!r}")
+    return number
+
+
+def _count(value: Any) -> int:
+    number = _number(value)
+    if number < 1 or number != int(number):
+        raise InputError(f"must be a whole number from 1 on, not {value!r}")
+    return int(number)
+
+
 def _truth(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -68,7 +82,12 @@ ROW_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "match": _one_of(MATCH_POLICIES),
     "drop": _choice,
     "skip": _choice,
+    "repeat": _choice,
+    "durations": _text,
+    "min_clips": _count,
+    "breaking": _not_negative,
     "temperature": _positive,
+    "time_limit": _positive,
     "gamma": _positive,
     "contiguous": _truth,
     "confidence": _truth,
@@ -76,14 +95,22 @@ ROW_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "embedder": _text,
     "speech_model": _text,
     "language": _text,
+    "frames": _text,
+    "narration_weight": _not_negative,
+    "frames_weight": _not_negative,
 }
 """What a column of this name, or the command line, may say of a row: a check that returns the value."""
 
-OF_ARRAYS = frozenset({"offset", "preset", "contiguous", "gamma"})
+OF_ARRAYS = frozenset({"offset", "preset", "contiguous"})
 """Options that narration has no use for: it has its own."""
 
-OF_NARRATION = frozenset({"duration", "embedder", "speech_model", "language"})
+OF_NARRATION = frozenset(
+    {"duration", "embedder", "speech_model", "language", "frames", "narration_weight", "frames_weight"}
+)
 """Options that arrays have no use for."""
+
+BEYOND = frozenset({"repeat", "durations", "min_clips", "breaking"})
+"""Options for which videos are aligned one by one, on machines of their own."""
 
 DEFAULTS: Mapping[str, Any] = {
     "clip_seconds": 1.0,
@@ -93,6 +120,8 @@ DEFAULTS: Mapping[str, Any] = {
     "confidence": True,
     "parser": "rules",
     "embedder": "wordllama",
+    "narration_weight": 1.0,
+    "frames_weight": 1.0,
 }
 
 
@@ -121,7 +150,7 @@ class Context:
     documents : str or None
         Where each video's grounding is written as JSON, too.
     threads : int or None
-        Threads of one worker; None: as many as there are processors.
+        Threads of one worker, in libraries that have threads of their own; None: as they like.
     processors : tuple of int
         The processors that a worker keeps to, since speech recognition uses all that it sees; none: all.
     """

@@ -18,18 +18,20 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence import Cue, check_language, narration_evidence, plausibility, read_array, text_embedder
+from graph2vid.errors import Graph2VidError
+from graph2vid.evidence import text_embedder
 from graph2vid.evidence.cache import Cache, text_hash
-from graph2vid.grounding import ground, ground_narrated
-from graph2vid.grounding.from_video import Narration
+from graph2vid.grounding.from_media import MediaEvidence, media_evidence
+from graph2vid.grounding.from_video import Narration, look
 from graph2vid.grounding.from_video import hear as hear_video
-from graph2vid.scale.aligning import Found, Request, align_requests
-from graph2vid.scale.procedures import compiled, flow_of
-from graph2vid.scale.rows import Row, evidence_of
+from graph2vid.scale.aligning import Found, Request, align_requests, ground_request
+from graph2vid.scale.procedures import procedure_of
+from graph2vid.scale.rows import Row, evidence_of, with_files
 from graph2vid.scale.settings import Context
 
-_EVIDENCE = 1  # to be raised when narration is weighed in another way
+_OF_MEDIA = ("embedder", "language", "narration_weight", "frames_weight", "clip_seconds")
+_OF_LOG_ODDS = {"preset": "log_odds", "offset": 0.0, "contiguous": True}
+_EVIDENCE = 2  # to be raised when narration is weighed in another way
 _LONGEST_NAME = 200  # of a file, without its suffix
 
 
@@ -44,7 +46,7 @@ class Item:
         What is said in the video, after ``hear``.
     evidence : float64 [K + 1, N + 1] or None
         After ``embed``: log-odds of steps against background in clips, the price of not showing a step as last
-        column, and in the corner the plausibility of the procedure.
+        column, and in the corner the plausibility of the procedure (NaN: not known).
     found : Found or None
         After ``align``.
     failure : str or None
@@ -68,26 +70,27 @@ def hear(items: Sequence[Item], context: Context) -> None:
         if item.row.kind == "arrays":
             continue
         with _failing(item):
-            inputs = {name: str(Path(context.folder) / path) for name, path in item.row.inputs.items()}
-            video, captions = inputs.get("video"), inputs.get("captions")
             options = item.row.options
+            video, captions = media_of(item.row, context)
             said = hear_video(
-                video or captions or "",
-                captions=captions if video else None,
+                video,
+                captions=captions,
                 model=options.get("speech_model"),
                 language=options.get("language"),
                 cache=cache,
+                required="frames" not in options,
+                listen=options["narration_weight"] != 0,
             )
             item.said = replace(said, duration=options["duration"]) if "duration" in options else said
 
 
 def embed(items: Sequence[Item], context: Context) -> None:
-    """Make evidence of what is said, kept by its content and that of the procedure."""
+    """Make evidence of what is said and seen, kept by its content and that of the procedure."""
     cache = Cache(context.cache)
     for item in items:
         if item.said is not None:
             with _failing(item):
-                item.evidence = _narrated(item.row, item.said, context, cache)
+                item.evidence = _kept_evidence(item.row, item.said, context, cache)
 
 
 def align(items: Sequence[Item], context: Context) -> None:
@@ -96,7 +99,7 @@ def align(items: Sequence[Item], context: Context) -> None:
     for at, item in enumerate(items):
         with _failing(item):
             requests[at] = _request(item, context)
-    for at, found in zip(requests, align_requests(list(requests.values()), context.threads), strict=True):
+    for at, found in zip(requests, align_requests(list(requests.values())), strict=True):
         if isinstance(found, Exception):
             items[at].failure = reason_of(found)
         else:
@@ -143,68 +146,69 @@ def _failing(item: Item) -> Iterator[None]:
         item.failure = reason_of(error)
 
 
-def _flow(row: Row, context: Context) -> Any:
-    return flow_of(row.procedure, row.options["parser"], context.folder, context.cache)
+def media_of(row: Row, context: Context) -> tuple[str, str | None]:
+    """Return the video of a row, or captions in its place, and the captions beside a video."""
+    video, captions = (
+        str(Path(context.folder) / row.inputs[name]) if name in row.inputs else None for name in ("video", "captions")
+    )
+    return (captions or "", None) if video is None else (video, captions)
 
 
-def _cues_within(said: Narration) -> list[Cue]:
-    """Return what is said before the video ends."""
-    cues = [replace(cue, end=min(cue.end, said.duration)) for cue in said.cues if 0 <= cue.start < said.duration]
-    if not cues:
-        raise InputError(f"none of the {len(said.cues)} cues lies within the video, which lasts {said.duration:g} s")
-    return cues
+def _evidence(row: Row, said: Narration, context: Context) -> MediaEvidence:
+    """Weigh what is said in a video and, if asked to, what is seen in it (of which the clips' embeddings are kept)."""
+    options = with_files(row.options, context.folder)
+    flow, _ = procedure_of(row.procedure, options["parser"], context.folder, context.cache)
+    seen = None
+    if "frames" in options:
+        video, _ = media_of(row, context)
+        said, seen = look(
+            video, said, options["frames"], clip_seconds=options["clip_seconds"], cache=Cache(context.cache)
+        )
+    return media_evidence(flow, said.duration, cues=said.cues, seen=seen, **_of_media(options))
 
 
-def _narrated(row: Row, said: Narration, context: Context, cache: Cache) -> NDArray[np.float64]:
-    flow = _flow(row, context)
-    name, seconds = row.options["embedder"], row.options["clip_seconds"]
-    embedder = text_embedder(name)
-    cues = _cues_within(said)
-    check_language(cues, embedder, row.options.get("language"))
-    n_clips = math.ceil(said.duration / seconds)
+def _of_media(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _OF_MEDIA if name in options}
 
-    def make() -> NDArray[np.float64]:
-        found = narration_evidence(flow.texts, cues, n_clips, embedder, clip_seconds=seconds)
-        packed = np.zeros((len(flow) + 1, n_clips + 1))
-        packed[:-1, :-1] = found.log_odds
-        packed[:-1, -1] = found.skip
-        packed[-1, -1] = plausibility(flow.texts, cues, embedder, title=flow.title).probability
-        return packed
 
-    spoken = [f"{cue.start} {cue.end} {cue.text} {[(word.start, word.end) for word in cue.words]}" for cue in cues]
+def _packed(found: MediaEvidence) -> NDArray[np.float64]:
+    """Return evidence as one array, [K + 1, N + 1]; see :class:`Item`."""
+    steps, clips = found.log_odds.shape
+    packed = np.zeros((steps + 1, clips + 1))
+    packed[:-1, :-1] = found.log_odds
+    packed[:-1, -1] = found.skip
+    packed[-1, -1] = found.about.get("narration", {}).get("plausibility", np.nan)
+    return packed
+
+
+def _kept_evidence(row: Row, said: Narration, context: Context, cache: Cache) -> NDArray[np.float64]:
+    """Return the packed evidence of a row: kept by what is said, unless something is seen, too."""
+    if "frames" in row.options:
+        return _packed(_evidence(row, said, context))
+    flow, _ = procedure_of(row.procedure, row.options["parser"], context.folder, context.cache)
+    spoken = [f"{cue.start} {cue.end} {cue.text} {[(word.start, word.end) for word in cue.words]}" for cue in said.cues]
     key = {
         "said": text_hash(*spoken),
         "steps": text_hash(flow.title, *flow.texts),
-        "clips": [n_clips, seconds],
-        "embedder": [name, embedder.version],
+        "duration": said.duration,
+        "options": _of_media(row.options),
+        "embedder": text_embedder(row.options["embedder"]).version,
         "evidence": _EVIDENCE,
     }
-    return cache.array("narration", key, make)
+    return cache.array("narration", key, lambda: _packed(_evidence(row, said, context)))
 
 
 def _request(item: Item, context: Context) -> Request:
     row = item.row
-    options = row.options | {
-        name: _policy(row.options[name], context.folder) for name in ("drop", "skip") if name in row.options
-    }
-    flow = _flow(row, context)
-    evidence: dict[str, Any]
-    plausible = None
+    flow, tsort = procedure_of(row.procedure, row.options["parser"], context.folder, context.cache)
+    options = with_files(row.options, context.folder)
     if item.evidence is None:
-        evidence = evidence_of(row.inputs, context.folder)
-    else:
-        plausible = float(item.evidence[-1, -1])
-        evidence = {"scores": item.evidence[:-1, :-1]}
-        if "skip" not in options:
-            evidence["skip"] = item.evidence[:-1, -1]
-        options = {"preset": "log_odds"} | options
-    return Request(flow, compiled(flow), evidence, options, plausible)
-
-
-def _policy(text: str, folder: str) -> Any:
-    """Return POLICY[:VALUE], in which the value may be the name of a ``.npy`` file."""
-    name, colon, value = text.partition(":")
-    return (name, read_array(Path(folder) / value)) if colon and value.endswith(".npy") else text
+        return Request(flow, tsort, evidence_of(row.inputs, context.folder), options)
+    evidence = {"scores": item.evidence[:-1, :-1]}
+    if "skip" not in options:
+        evidence["skip"] = item.evidence[:-1, -1]
+    plausible = float(item.evidence[-1, -1])
+    return Request(flow, tsort, evidence, options | _OF_LOG_ODDS, None if math.isnan(plausible) else plausible)
 
 
 def document_path(documents: str, name: str) -> Path:
@@ -217,17 +221,10 @@ def document_path(documents: str, name: str) -> Path:
 def _write_document(item: Item, context: Context) -> None:
     if item.found is None:
         return
-    request, options = item.found.request, item.found.request.options
-    common: dict[str, Any] = {
-        name: options.get(name) for name in ("match", "drop", "skip", "temperature", "clip_seconds", "confidence")
-    }
+    grounding = ground_request(item.found.request)
     if item.said is not None:
-        grounding = ground_narrated(
-            request.flow, item.said.cues, item.said.duration, embedder=options["embedder"], **common
-        )
-    else:
-        own: dict[str, Any] = {name: options.get(name) for name in ("offset", "preset", "contiguous", "gamma")}
-        grounding = ground(request.tsort or request.flow, **(dict(request.evidence) | common | own))
+        media = _evidence(item.row, item.said, context)
+        grounding = replace(grounding, options=grounding.options | media.about, cues=media.cues)
     if "video" in item.row.inputs:
         grounding = replace(grounding, video=str(Path(context.folder) / item.row.inputs["video"]))
     path = document_path(context.documents or "", item.row.id)
