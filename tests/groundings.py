@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,32 @@ def one_hour() -> Grounding:
     found = ground(FlowGraph.from_edges(steps, edges, "A long afternoon"), scores=scores, match="raw", drop=-1.5)
     cues = [Cue(2.4 * at, 2.4 * at + 2.2, " ".join(rng.choice(words, rng.integers(4, 14)))) for at in range(1500)]
     return replace(found, cues=tuple(cues))
+
+
+@cache
+def onions() -> Grounding:
+    """Return a grounding of optional and alternative steps and doubtful edges, one step of which is shown thrice."""
+    steps = [
+        ("heat", "Heat the oil in a large frying pan."),
+        ("onion", "Chop the onion."),
+        ("shallot", "Chop two shallots, if you have no onion."),
+        ("soak", "Soak the shallots in cold water."),
+        ("fry", "Fry until golden, stirring now and then."),
+        ("wine", "Deglaze with white wine."),
+        ("toast", "Toast some bread for the side."),
+        ("salt", "Season with salt and pepper."),
+        ("serve", "Serve."),
+    ]
+    edges: list[Any] = [("heat", "fry"), ("onion", "fry"), ("shallot", "soak"), ("soak", "fry"), ("fry", "wine", 0.7)]
+    edges += [("fry", "salt"), ("salt", "serve"), ("wine", "serve"), ("toast", "serve", 0.6)]
+    choices = {"optional": ["wine", "toast"], "alternatives": [["onion", ["shallot", "soak"]]]}
+    flow = FlowGraph.from_edges(steps, edges, "Onions with options", **choices)
+    scores = np.random.default_rng(3).normal(-1.2, 0.5, (9, 120))
+    shown = [("shallot", 5, 12), ("heat", 14, 22), ("soak", 22, 30), ("fry", 32, 45), ("salt", 46, 50), ("fry", 55, 70)]
+    for step, start, end in [*shown, ("fry", 80, 88), ("toast", 90, 97), ("serve", 105, 115)]:
+        scores[flow.index(step), start:end] += 3.0 if step == "fry" else 2.0
+    scores[flow.index("fry"), 45:55] -= 2.0  # it stops, and is begun again
+    return ground(flow, scores=scores, match="raw", drop=0.0, skip=1.0, repeat=4.0, margins=True)
 
 
 def hostile() -> Grounding:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph2vid.cli import main
-from groundings import spaghetti
+from groundings import onions, spaghetti
 
 FOUND, COMPARE = spaghetti()
 
@@ -45,6 +45,16 @@ def test_without_a_browser_the_path_is_told(
     monkeypatch.setattr("webbrowser.open", lambda url: False)
     assert main(["view", str(result), "-o", str(result.parent / "p.html")]) == 0
     assert "open this page yourself" in capsys.readouterr().err
+
+
+def test_the_order_is_checked_where_it_is_asked_for(tmp_path: Path) -> None:
+    onions().save(tmp_path / "result.json")
+    page = tmp_path / "p.html"
+    arguments = ["view", str(tmp_path / "result.json"), "--no-open", "-o", str(page)]
+    assert main(arguments) == 0
+    assert model_in(page)["check"] is None
+    assert main([*arguments, "--check"]) == 0
+    assert "repeated" in [one["kind"] for one in model_in(page)["check"]]
 
 
 def test_results_and_annotations_are_set_beside_it(result: Path, tmp_path: Path) -> None:

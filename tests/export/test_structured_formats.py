@@ -107,7 +107,7 @@ def test_via3_projects_hang_together(grounding: Grounding) -> None:
     assert all(fid in project["file"] for view in project["view"].values() for fid in view["fid_list"])
     (file,) = project["file"].values()
     kinds = {None: 1, "some where/my film.mp4": 3, "https://example.org/watch?v=1&t=9#x": 2}
-    assert file["type"] == 4 and file["loc"] == kinds[grounding.video] and file["src"] == (grounding.video or "")
+    assert file["type"] == 4 and file["loc"] == kinds[grounding.video]
     attribute = project["attribute"]["1"]
     assert attribute["anchor_id"] == "FILE1_Z2_XY0" and attribute["type"] == 4
     assert list(attribute["options"].values()) == labels(grounding.flow)
@@ -116,6 +116,32 @@ def test_via3_projects_hang_together(grounding: Grounding) -> None:
     for entry, segment in zip(entries, timed(grounding)[0], strict=True):
         assert entry["vid"] in project["view"] and entry["xy"] == [] and entry["flg"] == 0
         assert attribute["options"][entry["av"]["1"]] == labels(grounding.flow)[segment.step]
+
+
+@pytest.mark.parametrize(("steps", "rows"), [(1, "1"), (10, "10"), (11, "12"), (13, "14"), (30, "16")])
+def test_via3_is_told_a_number_of_timelines_that_it_has(steps: int, rows: str) -> None:
+    project = json.loads(export(make_grounding([0], [f"step {n}" for n in range(steps)]), "via3").text)
+    assert project["config"]["ui"]["gtimeline_visible_row_count"] == rows
+
+
+def test_via3_opens_files_and_pages(tmp_path: Path) -> None:
+    def source(video: str | None) -> str:
+        return str(json.loads(export(make_grounding([0]), "via3", video=video).text)["file"]["1"]["src"])
+
+    assert source(str(tmp_path / "a #1.mp4")) == (tmp_path / "a #1.mp4").as_uri() and "#" not in source("a #1.mp4")
+    assert source(URL) == URL and source(None) == ""
+
+
+def test_label_studio_accepts_task_and_configuration() -> None:
+    sdk = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
+    grounding = make_grounding([step for step in range(len(AWKWARD)) for _ in range(2)], AWKWARD)
+    (task,) = json.loads(export(grounding, "label-studio", video=URL).text)
+    interface = sdk.LabelInterface(export(grounding, "label-studio-config").text)
+    interface.validate()
+    assert interface.validate_task({"data": task["data"]})
+    (prediction,) = task["predictions"]
+    assert interface.validate_prediction(prediction, return_errors=True) == []
+    assert len(prediction["result"]) == len(AWKWARD) and all(map(interface.validate_region, prediction["result"]))
 
 
 @given(groundings())

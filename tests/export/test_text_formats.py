@@ -80,7 +80,7 @@ def test_captions_are_read_by_our_own_reader(name: str, tmp_path: Path) -> None:
     write_export(path, grounding, name)
     cues = read_captions(path)
     assert [(cue.start, cue.end) for cue in cues] == [(s.start, s.end) for s in grounding.segments]
-    assert cues[0].text == "peel & cut" and cues[1].text.startswith("a < b ")
+    assert cues[0].text == "peel & cut" and cues[1].text == {"vtt": "a < b --> c", "srt": "a ‹ b → c"}[name]
 
 
 def test_srt_is_numbered_and_has_one_arrow_each() -> None:
@@ -89,6 +89,15 @@ def test_srt_is_numbered_and_has_one_arrow_each() -> None:
     assert [block.split("\n")[0] for block in blocks] == [str(n) for n in range(1, len(AWKWARD) + 1)]
     assert all(len(block.split("\n")) == 3 for block in blocks) and text.count("-->") == len(AWKWARD)
     assert blocks[0].split("\n")[1] == "00:00:00,000 --> 00:00:01,000"
+
+
+def test_srt_is_read_by_a_parser() -> None:
+    pysubs2 = pytest.importorskip("pysubs2")
+    read = pysubs2.SSAFile.from_string(export(AWKWARD_STEPS, "srt").text, format_="srt")
+    segments, names = timed(AWKWARD_STEPS)[0], titles(AWKWARD_STEPS.flow)
+    assert [(cue.start, cue.end) for cue in read] == [(s.start, s.end) for s in segments]
+    shown = [names[s.step].replace("-->", "→").replace("<", "‹").replace(">", "›") for s in segments]
+    assert [cue.plaintext for cue in read] == shown
 
 
 @given(groundings())
@@ -158,6 +167,15 @@ def test_rttm_has_ten_fields_and_names_that_can_be_read_back() -> None:
     assert [(unquote(line[7]), float(line[3]), float(line[4])) for line in lines] == [
         (s.id, s.start, s.duration) for s in grounding.segments
     ]
+
+
+def test_rttm_is_read_by_pyannote(tmp_path: Path) -> None:
+    reader = pytest.importorskip("pyannote.database.util", reason="pyannote.database is not installed")
+    grounding = make_grounding([0, 0, -1, 1, 2, 0], AWKWARD[:3], clip_seconds=0.5, video="my film.mp4")
+    write_export(tmp_path / "a.rttm", grounding, "rttm")
+    (turns,) = reader.load_rttm(tmp_path / "a.rttm").values()
+    read = [(turn.start, turn.end, step) for turn, _, step in turns.itertracks(yield_label=True)]
+    assert read == [(s.start, s.end, s.id) for s in grounding.segments]
 
 
 def test_crosstask_lines_are_read_by_the_reader_of_the_dataset() -> None:

@@ -127,8 +127,7 @@ def test_groundings_are_drawn(outcomes: tuple[Grounding, Grounding, dict[int, tu
 def test_plots_go_into_given_axes(pyplot: Any, outcomes: tuple[Grounding, Any, Any]) -> None:
     figure, places = pyplot.subplots(2, 3, figsize=(15, 9))
     graph = outcomes[0]
-    orders = TSortGraph.compile(SALAD)
-    ways = (graph.plot, graph.plot_bars, graph.plot_evidence, graph.plot_flow, SALAD.plot, orders.plot)
+    ways = (graph.plot, graph.plot_bars, graph.plot_evidence, graph.plot_flow, graph.plot_tsort, SALAD.plot)
     for place, way in zip(places.flat, ways, strict=True):
         assert way(ax=place) is place
     figure.savefig(io.BytesIO(), format="svg")

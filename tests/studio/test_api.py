@@ -87,6 +87,32 @@ def test_two_editors_do_not_overwrite_one_another(client: Any) -> None:
     assert "changed elsewhere" in answer.json()["error"]
 
 
+def test_two_windows_neither_undo_nor_take_back_what_they_do_not_see(client: Any) -> None:
+    name = with_graph(client)
+    seen = client.get(f"/api/projects/{name}").json()["revision"]
+    edit = {"op": "rename", "step": "a", "text": "peel the tomato"}
+    assert client.post(f"/api/projects/{name}/edits", json={"edit": edit}).status_code == 200
+    for way in ("undo", "redo"):
+        answer = client.post(f"/api/projects/{name}/{way}", params={"revision": seen})
+        assert answer.status_code == 409 and "changed elsewhere" in answer.json()["error"]
+    assert client.post(f"/api/projects/{name}/undo", params={"revision": seen + 1}).status_code == 200
+    for start in (0, 5):
+        client.post(f"/api/projects/{name}/corrections", json={"kind": "forbid", "step": "a", "start": start, "end": 9})
+    first, second = client.get(f"/api/projects/{name}/corrections").json()
+    path = f"/api/projects/{name}/corrections/0"
+    assert client.delete(path, params={"words": second["words"]}).status_code == 409
+    assert client.delete(path, params={"words": first["words"]}).json() == [second]
+
+
+def test_what_is_no_video_is_told_by_its_name(client: Any) -> None:
+    name = with_graph(client)
+    client.put(f"/api/projects/{name}/media/fake.mp4", content=b"\0\0\0\x20ftypisom" + bytes(3000))
+    client.patch(f"/api/projects/{name}", json={"video": {"place": "upload", "name": "fake.mp4"}})
+    job = client.post(f"/api/projects/{name}/ground").json()
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
+    assert ended["state"] == "failed" and ended["message"].startswith("fake.mp4 is not a video")
+
+
 def test_projects_are_listed_changed_and_deleted(client: Any, folder: Path) -> None:
     first, second = with_graph(client), with_graph(client)
     assert (first, second) == ("salad", "salad-2")
@@ -250,7 +276,7 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     name = client.post("/api/projects/sample").json()["name"]
     client.put(f"/api/projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
     result = grounded(client, name)
-    assert client.get(f"/api/projects/{name}").json()["result"] == {"current": True}
+    assert client.get(f"/api/projects/{name}").json()["result"]["current"] is True
 
     # The same as the command line gives, but for where it was made.
     from graph2vid.cli import main
@@ -287,7 +313,7 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     )
     assert correct(kind="background", start=100, end=None).status_code == 201
     assert correct(kind="exact", step="nonsense", start=1, end=2).status_code == 422
-    assert client.get(f"/api/projects/{name}").json()["result"] == {"current": False}
+    assert client.get(f"/api/projects/{name}").json()["result"]["current"] is False
 
     again = Grounding.from_json(grounded(client, name))
     (segment,) = again.segments_of(kept)
@@ -317,6 +343,19 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     assert len(client.delete(f"/api/projects/{name}/corrections/0").json()) == len(
         stored(folder / name / "corrections.json")["corrections"]
     )
+
+    # The order is checked as the command line does, and anew for another result.
+    assert client.get(f"/api/projects/{name}/check").status_code == 404
+    job = client.post(f"/api/projects/{name}/check").json()
+    assert wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())["state"] == "done"
+    again.save(tmp_path / "again.json")
+    assert main(["check", str(tmp_path / "again.json"), "--json", str(tmp_path / "check.json")]) == 0
+    assert client.get(f"/api/projects/{name}/check").json() == stored(tmp_path / "check.json")
+    found = stored(tmp_path / "check.json")["deviations"]
+    shown = client.get(f"/api/projects/{name}/view").json()["check"]
+    assert [again.flow.ids[one["step"]] for one in shown] == [one["step"] for one in found]
+    (folder / name / "check.json").write_text('{"format": "graph2vid-check", "version": 1, "deviations": [4]}')
+    assert client.get(f"/api/projects/{name}/view").json()["check"] is None  # damaged
 
     # Every format can be had, and the report.
     for format in client.get("/api/about").json()["formats"]:

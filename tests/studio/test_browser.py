@@ -6,14 +6,15 @@ With ``GRAPH2VID_SCREENSHOTS=FOLDER`` the pictures of the documentation are writ
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+import browser
 from browser import axe_findings, chromium_page
 from graph2vid.grounding import Grounding
 from graph2vid.sample import NarratedFiles
@@ -46,15 +47,17 @@ def grounded(server: Server) -> str:
     return name
 
 
-def picture(page: Any, name: str) -> None:
-    """Keep a picture of the page for the documentation, if they are wished for."""
-    if folder := os.environ.get("GRAPH2VID_SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        page.wait_for_timeout(300)
-        page.evaluate(
-            "document.activeElement?.blur(); for (const toast of document.querySelectorAll('.toast')) toast.remove()"
-        )
-        page.screenshot(path=Path(folder) / f"{name}.png")
+def picture(page: Any, name: str, height: int | None = None) -> None:
+    """Keep a picture of the page for the documentation, if they are wished for; of a window of this height."""
+    page.evaluate("for (const toast of document.querySelectorAll('.toast')) toast.remove()")
+    if height is None:
+        browser.picture(page, f"studio/{name}")
+        return
+    size = page.viewport_size
+    page.set_viewport_size({**size, "height": height})
+    page.evaluate("scrollTo(0, 0)")
+    browser.picture(page, f"studio/{name}")
+    page.set_viewport_size(size)
 
 
 def said(page: Any, words: str) -> None:
@@ -175,9 +178,10 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         button.click()
         until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.start}) < 0.6")
         assert segment.text in page.locator(".correct-chosen").inner_text()
-        picture(page, "result")
+        picture(page, "result", 1160)
 
         # A border is dragged two clips to the left; the next grounding keeps to it exactly.
+        button.scroll_into_view_if_needed()
         track = page.locator(f'.lane[data-step="{segment.step}"] .track').bounding_box()
         second = track["width"] / first.duration
         box = button.bounding_box()
@@ -202,7 +206,7 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         (held,) = again.segments_of(segment.step)
         assert (held.start, held.end) == (segment.start, segment.end - 2)
         assert all(part.end <= other.start or part.start >= other.end for part in again.segments_of(other.step))
-        picture(page, "corrected")
+        picture(page, "corrected", 1160)
 
         # Taken back, pinned as it is, given to another step.
         page.locator(".correction button[aria-label^='Take back']").last.click()
@@ -223,6 +227,10 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         with page.expect_download() as download:
             page.locator("[data-key=export-report]").click()
         assert download.value.suggested_filename == f"{name}.html"
+        with page.expect_download() as download:
+            page.locator("[data-key=export-youtube]").click()
+        assert download.value.suggested_filename == f"{name}.youtube.txt"
+        said(page, "YouTube wants 10 s each")  # what had to be changed
         assert page.errors == []
 
 
@@ -293,6 +301,91 @@ def test_the_keyboard_alone(server: Server) -> None:
         assert page.errors == []
 
 
+def test_alternatives_and_the_check_of_the_order(server: Server, grounded: str) -> None:
+    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+        page.goto(f"/#/{grounded}/graph")
+        page.locator(".node").first.wait_for()
+        first, second = (page.locator(".node").nth(place).get_attribute("data-step") for place in (0, 2))
+        page.locator(f'.node[data-step="{second}"]').click()
+        page.get_by_label("Step to do instead").select_option(first)
+        page.get_by_role("button", name="Add an alternative").click()
+        page.locator(f'.node[data-step="{second}"] .mark', has_text="or").wait_for()
+        assert page.locator(f'.node[data-step="{first}"] .mark').text_content() == "either"
+        assert server.ask("GET", f"projects/{grounded}/flow")["alternatives"] == [[[first], [second]]]
+        page.get_by_label("Text").fill("Something else")  # other edits keep it
+        page.get_by_label("Text").press("Enter")
+        page.locator(f'.node[data-step="{second}"] .words', has_text="Something else").wait_for()
+        page.get_by_role("button", name="Do it in any case").click()
+        page.locator(".mark").first.wait_for(state="detached")
+        for _ in range(3):
+            page.get_by_role("button", name="Undo").click()
+        until(page, "!document.querySelector('.canvas').textContent.includes('Something else')")
+
+        page.goto(f"/#/{grounded}/result")
+        page.locator(".segment").first.wait_for()
+        assert page.locator(".order-check").count() == 0
+        page.get_by_role("button", name="Check the order").click()
+        page.locator(".order-check").wait_for(timeout=30_000)
+        found = server.ask("GET", f"projects/{grounded}/check")
+        assert found["format"] == "graph2vid-check"
+        assert page.locator(".finding").count() == len(found["deviations"])
+
+        # On a phone what can be done to a segment is at hand where it is touched, and nothing moves away.
+        page.set_viewport_size(PHONE)
+        segment = page.locator(".lanes .segment").nth(1)
+        segment.scroll_into_view_if_needed()
+        before = segment.bounding_box()
+        segment.click()
+        sheet = page.locator(".correct-chosen").bounding_box()
+        assert sheet["y"] + sheet["height"] == PHONE["height"] and sheet["y"] > PHONE["height"] / 3
+        assert segment.bounding_box() == before
+        page.get_by_role("button", name="Choose nothing").click()
+        assert page.locator(".correct-chosen").is_hidden()
+        assert page.errors == []
+
+
+def test_two_windows_and_a_studio_that_is_killed(tmp_path: Path) -> None:
+    with serving(tmp_path / "projects") as server, chromium_page(base_url=server.address) as page:
+        name = server.ask("POST", "projects/sample")["name"]
+        server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+        page.goto(f"/#/{name}/graph")
+        page.locator('.node[data-step="chop"]').click()
+
+        # What another window did is shown, and this one's edit is not made on top of it.
+        edit = {"op": "rename", "step": "fry", "text": "Fry it elsewhere."}
+        server.ask("POST", f"projects/{name}/edits", json={"edit": edit})
+        page.get_by_label("Text").fill("Chop it here.")
+        page.get_by_label("Text").press("Enter")
+        said(page, "changed elsewhere")
+        page.locator('.node[data-step="fry"] .words', has_text="Fry it elsewhere.").wait_for()
+        page.get_by_label("Text").fill("Chop it here.")
+        page.get_by_label("Text").press("Enter")
+        page.locator('.node[data-step="chop"] .words', has_text="Chop it here.").wait_for()
+
+        # More undoing than there is to undo, quicker than the server.
+        page.errors.clear()
+        page.locator(".node").first.focus()
+        for _ in range(12):
+            page.keyboard.press("Control+z")
+        page.get_by_text("There is no flow graph yet").wait_for()
+        page.keyboard.press("Control+Shift+z")
+        page.locator(".node").first.wait_for()
+        assert page.errors == []
+
+        # Killed while it works, and started anew: that is said, and nothing is lost.
+        page.goto(f"/#/{name}/video")
+        page.get_by_role("button", name="Ground the video").click()
+        page.locator(".job-bar").wait_for()
+        server.kill()
+        page.locator(".job-stage", has_text="does not answer").wait_for()
+        with serving(tmp_path / "projects", "--port", str(httpx.URL(server.address).port)) as again:
+            page.locator(".toast", has_text="The studio was ended while this ran").wait_for()
+            assert page.locator(".job-bar").is_hidden()
+            page.get_by_role("button", name="Ground the video").click()
+            page.locator(".segment").first.wait_for(timeout=60_000)
+            assert len(again.ask("GET", f"projects/{name}/flow")["steps"]) == 10
+
+
 def test_accessibility_and_width(server: Server, grounded: str) -> None:
     with chromium_page(base_url=server.address, width=1280, height=800) as page:
         for at in ("", "docs", *PAGES):
@@ -301,12 +394,14 @@ def test_accessibility_and_width(server: Server, grounded: str) -> None:
             page.locator({"result": ".segment", "graph": ".node", "docs": ".operation"}.get(at, "h1")).first.wait_for()
             if at == "graph":
                 page.locator(".node").nth(2).click()
+            if at == "result":
+                page.locator(".lanes .segment").nth(4).click()
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 page.wait_for_timeout(250)  # colours fade over
                 assert axe_findings(page) == [], (at, scheme)
                 if at == "result" and scheme == "dark":
-                    picture(page, "result-dark")
+                    picture(page, "result-dark", 1160)
             page.emulate_media(color_scheme="light")
             page.set_viewport_size(PHONE)
             page.wait_for_timeout(100)

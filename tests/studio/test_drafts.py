@@ -51,6 +51,11 @@ def test_edges_are_added_removed_and_reversed() -> None:
         (lambda d: d.renamed("9", "x"), "unknown step"),
         (lambda d: d.with_optional("9", True), "unknown step"),
         (lambda d: d.renamed("1", "x" * 2001), "longer than 2000 characters"),
+        (lambda d: d.with_alternative("1", "1"), "no alternative to itself"),
+        (lambda d: d.with_alternative("1", "9"), "unknown step '9'"),
+        (lambda d: d.with_alternative("1", "3").with_alternative("1", "3"), "both have alternatives already"),
+        (lambda d: d.with_alternative("2", "4"), "step '2' must come before '4', but they are alternatives"),
+        (lambda d: d.without_alternative("1"), "has no alternatives"),
     ],
 )
 def test_what_is_refused_says_why(change: Any, message: str) -> None:
@@ -99,6 +104,18 @@ def test_alternatives_and_confidences_stay() -> None:
         draft.with_edge("2", "3")
 
 
+def test_alternatives_are_made_and_ended() -> None:
+    two = DRAFT.with_alternative("3", "1")
+    assert two.flow.alternatives == (((0,), (2,)),) and two.reasons == DRAFT.reasons
+    added = two.with_step("steam")
+    assert added.with_alternative("5", "3").flow.alternatives == (((0,), (2,), (4,)),)
+    assert added.with_alternative("3", "5").flow.alternatives == (((0,), (2,), (4,)),)
+    three = added.with_alternative("5", "3")
+    assert three.without_alternative("1").flow.alternatives == (((2,), (4,)),)
+    assert three.without_alternative("1").without_alternative("5").flow.alternatives == ()
+    assert three.with_split("5", ("fill", "steam")).without_alternative("5").flow.alternatives == (((0,), (2,), (5,)),)
+
+
 def test_too_many_steps_are_refused() -> None:
     with pytest.raises(GraphError, match=f"up to {MOST_STEPS} steps"):
         Draft(FlowGraph.bag([str(number) for number in range(MOST_STEPS + 1)]))
@@ -123,6 +140,8 @@ EDITS = st.one_of(
     st.fixed_dictionaries({"op": st.just("remove-step"), "step": IDS}),
     st.fixed_dictionaries({"op": st.just("rename"), "step": IDS, "text": TEXTS}),
     st.fixed_dictionaries({"op": st.just("optional"), "step": IDS, "optional": st.booleans()}),
+    st.fixed_dictionaries({"op": st.just("add-alternative"), "step": IDS, "other": IDS}),
+    st.fixed_dictionaries({"op": st.just("remove-alternative"), "step": IDS}),
     st.fixed_dictionaries({"op": st.just("split"), "step": IDS, "texts": st.lists(TEXTS, min_size=2, max_size=3)}),
     st.fixed_dictionaries({"op": st.just("merge"), "steps": st.lists(IDS, min_size=2, max_size=3)}),
 )  # fmt: skip

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from graph2vid.sample import NarratedFiles
 from graph2vid.studio.history import History
 from studios import Server, serving, stored
 
+SAMPLE = NarratedFiles()
 FLOW = b"a: cut the tomato\nb: cut the cucumber\nc: mix everything\na -> c\nb -> c\n"
 
 
@@ -121,6 +125,73 @@ def test_killed_in_the_middle_of_saves(folder: Path) -> None:
         undone = server.ask("POST", f"projects/{name}/undo")
         assert undone["flow"]["steps"][0]["text"] in sent[-3:-1]
     assert not list(folder.rglob(".*.part"))
+
+
+def one_of_everything(client: httpx.Client, names: list[str], broken: list[str]) -> None:
+    """Ask for something, whatever it is; note projects that are made and deleted, and what the server broke on."""
+    name = random.choice(names)
+    span = {"start": random.randint(0, 50), "end": 60}
+    rename = {"op": "rename", "step": "fry", "text": f"fry {random.random()}"}
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("PUT", f"{name}/media/{random.choice('ab')}.mp4", {"content": SAMPLE.video.read_bytes()}),
+        ("PUT", f"{name}/media/c.vtt", {"content": SAMPLE.captions.read_bytes()}),
+        ("PUT", f"{name}/procedure", {"content": b"1. Cut it.\n2. Mix it.\n"}),
+        ("POST", f"{name}/edits", {"json": {"edit": rename}}),
+        ("POST", f"{name}/undo", {}),
+        ("POST", f"{name}/parse", {"json": {"parser": "linear"}}),
+        ("POST", f"{name}/ground", {}),
+        ("POST", f"{name}/check", {}),
+        ("POST", f"{name}/corrections", {"json": {"kind": "forbid", "step": "fry", **span}}),
+        ("DELETE", f"{name}/corrections/0", {}),
+        ("PATCH", name, {"json": {"title": f"{random.random()}"}}),
+        ("POST", "sample", {}),
+        ("DELETE", name, {}),
+    ]
+    method, path, options = random.choices(asked, [3, 1, 1, 3, 1, 1, 2, 1, 3, 1, 1, 1, len(names) > 3])[0]
+    if (method, path) == ("DELETE", name) and name in names:
+        names.remove(name)
+    answer = client.request(method, path, **options)
+    if answer.status_code >= 500:
+        broken.append(f"{method} {path}: {answer.text}")
+    if path == "sample":
+        made = answer.json()["name"]
+        client.put(f"{made}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+        names.append(made)
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_anything(folder: Path) -> None:
+    random.seed(3)
+    broken: list[str] = []
+    whole = {file.stat().st_size for file in (SAMPLE.video, SAMPLE.captions)}
+
+    def ask(server: Server, names: list[str]) -> None:
+        with (
+            httpx.Client(base_url=f"{server.address}api/projects/", timeout=20) as client,
+            contextlib.suppress(httpx.TransportError),
+        ):
+            while not broken:
+                one_of_everything(client, names, broken)
+
+    for _ in range(10):
+        with serving(folder) as server:
+            found = server.ask("GET", "projects")
+            assert [project["problem"] for project in found if project["problem"]] == []
+            names = [project["name"] for project in found] or [server.ask("POST", "projects/sample")["name"]]
+            for name in names:
+                state = server.ask("GET", f"projects/{name}")
+                assert state["flow"] is None or state["flow"] == stored(folder / name / "flow.json")
+                assert state["result"] is None or server.ask("GET", f"projects/{name}/view")["segments"] is not None
+                assert not list((folder / name).glob(".*"))
+                assert {file.stat().st_size for file in (folder / name / "media").iterdir()} <= whole
+            askers = [threading.Thread(target=ask, args=(server, names)) for _ in range(3)]
+            for asker in askers:
+                asker.start()
+            time.sleep(1 + 3 * random.random())
+            server.kill()
+            for asker in askers:
+                asker.join()
+            assert broken == []
 
 
 def test_the_command_says_what_is_wrong(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def test_a_damaged_result_does_not_stand_in_the_way(client: Any, folder: Path, c
     project = with_flow(client.app.state.studio.projects.create("Salad"))
     for name in ("result.json", "previous.json", "job.json"):
         (project.folder / name).write_text(content)
-    assert client.get("/api/projects/salad").json()["result"] == {"current": False}
+    assert client.get("/api/projects/salad").json()["result"]["current"] is False
     assert client.get("/api/projects").json()[0]["problem"]
     for path in ("result", "view", "result/video", "export/json", "report"):
         assert client.get(f"/api/projects/salad/{path}").status_code == 422

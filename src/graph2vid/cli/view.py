@@ -22,6 +22,10 @@ def view(
             "“truth” in its name is what the others are measured by.",
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Say on it where the video does not follow the procedure (`graph2vid check`)."),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Keep the page here.")
     ] = None,
@@ -38,7 +42,7 @@ def view(
     import webbrowser
     from dataclasses import replace
 
-    from graph2vid.grounding import Grounding
+    from graph2vid.grounding import Grounding, check_order
     from graph2vid.report import write_report
 
     grounding = Grounding.load(result)
@@ -46,7 +50,8 @@ def view(
         grounding = replace(grounding, video=video)
     rows = dict(_row(text, grounding) for text in compare or ())
     page = output or Path(tempfile.mkdtemp(prefix="graph2vid-")) / f"{result.stem}.html"
-    write_report(page, grounding, compare=rows, embed_video=embed_video)
+    found = check_order(grounding).deviations if check else None
+    write_report(page, grounding, compare=rows, check=found, embed_video=embed_video)
     typer.echo(page)
     if open_it and not webbrowser.open(page.resolve().as_uri()):
         typer.echo("no browser could be opened: open this page yourself", err=True)

@@ -14,6 +14,7 @@ from graph2vid.export.parts import format_named, labels, one_line, timed
 from graph2vid.flow.colours import colour_of
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding.result import is_url
 
 _CONTROL, _OBJECT = "steps", "video"
 _USUAL_RATE = 25.0
@@ -40,6 +41,8 @@ def export_label_studio(grounding: Grounding, film: Film) -> Exported:
         regions.append(region if segment.confidence is None else region | {"score": round(segment.confidence, 4)})
     if not film.name:
         notes.append("the video is not known: put its URL into data.video, or name it with --video URL")
+    elif not is_url(film.name):
+        notes.append("Label Studio plays a video that it reaches by a URL, not by a path: name it with --video URL")
     prediction: dict[str, Any] = {"model_version": f"graph2vid {grounding.version}", "result": regions}
     sure = [segment.confidence for segment in segments if segment.confidence is not None]
     if sure:

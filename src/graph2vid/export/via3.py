@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from graph2vid.export.parts import file_name, format_named, labels, one_line, timed
@@ -11,6 +12,7 @@ from graph2vid.grounding.exporting import Exported, Film
 from graph2vid.grounding.result import is_url
 
 _VIDEO, _SELECT = 4, 4
+_ROW_COUNTS = (*range(1, 11), 12, 14, 16)  # how many timelines VIA can show; with other numbers it shows none
 _LOCAL, _HTTP, _ON_DISK = 1, 2, 3  # where a file is: chosen in the browser, at a URL, at a path
 
 
@@ -21,8 +23,9 @@ def export_via3(grounding: Grounding, film: Film) -> Exported:
     flow = grounding.flow
     if not film.name:
         notes.append("the video is not known: choose it in VIA, or name it with --video")
-    place = _LOCAL if not film.name else _HTTP if is_url(film.name) else _ON_DISK
+    place, source = _source(film.name)
     name = file_name(film.name) or "video"
+    rows = next((count for count in _ROW_COUNTS if count >= len(flow)), _ROW_COUNTS[-1])
     project: dict[str, Any] = {
         "project": {
             "pid": "__VIA_PROJECT_ID__",
@@ -42,7 +45,7 @@ def export_via3(grounding: Grounding, film: Film) -> Exported:
                 "spatial_metadata_editor_visible": False,
                 "temporal_segment_metadata_editor_visible": True,
                 "spatial_region_label_attribute_id": "",
-                "gtimeline_visible_row_count": str(min(max(len(flow), 1), 12)),
+                "gtimeline_visible_row_count": str(rows),
             },
         },
         "attribute": {
@@ -55,7 +58,7 @@ def export_via3(grounding: Grounding, film: Film) -> Exported:
                 "default_option_id": "",
             }
         },
-        "file": {"1": {"fid": "1", "fname": name, "type": _VIDEO, "loc": place, "src": film.name}},
+        "file": {"1": {"fid": "1", "fname": name, "type": _VIDEO, "loc": place, "src": source}},
         "view": {"1": {"fid_list": ["1"]}},
         "metadata": {
             f"1_segment{number}": {
@@ -69,3 +72,10 @@ def export_via3(grounding: Grounding, film: Film) -> Exported:
         },
     }
     return Exported(json.dumps(project, ensure_ascii=False) + "\n", tuple(notes))
+
+
+def _source(video: str) -> tuple[int, str]:
+    """Return where the video is, and its address; of a file a URL, for the browser opens it."""
+    if not video:
+        return _LOCAL, ""
+    return (_HTTP, video) if is_url(video) else (_ON_DISK, Path(video).resolve().as_uri())

@@ -206,6 +206,12 @@ class Grounding:
         """Draw the flow graph (matplotlib) with the order that was found numbered at the steps."""
         return self.flow.plot(ax, order=self.order)
 
+    def plot_tsort(self, ax: Axes | None = None) -> Axes:
+        """Draw all legal orders of the procedure (matplotlib): its tSort graph, coloured by step."""
+        from graph2vid.tsort import TSortGraph
+
+        return TSortGraph.compile(self.flow).plot(ax)
+
     def _repr_svg_(self) -> str | None:
         from graph2vid.grounding import plot
 

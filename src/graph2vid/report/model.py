@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -15,7 +16,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out
 from graph2vid.flow.typeset import wrapped
-from graph2vid.grounding import Grounding
+from graph2vid.grounding import Deviation, Grounding
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.result import is_url
 
@@ -30,6 +31,7 @@ _TEXT_WIDTHS = (160.0, 136.0, 112.0)  # columns of text; a narrower one where th
 _PANEL_WIDTH = 500.0
 _HEAD = 30.0  # of a box: number and time
 _FOOT = 10.0
+_MARK = 15.0  # of a box: a line that says whether the step need be done
 _MOST_CELLS = 120_000  # of the evidence; more would not be seen, and would make the report large
 _MOST_SEGMENTS = 800
 
@@ -38,6 +40,7 @@ def view_model(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
+    check: Iterable[Deviation] | None = None,
     video_url: str | None = None,
 ) -> dict[str, Any]:
     """Return what a view of a grounding shows.
@@ -48,6 +51,8 @@ def view_model(
         K steps, N clips.
     compare : mapping of str to Grounding or iterable of (int, float, float), optional
         What to set beside it, by name: groundings of the same steps (by id), or step, start and end in seconds each.
+    check : iterable of Deviation, optional
+        Where the video does not follow its procedure, as :func:`graph2vid.grounding.check_order` finds it.
     video_url : str, optional
         Where the page finds the video; without it there is none to play.
 
@@ -58,7 +63,8 @@ def view_model(
     """
     flow = grounding.flow
     place = {step: number for number, step in enumerate(grounding.order, start=1)}
-    segments = [_span(part.step, part.start, part.end, part.confidence) for part in grounding.segments]
+    segments = [_span(part.step, part.start, part.end, part.confidence, part.margin) for part in grounding.segments]
+    untaken = _untaken(grounding)
     name = grounding.video or ""
     return {
         "format": KIND,
@@ -79,6 +85,7 @@ def view_model(
                 "after": list(flow.predecessors[index]),
                 "optional": index in flow.optional,
                 "instead_of": _instead_of(flow, index),
+                "untaken": index in untaken,
             }
             for index, step in enumerate(flow.steps)
         ],
@@ -93,7 +100,40 @@ def view_model(
             {"name": name, "segments": _joined(_compared(name, found, flow), grounding.duration)}
             for name, found in (compare or {}).items()
         ],
-        "facts": _facts(grounding),
+        "facts": _facts(grounding) | {"wanted": len(flow) - len(untaken)},
+        "check": None if check is None else [_deviation(one) for one in check],
+    }
+
+
+def mark_of(flow: FlowGraph, step: int) -> str:
+    """Say in a word or two whether a step need be done: "optional", "either", "or"; empty if it must."""
+    words = ["optional"] if step in flow.optional else []
+    for number, group in enumerate(flow.alternatives, start=1):
+        for place, branch in enumerate(group):
+            if step in branch:
+                which = f" (choice {number})" if len(flow.alternatives) > 1 else ""
+                words.append(f"{'or' if place else 'either'}{which}")
+    return ", ".join(words)
+
+
+def _untaken(grounding: Grounding) -> set[int]:
+    """Return the steps that are not shown because another branch of their alternatives is."""
+    shown = set(grounding.order)
+    found: set[int] = set()
+    for group in grounding.flow.alternatives:
+        if any(shown & {*branch} for branch in group):
+            found.update(step for branch in group if not shown & {*branch} for step in branch)
+    return found
+
+
+def _deviation(found: Deviation) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "step": found.step,
+        "after": found.after,
+        "start": found.start,
+        "end": found.end,
+        "certainty": round(found.certainty, 4),
     }
 
 
@@ -105,9 +145,13 @@ def _facts(grounding: Grounding) -> dict[str, Any]:
     return {"cost": grounding.cost, "narration": about or None, "unlikely": unlikely}
 
 
-def _span(step: int, start: float, end: float, confidence: float | None = None) -> dict[str, Any]:
+def _span(
+    step: int, start: float, end: float, confidence: float | None = None, margin: float | None = None
+) -> dict[str, Any]:
+    """Return a segment; a margin without limit is "inf", as in result files."""
     sure = None if confidence is None else round(confidence, 4)
-    return {"step": step, "start": start, "end": end, "confidence": sure}
+    more = None if margin is None else round(margin, 3) if math.isfinite(margin) else "inf"
+    return {"step": step, "start": start, "end": end, "confidence": sure, "margin": more}
 
 
 def _compared(name: str, found: Grounding | Spans, flow: FlowGraph) -> list[dict[str, Any]]:
@@ -130,8 +174,9 @@ def _joined(segments: Sequence[dict[str, Any]], duration: float) -> list[dict[st
         if last is None or last["step"] != segment["step"] or segment["start"] - last["end"] > gap:
             joined.append(dict(segment))
             continue
-        if last["confidence"] is not None and segment["confidence"] is not None:
-            last["confidence"] = min(last["confidence"], segment["confidence"])
+        for key in ("confidence", "margin"):
+            if last[key] is not None and segment[key] is not None:
+                last[key] = min(last[key], segment[key], key=float)
         last["end"] = segment["end"]
     return joined
 
@@ -164,10 +209,13 @@ def _length(span: list[float]) -> float:
 def _graph(flow: FlowGraph) -> dict[str, Any]:
     """Return where the steps are drawn; links that others imply are left out."""
     reduced = flow.transitive_reduction()
-    sure = dict(zip(flow.edges, flow.confidences, strict=False))  # none where all are certain
+    marks = [mark_of(flow, step) for step in range(len(flow))]
     for text_width in _TEXT_WIDTHS:
         lines = [wrapped(step.text or step.id, _TEXT_SIZE, text_width, _MOST_LINES) for step in flow.steps]
-        plan = lay_out(reduced, [(text_width + 24.0, _HEAD + _LINE * len(texts) + _FOOT) for texts in lines])
+        heights = [
+            _HEAD + _MARK * bool(mark) + _LINE * len(texts) + _FOOT for mark, texts in zip(marks, lines, strict=True)
+        ]
+        plan = lay_out(reduced, [(text_width + 24.0, height) for height in heights])
         if plan.width <= _PANEL_WIDTH:
             break
     return {
@@ -179,15 +227,16 @@ def _graph(flow: FlowGraph) -> dict[str, Any]:
                 "y": round(box.y, 1),
                 "width": round(box.width, 1),
                 "height": round(box.height, 1),
+                "mark": mark,
                 "lines": texts,
             }
-            for box, texts in zip(plan.boxes, lines, strict=True)
+            for box, mark, texts in zip(plan.boxes, marks, lines, strict=True)
         ],
         "edges": [
             {
                 "from": start,
                 "to": end,
-                "confidence": sure.get((start, end), 1.0),
+                "confidence": reduced.confidence[start, end],
                 "lanes": [[round(at, 1) for at in lane] for lane in plan.lanes.get((start, end), ())],
             }
             for start, end in reduced.edges

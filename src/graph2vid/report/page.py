@@ -8,7 +8,7 @@ import json
 import mimetypes
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from graph2vid._files import read_bytes, write_text
 from graph2vid.errors import InputError
-from graph2vid.grounding import Grounding
+from graph2vid.grounding import Deviation, Grounding
 from graph2vid.grounding.result import is_url
 from graph2vid.grounding.times import format_time
 from graph2vid.report.model import Spans, view_model
@@ -35,6 +35,7 @@ def write_report(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
+    check: Iterable[Deviation] | None = None,
     embed_video: bool = False,
 ) -> None:
     """Write the page of a grounding, whole or not at all.
@@ -45,26 +46,27 @@ def write_report(
         The video is linked from here: by its name if it lies in this folder or below, so that both can be moved
         together.
     grounding : Grounding
-    compare : mapping of str to Grounding or iterable of (int, float, float), optional
-        What to set beside it; see :func:`graph2vid.report.view_model`.
+    compare, check
+        What to set beside it, and what a check of the order found; see :func:`graph2vid.report.view_model`.
     embed_video : bool
         Put the video into the page.
     """
     folder = Path(path).resolve().parent
-    write_text(path, page(grounding, compare=compare, embed_video=embed_video, folder=folder))
+    write_text(path, page(grounding, compare=compare, check=check, embed_video=embed_video, folder=folder))
 
 
 def page(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
+    check: Iterable[Deviation] | None = None,
     embed_video: bool = False,
     folder: Path | None = None,
 ) -> str:
     """Return the page as HTML; ``folder`` is where it will lie, the rest is as for :func:`write_report`."""
     embedded = _embedded(grounding.video) if embed_video else None
     url = "" if embedded is not None else _url(grounding.video, folder)
-    model = view_model(grounding, compare=compare, video_url=url)
+    model = view_model(grounding, compare=compare, check=check, video_url=url)
     title = escape(grounding.flow.title or "When each step happens")
     style, script = (STATIC / "view.css").read_text("utf-8"), _script()
     parts = [

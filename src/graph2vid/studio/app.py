@@ -124,6 +124,8 @@ def _tell(_: Request, error: Exception) -> JSONResponse:
             return error_response(status, str(error))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return error_response(507, "the disk is full: nothing was changed")
+    if isinstance(error, FileNotFoundError):
+        return error_response(404, "it has been deleted meanwhile")
     if isinstance(error, OSError):
         return error_response(500, f"{error.strerror or error}")
     return error_response(500, f"{type(error).__name__}: {error} (this is a defect)")

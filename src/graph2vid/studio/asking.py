@@ -29,7 +29,7 @@ class WrongKindError(InputError):
 
 
 class StaleError(InputError):
-    """The graph has changed since the sender looked at it."""
+    """Something has changed since the sender looked at it."""
 
 
 def studio_of(request: Request) -> Studio:
@@ -50,6 +50,18 @@ def project_of(studio: InStudio, project: ProjectName) -> Project:
 InProject = Annotated[Project, Depends(project_of)]
 
 FileName = Annotated[str, Query(max_length=300, description="The name of the file; its suffix says what it is")]
+Revision = Annotated[
+    int | None, Query(description="With it the request is refused (409) if the graph has changed since")
+]
+STALE: dict[int | str, dict[str, Any]] = {409: {"model": models.Problem, "description": "It has changed meanwhile"}}
+
+
+def check_revision(project: Project, seen: int | None) -> None:
+    """Refuse what was meant for another state of the graph than the present one."""
+    if seen is not None and seen != project.history.revision:
+        raise StaleError("the graph has been changed elsewhere meanwhile: look at it again")
+
+
 RAW = {
     "requestBody": {
         "required": True,

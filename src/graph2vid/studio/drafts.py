@@ -100,6 +100,33 @@ class Draft:
         marked = {*self.flow.optional, place} if optional else {*self.flow.optional} - {place}
         return Draft(replace(self.flow, optional=tuple(marked)), self.reasons)
 
+    def with_alternative(self, step: str, other: str) -> Draft:
+        """Let one step be done instead of another; where that one has alternatives already, it is one more."""
+        if self.flow.index(step) == self.flow.index(other):
+            raise GraphError("a step is no alternative to itself")
+        named = _Named.of(self.flow)
+        mine, theirs = named.branch_of(step), named.branch_of(other)
+        if mine is not None and theirs is not None:
+            raise GraphError(f"{quoted(step)} and {quoted(other)} both have alternatives already")
+        if theirs is not None:
+            named.alternatives[theirs[0]].append([step])
+        elif mine is not None:
+            named.alternatives[mine[0]].append([other])
+        else:
+            named.alternatives.append([[other], [step]])
+        return Draft(named.flow(), self.reasons)
+
+    def without_alternative(self, step: str) -> Draft:
+        """Let a step be done whatever else is."""
+        self.flow.index(step)
+        named = _Named.of(self.flow)
+        if named.branch_of(step) is None:
+            raise GraphError(f"step {quoted(step)} has no alternatives")
+        named.replace_in_branches({step: []})
+        kept = ([branch for branch in group if branch] for group in named.alternatives)
+        named.alternatives = [group for group in kept if len(group) > 1]
+        return Draft(named.flow(), self.reasons)
+
     def with_split(self, step: str, texts: tuple[str, ...]) -> Draft:
         """Make several steps of one, each after the other; the first keeps the id."""
         if len(texts) < 2:

@@ -98,6 +98,27 @@ class MarkOptional(_Edit):
         return draft.with_optional(self.step, self.optional)
 
 
+class AddAlternative(_Edit):
+    """Let ``step`` be done instead of ``other``: a video shows one of them."""
+
+    op: Literal["add-alternative"]
+    step: StepId
+    other: StepId
+
+    def apply(self, draft: Draft) -> Draft:
+        return draft.with_alternative(self.step, self.other)
+
+
+class RemoveAlternative(_Edit):
+    """Let ``step`` be done whatever else is."""
+
+    op: Literal["remove-alternative"]
+    step: StepId
+
+    def apply(self, draft: Draft) -> Draft:
+        return draft.without_alternative(self.step)
+
+
 class Split(_Edit):
     """Make several steps of one, each after the other."""
 
@@ -130,7 +151,19 @@ class Replace(BaseModel):
     flow: dict[str, Any]
 
 
-_Edits = AddEdge | RemoveEdge | ReverseEdge | AddStep | RemoveStep | Rename | MarkOptional | Split | Merge
+_Edits = (
+    AddEdge
+    | RemoveEdge
+    | ReverseEdge
+    | AddStep
+    | RemoveStep
+    | Rename
+    | MarkOptional
+    | AddAlternative
+    | RemoveAlternative
+    | Split
+    | Merge
+)
 
 Edit = Annotated[_Edits, Field(discriminator="op")]
 """What a person does to the graph, one thing at a time."""

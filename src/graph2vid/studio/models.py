@@ -127,9 +127,13 @@ class CorrectionState(NewCorrection):
 
 
 class ResultState(BaseModel):
-    """Whether the result still is that of graph, corrections and media as they are now."""
+    """Whether the result still is that of graph, corrections and media as they are now.
+
+    ``made`` says when it was made, or checked last: seconds since 1970.
+    """
 
     current: bool
+    made: float
 
 
 class ProjectState(FlowState):

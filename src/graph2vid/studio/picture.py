@@ -7,6 +7,7 @@ from typing import Any
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out
 from graph2vid.flow.typeset import wrapped
+from graph2vid.report.model import mark_of
 from graph2vid.studio.drafts import Draft
 from graph2vid.tsort import count_sorts
 
@@ -36,6 +37,7 @@ def picture(draft: Draft) -> dict[str, Any]:
                 "width": box.width,
                 "height": box.height,
                 "lines": texts,
+                "mark": mark_of(flow, step),
                 "colour": colour_of(step),
                 "ink": ink_on(colour_of(step)),
             }

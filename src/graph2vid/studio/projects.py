@@ -6,6 +6,7 @@ FOLDER/NAME/project.json       title, chosen video and captions, settings
             flow.json          the flow graph as it is now, for other tools; made from edits.json
             corrections.json   what a person knows about the video
             result.json        the grounding, as `graph2vid ground -o` writes it
+            check.json         where the video does not follow the procedure, as `graph2vid check --json` writes it
             job.json           what ran last
             media/             videos and captions handed in
 """

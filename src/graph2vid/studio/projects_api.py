@@ -11,7 +11,17 @@ from graph2vid import __version__
 from graph2vid.grounding.exporting import FORMATS
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models
-from graph2vid.studio.asking import RAW, REFUSED, FileName, InProject, InStudio, StaleError, body_of
+from graph2vid.studio.asking import (
+    RAW,
+    REFUSED,
+    STALE,
+    FileName,
+    InProject,
+    InStudio,
+    Revision,
+    body_of,
+    check_revision,
+)
 from graph2vid.studio.drafts import Draft
 from graph2vid.studio.edits import Replace
 from graph2vid.studio.places import CAPTION_SUFFIXES, VIDEO_SUFFIXES
@@ -130,26 +140,25 @@ async def write_flow(studio: InStudio, project: InProject, request: Request, nam
     return models.FlowState(**await run_in_threadpool(write))
 
 
-@router.post("/projects/{project}/edits", summary="Edit the flow graph",
-             responses={409: {"model": models.Problem, "description": "The graph has changed"}})  # fmt: skip
+@router.post("/projects/{project}/edits", summary="Edit the flow graph", responses=STALE)
 def edit(studio: InStudio, project: InProject, wanted: models.EditRequest) -> models.FlowState:
     with project.lock:
-        history = project.history
-        if wanted.revision is not None and wanted.revision != history.revision:
-            raise StaleError("the graph has been changed elsewhere meanwhile: look at it again")
-        project.history = history.edited(wanted.edit)
+        check_revision(project, wanted.revision)
+        project.history = project.history.edited(wanted.edit)
         return models.FlowState(**studio.flow_state(project.history))
 
 
-@router.post("/projects/{project}/undo", summary="Undo the last edit")
-def undo(studio: InStudio, project: InProject) -> models.FlowState:
+@router.post("/projects/{project}/undo", summary="Undo the last edit", responses=STALE)
+def undo(studio: InStudio, project: InProject, revision: Revision = None) -> models.FlowState:
     with project.lock:
+        check_revision(project, revision)
         project.history = project.history.undone()
         return models.FlowState(**studio.flow_state(project.history))
 
 
-@router.post("/projects/{project}/redo", summary="Redo what was undone last")
-def redo(studio: InStudio, project: InProject) -> models.FlowState:
+@router.post("/projects/{project}/redo", summary="Redo what was undone last", responses=STALE)
+def redo(studio: InStudio, project: InProject, revision: Revision = None) -> models.FlowState:
     with project.lock:
+        check_revision(project, revision)
         project.history = project.history.redone()
         return models.FlowState(**studio.flow_state(project.history))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response, StreamingResponse
 
 from graph2vid._files import read_json
@@ -18,7 +18,7 @@ from graph2vid.errors import InputError
 from graph2vid.grounding.exporting import FORMATS, export
 from graph2vid.report import page, view_model
 from graph2vid.studio import models
-from graph2vid.studio.asking import REFUSED, InProject, InStudio
+from graph2vid.studio.asking import REFUSED, STALE, InProject, InStudio, StaleError
 from graph2vid.studio.corrections import with_correction
 from graph2vid.studio.jobs import Job
 from graph2vid.studio.projects import UnknownError
@@ -43,6 +43,7 @@ def job_of(studio: InStudio, job: str) -> Job:
 
 
 InJob = Annotated[Job, Depends(job_of)]
+Words = Annotated[str | None, Query(description="Its words: with them it is refused (409) if another stands there now")]
 
 
 @router.get("/jobs/{job}", summary="How far a job is")
@@ -80,6 +81,20 @@ def result(studio: InStudio, project: InProject) -> dict[str, Any]:
     return found
 
 
+@router.post("/projects/{project}/check", status_code=202,
+             summary="Say where the video does not follow the procedure (a job)")  # fmt: skip
+def check(studio: InStudio, project: InProject) -> models.JobState:
+    return models.JobState(**studio.check(project).to_json())
+
+
+@router.get("/projects/{project}/check", summary="What the check found, as `graph2vid check --json` writes it")
+def checked(studio: InStudio, project: InProject) -> dict[str, Any]:
+    found = studio.checked(project)
+    if found is None:
+        raise UnknownError("this result has not been checked yet")
+    return found
+
+
 @router.get("/projects/{project}/view", summary="The grounding as the result view draws it")
 def view(studio: InStudio, project: InProject) -> dict[str, Any]:
     grounding = studio.result(project)
@@ -87,7 +102,8 @@ def view(studio: InStudio, project: InProject) -> dict[str, Any]:
     with contextlib.suppress(InputError):
         name = studio.video(project, of_result=True).name
         grounding, url = replace(grounding, video=name), f"/api/projects/{project.name}/result/video"
-    return view_model(grounding, compare=studio.compared(project, grounding), video_url=url)
+    check = studio.deviations(project, grounding.flow)
+    return view_model(grounding, compare=studio.compared(project, grounding), check=check, video_url=url)
 
 
 @router.get("/projects/{project}/corrections", summary="What a person knows about the video")
@@ -103,12 +119,15 @@ def correct(studio: InStudio, project: InProject, wanted: models.NewCorrection) 
         return corrections(studio, project)
 
 
-@router.delete("/projects/{project}/corrections/{number}", summary="Take a correction back, by its place in the list")
-def uncorrect(studio: InStudio, project: InProject, number: int) -> list[models.CorrectionState]:
+@router.delete("/projects/{project}/corrections/{number}", summary="Take a correction back, by its place in the list",
+               responses=STALE)  # fmt: skip
+def uncorrect(studio: InStudio, project: InProject, number: int, words: Words = None) -> list[models.CorrectionState]:
     with project.lock:
         known = project.corrections
         if not 0 <= number < len(known):
             raise UnknownError(f"there is no correction {number}")
+        if words is not None and words != known[number].words:
+            raise StaleError("the corrections have been changed elsewhere meanwhile: look at them again")
         project.corrections = (*known[:number], *known[number + 1 :])
         return corrections(studio, project)
 
@@ -132,7 +151,8 @@ def report(studio: InStudio, project: InProject) -> Response:
     grounding = studio.result(project)
     with contextlib.suppress(InputError):
         grounding = replace(grounding, video=studio.video(project, of_result=True).name)
-    made = page(grounding, compare=studio.compared(project, grounding))
+    check = studio.deviations(project, grounding.flow)
+    made = page(grounding, compare=studio.compared(project, grounding), check=check)
     return Response(made, media_type="text/html; charset=utf-8", headers=_attachment(f"{project.name}.html"))
 
 

@@ -14,9 +14,10 @@ from graph2vid._files import read_bytes, read_json, write_bytes, write_json
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of
-from graph2vid.grounding import Grounding
+from graph2vid.grounding import Deviation, Grounding
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
+from graph2vid.studio.checks import deviations_from_json
 from graph2vid.studio.corrections import Correction, usable
 from graph2vid.studio.drafts import Draft
 from graph2vid.studio.edits import Replace
@@ -26,7 +27,7 @@ from graph2vid.studio.picture import orders, picture
 from graph2vid.studio.places import inside, kind_of, media_in
 from graph2vid.studio.projects import About, Media, Project, Projects, UnknownError
 
-_RESULT, _PREVIOUS = "result.json", "previous.json"
+_RESULT, _PREVIOUS, _CHECK = "result.json", "previous.json", "check.json"
 
 
 @dataclass
@@ -137,12 +138,15 @@ class Studio:
         ]
 
     def _result_state(self, project: Project) -> dict[str, Any] | None:
-        if not project.file(_RESULT).is_file():
+        path = project.file(_RESULT)
+        if not path.is_file():
             return None
         try:
-            return {"current": self.result(project).options.get("studio") == self._order(project)[1]}
+            is_current = self.result(project).options.get("studio") == self._order(project)[1]
         except Graph2VidError:
-            return {"current": False}
+            is_current = False
+        files = [file for file in (path, project.file(_CHECK)) if file.is_file()]
+        return {"current": is_current, "made": max(file.stat().st_mtime for file in files)}
 
     def job_state(self, project: Project) -> dict[str, Any] | None:
         """Return the last job of a project; one that a killed server left behind is ``interrupted``."""
@@ -191,11 +195,21 @@ class Studio:
             document = read_json(output / work.RESULT)
             document["options"]["studio"] = made_from
             with project.lock:
+                project.file(_CHECK).unlink(missing_ok=True)  # it is about the result before
                 if project.file(_RESULT).is_file():
                     write_bytes(project.file(_PREVIOUS), read_bytes(project.file(_RESULT)))
                 write_json(project.file(_RESULT), document)
 
         return self._start(project, "ground", order, finish)
+
+    def check(self, project: Project) -> Job:
+        """Say where the video does not follow the procedure, as far as the result tells."""
+        self.result(project)
+
+        def finish(output: Path) -> None:
+            write_json(project.file(_CHECK), read_json(output / work.CHECK))
+
+        return self._start(project, "check", {"result": str(project.file(_RESULT))}, finish)
 
     def _order(self, project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the order to ground a project, and what the result is made from."""
@@ -250,6 +264,20 @@ class Studio:
         if media is None:
             raise UnknownError("this project has no video")
         return self.path_of(project, media)
+
+    def checked(self, project: Project) -> dict[str, Any] | None:
+        """Return what the check of the result found, as it was written; None if there was none."""
+        path = project.file(_CHECK)
+        found: dict[str, Any] | None = read_json(path) if path.is_file() else None
+        return found
+
+    def deviations(self, project: Project, flow: FlowGraph) -> tuple[Deviation, ...] | None:
+        """Return the same for the view of a result with this flow graph."""
+        try:
+            found = self.checked(project)
+            return None if found is None else deviations_from_json(found, flow, f"{project.name}/{_CHECK}")
+        except Graph2VidError:  # damaged; it can be made again
+            return None
 
     def compared(self, project: Project, grounding: Grounding) -> dict[str, Grounding]:
         """Return the result before this one, where it has the same steps."""

@@ -22,6 +22,7 @@ from graph2vid.errors import Graph2VidError
 
 RESULT = "result.json"
 PARSE = "parse.json"
+CHECK = "check.json"
 
 Tell = Callable[..., None]
 
@@ -71,7 +72,23 @@ def ground(order: dict[str, Any], tell: Tell) -> None:
     write_json(Path(order["output"]) / RESULT, found.to_json())
 
 
-KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground}
+def check(order: dict[str, Any], tell: Tell) -> None:
+    """Say where the video does not follow the procedure; as ``graph2vid check RESULT --json`` does."""
+    from graph2vid.grounding import Grounding, check_order
+
+    tell(stage="comparing the video with the procedure")
+    write_json(Path(order["output"]) / CHECK, check_order(Grounding.load(order["result"])).to_json())
+
+
+KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground, "check": check}
+
+
+def _by_name(message: str, order: dict[str, Any]) -> str:
+    """Return a message in which files are called by their names: where they lie is nobody's concern."""
+    for key in ("video", "captions", "result"):
+        if path := order.get(key):
+            message = message.replace(path, Path(path).name)
+    return message
 
 
 def _die_with_the_server() -> None:
@@ -96,7 +113,7 @@ def main() -> int:
         try:
             KINDS[order["kind"]](order, tell)
         except Graph2VidError as error:
-            tell(error=" ".join(str(error).split()))
+            tell(error=_by_name(" ".join(str(error).split()), order))
             return 2
         except MemoryError:
             tell(error="out of memory: use longer clips, or fewer steps that may come in any order")

@@ -30,6 +30,12 @@ export function chip(step) {
   return el("span", { class: step.place ? "chip" : "chip absent", style, "aria-hidden": "true" }, step.place ?? "–");
 }
 
+// Why nothing of a step is seen.
+export function absence({ untaken, optional }) {
+  if (untaken) return "done another way";
+  return optional ? "optional, not shown" : "not shown";
+}
+
 // One tab stop for a group of controls: arrows move the focus. `neighbour(current, key)` returns where a key leads.
 export function rove(group, selector, neighbour) {
   const members = () => [...group.querySelectorAll(selector)];

@@ -1,6 +1,6 @@
 // The flow graph in layers, from top to bottom, with the order that was found as numbers.
 
-import { el, rove, svg } from "./dom.js";
+import { absence, el, rove, svg } from "./dom.js";
 import { formatTime, percent, spokenSpan } from "./time.js";
 
 const HEAD = 7; // of an arrow
@@ -60,6 +60,19 @@ export function makeGraph(state) {
   return box;
 }
 
+// What the strokes mean, as far as they occur.
+export function graphLegend({ model }) {
+  const { steps, graph, not_shown: absent } = model;
+  const entries = [
+    ["absent-key", "not shown", absent.length],
+    ["optional-key", "optional", steps.some((step) => step.optional)],
+    ["unsure-key", "not certain", graph.edges.some((edge) => edge.confidence < 1)],
+  ].filter(([, , there]) => there);
+  if (!entries.length) return null;
+  const sign = (name) => el("span", { class: `key ${name}`, "aria-hidden": "true" });
+  return el("ul", { class: "legend dim small" }, entries.map(([name, text]) => el("li", null, sign(name), text)));
+}
+
 // Scrolls a box, and nothing around it.
 function bringInto(box, element) {
   const [outer, inner] = [box.getBoundingClientRect(), element.getBoundingClientRect()];
@@ -73,13 +86,15 @@ function bringInto(box, element) {
 
 function node(state, step) {
   const { steps, graph } = state.model;
-  const { x, y, width, height, lines } = graph.boxes[step];
+  const { x, y, width, height, lines, mark } = graph.boxes[step];
   const { place, text, colour, ink, optional } = steps[step];
   const spans = state.segmentsOf(step);
   const sure = state.confidenceOf(step);
-  const when = spans.length ? spokenSpan(spans[0].start, spans.at(-1).end) : "not shown";
+  const often = spans.length > 1 ? [`${spans.length} times`] : [];
+  const when = spans.length ? [spokenSpan(spans[0].start, spans[0].end), ...often] : [absence(steps[step])];
   const known = sure === null ? [] : [`${percent(sure)} sure`];
-  const label = [`${place ? `${place}. ` : ""}${text}`, when, ...known, ...(optional ? ["optional"] : [])].join(", ");
+  const label = [`${place ? `${place}. ` : ""}${text}`, ...when, ...known, ...(mark ? [mark] : [])].join(", ");
+  const first = spans.length ? `${formatTime(spans[0].start)}${often.length ? ` ×${spans.length}` : ""}` : "not shown";
   const group = svg("g", {
     class: `node${spans.length ? "" : " absent"}${optional ? " optional" : ""}`,
     "data-step": step,
@@ -93,9 +108,10 @@ function node(state, step) {
     svg("rect", { class: "box", width, height, rx: 9 }),
     svg("rect", { class: "badge", x: 9, y: 8, width: 24, height: 18, rx: 5 }),
     svg("text", { class: "badge-text", x: 21, y: 17.5 }, place ?? "–"),
-    svg("text", { class: "when", x: width - 11, y: 21 }, spans.length ? formatTime(spans[0].start) : "not shown"),
-    ...lines.map((words, row) => svg("text", { class: "words", x: 11, y: 45 + 17 * row }, words)),
+    svg("text", { class: "when", x: width - 11, y: 21 }, first),
+    ...lines.map((words, row) => svg("text", { class: "words", x: 11, y: (mark ? 60 : 45) + 17 * row }, words)),
   );
+  if (mark) group.append(svg("text", { class: "mark", x: 11, y: 42 }, mark));
   if (sure !== null) {
     const long = width - 22;
     group.append(

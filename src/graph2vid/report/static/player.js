@@ -1,6 +1,6 @@
 // The video, what happens now, and the way from step to step. Without a video there is a playhead all the same.
 
-import { chip, el, icon } from "./dom.js";
+import { absence, chip, el, icon } from "./dom.js";
 import { formatSpan, formatTime, percent } from "./time.js";
 
 const BACK = "M15 5l-7 7 7 7V5z";
@@ -89,7 +89,7 @@ export function describe(state, step) {
   const spans = state.segmentsOf(step);
   const { steps } = state.model;
   const parts = [];
-  if (!spans.length) parts.push("not shown in this video");
+  if (!spans.length) parts.push(absence(steps[step]));
   for (const { start, end } of spans.slice(0, 3)) parts.push(formatSpan(start, end));
   if (spans.length > 3) parts.push("…");
   const sure = state.confidenceOf(step);
@@ -97,7 +97,7 @@ export function describe(state, step) {
   const named = (others) => others.map((other) => steps[other].place ?? steps[other].id).join(", ");
   const { after, instead_of: instead, optional } = steps[step];
   if (after.length) parts.push(`needs ${named(after)}`);
-  if (optional) parts.push("optional");
+  if (optional && spans.length) parts.push("optional");
   if (instead.length) parts.push(`instead of ${named(instead)}`);
   return parts.join(" · ");
 }

@@ -1,7 +1,7 @@
 // Segments as buttons on a track; where a result may be corrected, with grips on both borders.
 
 import { el } from "./dom.js";
-import { formatSpan, percent, spokenSpan } from "./time.js";
+import { formatMargin, formatSpan, percent, spokenSpan } from "./time.js";
 
 export function place(state, button, start, end) {
   button.style.setProperty("left", `${100 * state.fraction(start)}%`);
@@ -12,6 +12,7 @@ export function makeSegment(state, segment, attributes) {
   const step = state.model.steps[segment.step];
   const sure = segment.confidence;
   const known = sure === null ? [] : [`${percent(sure)} sure`];
+  if (segment.margin !== null) known.push(`margin ${formatMargin(segment.margin)}`);
   const named = step.place ? `Step ${step.place}` : "Step";
   const label = [named, step.text, spokenSpan(segment.start, segment.end), ...known].join(", ");
   const button = el(

@@ -1,20 +1,28 @@
 // The same in figures: for those who copy, print, or do not see.
 
-import { chip, el } from "./dom.js";
-import { formatTime, percent } from "./time.js";
+import { absence, chip, el } from "./dom.js";
+import { formatMargin, formatTime, percent } from "./time.js";
 
 export function makeTable(state) {
   const { steps, segments, not_shown: absent } = state.model;
-  const titles = ["From", "To", "Length", "Sure"].map((title) => el("th", { scope: "col", class: "figure" }, title));
+  const hasMargins = segments.some(({ margin }) => margin !== null);
+  const names = ["From", "To", ...(hasMargins ? ["Sure", "Margin"] : ["Length", "Sure"])];
+  const kind = (at) => (names[at] === "Length" ? "figure length" : "figure");
+  const titles = names.map((title, at) => el("th", { scope: "col", class: kind(at) }, title));
   const head = [el("th", { scope: "col" }, "Step"), ...titles];
-  const rows = segments.map(({ step, start, end, confidence }) => {
-    const times = [start, end, end - start].map((seconds) => formatTime(seconds));
-    const figures = [...times, confidence === null ? "–" : percent(confidence)];
-    const cells = figures.map((text) => el("td", { class: "figure" }, text));
+  const rows = segments.map(({ step, start, end, confidence, margin }) => {
+    const figures = {
+      From: formatTime(start),
+      To: formatTime(end),
+      Length: formatTime(end - start),
+      Sure: confidence === null ? "–" : percent(confidence),
+      Margin: margin === null ? "–" : formatMargin(margin),
+    };
+    const cells = names.map((name, at) => el("td", { class: kind(at) }, figures[name]));
     return el("tr", { "data-step": step }, nameCell(steps[step]), cells);
   });
   for (const step of absent) {
-    const none = el("td", { class: "figure", colspan: 4 }, "not shown");
+    const none = el("td", { class: "figure", colspan: names.length }, absence(steps[step]));
     rows.push(el("tr", { class: "absent", "data-step": step }, nameCell(steps[step]), none));
   }
   const body = el("tbody", null, rows);

@@ -19,6 +19,11 @@ export function spokenSpan(start, end) {
   return `from ${formatTime(start)} to ${formatTime(end)}`;
 }
 
+// How much more the best alternative costs; "inf" where there is none.
+export function formatMargin(margin) {
+  return margin === "inf" ? "∞" : margin.toFixed(1);
+}
+
 export function percent(share) {
   return `${Math.round(100 * share)}%`;
 }

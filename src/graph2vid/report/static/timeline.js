@@ -1,7 +1,7 @@
 // Everything over one axis of time: rows to compare, a lane per step, what is said, the evidence; with one playhead.
 
 import { makeCueStrip } from "./cues.js";
-import { chip, el, rove } from "./dom.js";
+import { absence, chip, el, rove } from "./dom.js";
 import { makeHeatmap } from "./heatmap.js";
 import { makeEditable, makeSegment, place } from "./segments.js";
 import { makeStrip, secondsAt } from "./strip.js";
@@ -206,7 +206,7 @@ function makeLanes(state) {
       if (state.options.editable) makeEditable(state, button, index, track);
       track.append(button);
     });
-    if (!track.firstChild) track.append(el("span", { class: "absent-note" }, "not shown"));
+    if (!track.firstChild) track.append(el("span", { class: "absent-note" }, absence(model.steps[step])));
     seekable(state, track);
     group.append(lane);
   }

@@ -1,8 +1,9 @@
 // A grounding to look at: the video, steps over time, the flow graph, what is said; all of them move together.
 
+import { makeCheck } from "./check.js";
 import { makeTranscript } from "./cues.js";
 import { el } from "./dom.js";
-import { makeGraph } from "./graph.js";
+import { graphLegend, makeGraph } from "./graph.js";
 import { makeNow, makePlayer } from "./player.js";
 import { State, followPointer, highlight } from "./state.js";
 import { readTheme } from "./strip.js";
@@ -11,7 +12,7 @@ import { makeTimeline } from "./timeline.js";
 import { makeTip } from "./tip.js";
 import { makeTop } from "./top.js";
 
-const PARTS = ["player", "lanes", "cues", "evidence", "graph", "table"];
+const PARTS = ["player", "lanes", "check", "cues", "evidence", "graph", "table"];
 
 export function mountResult(element, model, options = {}) {
   const state = new State(element, model, { parts: PARTS, theme: true, ...options });
@@ -27,6 +28,7 @@ export function mountResult(element, model, options = {}) {
     const parts = new Set(state.options.parts);
     if (!state.model.cues.length) parts.delete("cues");
     if (!state.model.evidence) parts.delete("evidence");
+    if (!state.model.check) parts.delete("check");
     const video = parts.has("player") ? (state.model.video?.url ?? null) : null;
     if (video !== shownVideo) {
       state.video = null;
@@ -46,11 +48,12 @@ export function mountResult(element, model, options = {}) {
     const left = [
       parts.has("player") && panel("player", "Video", null, screen, makeNow(state)),
       panel("timeline", "Timeline", timeline.zoom, timeline.scroll, legend(parts)),
+      parts.has("check") && panel("order-check", "Does the video follow the procedure?", null, makeCheck(state)),
       lower.length && el("div", { class: "lower" }, lower),
     ].filter(Boolean);
     stage.append(el("div", { class: "column" }, left));
     if (parts.has("graph")) {
-      const graph = panel("flow", "Flow graph", note(state), makeGraph(state));
+      const graph = panel("flow", "Flow graph", note(state), makeGraph(state), graphLegend(state));
       stage.append(el("div", { class: "column beside" }, graph));
     }
     element.replaceChildren(...[state.options.theme ? makeTop(state) : null, stage, makeTip(state)].filter(Boolean));

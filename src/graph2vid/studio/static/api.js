@@ -14,6 +14,14 @@ async function answered(response) {
   return body;
 }
 
+async function asked(path, options) {
+  try {
+    return await fetch(`/api/${path}`, options);
+  } catch {
+    throw new Refusal(0, "The studio does not answer. Is it still running?");
+  }
+}
+
 async function ask(method, path, body) {
   const options = { method, headers: {} };
   if (body instanceof Blob) {
@@ -23,13 +31,7 @@ async function ask(method, path, body) {
     options.body = JSON.stringify(body);
     options.headers["content-type"] = "application/json";
   }
-  let response;
-  try {
-    response = await fetch(`/api/${path}`, options);
-  } catch {
-    throw new Refusal(0, "The studio does not answer. Is it still running?");
-  }
-  return answered(response);
+  return answered(await asked(path, options));
 }
 
 export const get = (path) => ask("GET", path);
@@ -37,6 +39,19 @@ export const post = (path, body) => ask("POST", path, body);
 export const put = (path, body) => ask("PUT", path, body);
 export const patch = (path, body) => ask("PATCH", path, body);
 export const remove = (path) => ask("DELETE", path);
+
+// Saves what the server makes as a file; returns what it has to say about it.
+export async function download(path) {
+  const response = await asked(path);
+  if (!response.ok) return answered(response);
+  const url = URL.createObjectURL(await response.blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = /filename="([^"]*)"/.exec(response.headers.get("content-disposition"))?.[1] ?? "";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  return decodeURIComponent(response.headers.get("x-graph2vid-notes") ?? "").split("\n").filter(Boolean);
+}
 
 // Hands in a file; `tell(fraction)` hears how far it is. Returns a promise with `.stop()`.
 export function upload(path, file, tell) {
@@ -58,16 +73,15 @@ export function upload(path, file, tell) {
   return sent;
 }
 
-// Follows a job until it ends; `tell(job)` hears every change. Returns what stops listening.
-export function follow(job, tell) {
+// Follows a job until it ends; `tell(job)` hears every change, and `lost(gone)` when the server does not answer, or has
+// come back and no longer knows the job. Returns what stops listening.
+export function follow(job, tell, lost) {
   const source = new EventSource(`/api/jobs/${job}/events`);
   source.addEventListener("message", (event) => {
     const state = JSON.parse(event.data);
     if (!["waiting", "running"].includes(state.state)) source.close();
     tell(state);
   });
-  source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) tell(null);
-  });
+  source.addEventListener("error", () => lost(source.readyState === EventSource.CLOSED));
   return () => source.close();
 }

@@ -52,13 +52,12 @@ function take(editor, id) {
   else editor.choose({ step: id });
 }
 
-function node(editor, step, { x, y, width, height, lines, colour, ink }) {
+function node(editor, step, { x, y, width, height, lines, mark, colour, ink }) {
   const { chosen, linking, project } = editor;
   const isChosen = chosen?.step === step.id || chosen?.edge?.includes(step.id);
   const isOptional = step.optional ?? false;
-  const open = isOptional ? "optional" : project.flow.alternatives?.some((group) => group.flat().includes(step.id)) ? "alternative" : null;
   const waits = project.flow.edges.filter(([, after]) => after === step.id).map(([before]) => before);
-  const names = [`Step ${step.id}: ${step.text}`, open, waits.length ? `waits for ${waits.join(", ")}` : "waits for nothing"];
+  const names = [`Step ${step.id}: ${step.text}`, mark, waits.length ? `waits for ${waits.join(", ")}` : "waits for nothing"];
   const name = shortened(step.id, 14);
   const badge = Math.max(30, 14 + 7.4 * name.length);
   return svg(
@@ -77,7 +76,7 @@ function node(editor, step, { x, y, width, height, lines, colour, ink }) {
     svg("rect", { class: "box", width, height, rx: 10 }),
     svg("rect", { class: "badge", x: 11, y: 10, width: badge, height: 20, rx: 6 }),
     svg("text", { class: "badge-text", x: 11 + badge / 2, y: 20.5 }, name),
-    open ? svg("text", { class: "when", x: width - 13, y: 25 }, open) : null,
+    mark ? svg("text", { class: "when mark", x: width - 13, y: 25 }, mark) : null,
     lines.map((words, row) => svg("text", { class: "words", x: 13, y: 50 + 19 * row }, words)),
     svg("circle", { class: "link-grip", cx: width / 2, cy: height, r: 7 }, svg("title", null, "Drag to the step that must wait for this one")),
   );

@@ -4,7 +4,7 @@ import { el, rove } from "/view/dom.js";
 import * as api from "./api.js";
 import { makeCanvas } from "./canvas.js";
 import { makeInspector } from "./inspector.js";
-import { button, fileButton, keepingFocus, toast, trying } from "./parts.js";
+import { button, fileButton, keepingFocus, plural, toast, trying } from "./parts.js";
 
 export function mountEditor(main, context) {
   const { project } = context;
@@ -25,7 +25,7 @@ export function mountEditor(main, context) {
       draw();
       if (from) toast(`Now choose the step that must wait for step ${from}. Escape gives up.`);
     },
-    edit: (edit) => inTurn("/edits", () => ({ edit, revision: project.revision })),
+    edit: (edit) => inTurn(() => api.post(context.path("/edits"), { edit, revision: project.revision })),
     // Ends a link at a step: that one then waits for the first.
     async linkTo(to) {
       const from = editor.linking;
@@ -40,18 +40,19 @@ export function mountEditor(main, context) {
 
   // Whoever is quicker than the server waits: each edit builds on the one before.
   let last = Promise.resolve();
-  function inTurn(path, body) {
+  function inTurn(ask) {
     last = last.then(() =>
-      trying(async () => {
-        const state = await api.post(context.path(path), body?.());
-        context.take(state);
+      context.upToDate(async () => {
+        const state = await ask();
+        if (state) context.take(state);
         return state;
       }),
     );
     return last;
   }
-  const undo = button("Undo", () => inTurn("/undo"), { sign: "undo", key: "undo", title: "Ctrl+Z" });
-  const redo = button("Redo", () => inTurn("/redo"), { sign: "redo", key: "redo", title: "Ctrl+Shift+Z" });
+  const step = (way) => () => inTurn(() => project[`can_${way}`] && api.post(context.path(`/${way}?revision=${project.revision}`)));
+  const undo = button("Undo", step("undo"), { sign: "undo", key: "undo", title: "Ctrl+Z" });
+  const redo = button("Redo", step("redo"), { sign: "redo", key: "redo", title: "Ctrl+Shift+Z" });
   const add = button("Add a step", addStep, { sign: "plus", key: "add" });
   const orders = el("p", { class: "orders", role: "status" });
   const open = fileButton("Open", ".flow,.json,.dot,.gv,.txt", (file) => trying(async () => context.take(await api.put(context.path(`/flow?name=${encodeURIComponent(file.name)}`), file))), { key: "open", title: "Open a flow graph (.flow, .json, .dot)" });
@@ -86,7 +87,7 @@ export function mountEditor(main, context) {
       undo.disabled = !project.can_undo;
       redo.disabled = !project.can_redo;
       next.hidden = save.hidden = !project.flow;
-      const words = project.orders ? `${editor.steps.length} steps, ${project.flow.edges.length} links: ${project.orders.words}` : "No graph yet";
+      const words = project.orders ? `${plural(editor.steps.length, "step")}, ${plural(project.flow.edges.length, "link")}: ${project.orders.words}` : "No graph yet";
       if (orders.textContent !== words) orders.textContent = words;
       const [left, top] = [canvas.scrollLeft, canvas.scrollTop];
       canvas.replaceChildren(project.flow ? makeCanvas(editor, { width: canvas.clientWidth, height: canvas.clientHeight }) : emptyNote());
@@ -125,7 +126,6 @@ export function mountEditor(main, context) {
   draw();
   return {
     update: draw,
-    fresh: draw,
     destroy: () => document.removeEventListener("keydown", keys),
   };
 }

@@ -53,10 +53,16 @@ function ofStep(editor, id) {
     links(editor, "Waits for", flow.edges.filter(([, after]) => after === id), 0),
     links(editor, "Comes before", flow.edges.filter(([before]) => before === id), 1),
     adding(editor, id),
+    instead(editor, id),
     el("details", { class: "more", open: editor.opened === "split" }, el("summary", { "data-key": "split", onclick: () => { editor.opened = editor.opened === "split" ? null : "split"; } }, "Split into several steps"), splitting(editor, id)),
     el("details", { class: "more", open: editor.opened === "merge" }, el("summary", { "data-key": "merge", onclick: () => { editor.opened = editor.opened === "merge" ? null : "merge"; } }, "Merge with another step"), merging(editor, id)),
     el("p", { class: "buttons" }, button("Remove this step", () => editor.edit({ op: "remove-step", step: id }), { sign: "bin", kind: "danger", key: "remove-step" })),
   ];
+}
+
+// A step by name; a click chooses it.
+function nameOf(editor, id, most = 60) {
+  return el("button", { type: "button", class: "link-name", "data-key": `go-${id}`, onclick: () => editor.choose({ step: id }) }, el("strong", null, id), ` ${shortened(editor.text(id), most)}`);
 }
 
 function links(editor, title, edges, end) {
@@ -65,7 +71,7 @@ function links(editor, title, edges, end) {
     return el(
       "li",
       { class: "link" },
-      el("button", { type: "button", class: "link-name", "data-key": `go-${other}`, onclick: () => editor.choose({ step: other }) }, el("strong", null, other), ` ${shortened(editor.text(other), 60)}`),
+      nameOf(editor, other),
       why(editor, before, after),
       tools(editor, before, after),
     );
@@ -110,6 +116,24 @@ function adding(editor, id) {
   return el("div", { class: "links" }, el("h3", null, "Add a link"), el("div", { class: "form-row" }, el("span", { class: "small" }, "This step"), way, other, button("Add", add, { sign: "link", kind: "small", key: "add-link" })));
 }
 
+// The other branches of the choice that a step belongs to.
+function alternativesOf(flow, id) {
+  const group = flow.alternatives?.find((branches) => branches.flat().includes(id)) ?? [];
+  return group.filter((branch) => !branch.includes(id));
+}
+
+function instead(editor, id) {
+  const found = alternativesOf(editor.project.flow, id);
+  const rest = others(editor, id).filter(([other]) => !found.flat().includes(other));
+  const branches = found.map((branch) => el("li", { class: "link" }, branch.map((other) => nameOf(editor, other))));
+  const stop = button("Do it in any case", () => editor.edit({ op: "remove-alternative", step: id }), { sign: "cross", kind: "small", key: "no-alternative" });
+  const shown = found.length ? [el("ul", null, branches), el("div", { class: "link-tools" }, stop)] : [];
+  const other = rest.length ? choice(rest, { value: rest[0][0], key: "instead-other", label: "Step to do instead" }) : null;
+  const add = () => editor.edit({ op: "add-alternative", step: id, other: other.value });
+  const form = other && el("div", { class: "form-row" }, other, button("Add", add, { sign: "plus", kind: "small", key: "add-alternative", "aria-label": "Add an alternative" }));
+  return el("div", { class: "links" }, el("h3", null, "Done instead of"), shown, form);
+}
+
 function splitting(editor, id) {
   const guess = editor.text(id).split(/(?<=[.;!?])\s+|,?\s+(?:and then|then|and)\s+/).filter(Boolean);
   const lines = el("textarea", { class: "field", rows: 3, "data-key": "split-lines", "aria-label": "One part in each line" });
@@ -132,7 +156,7 @@ function merging(editor, id) {
 }
 
 function ofEdge(editor, before, after) {
-  const line = (id, words) => el("li", null, el("button", { type: "button", class: "link-name", "data-key": `go-${id}`, onclick: () => editor.choose({ step: id }) }, el("strong", null, id), ` ${editor.text(id)}`), el("span", { class: "dim small" }, words));
+  const line = (id, words) => el("li", null, nameOf(editor, id, 400), el("span", { class: "dim small" }, words));
   return [
     head(`Link ${before} → ${after}`),
     el("ul", { class: "edge-ends" }, line(before, "is finished before"), line(after, "begins")),

@@ -80,7 +80,7 @@ export function mountMedia(main, context) {
       { name: "run" },
       project.video?.there ? preview : null,
       el("ul", { class: "checks" }, check(Boolean(project.flow), project.flow ? `${plural(project.flow.steps.length, "step")}, ${project.orders.words}` : "no flow graph"), check(Boolean(project.video), project.video?.name ?? "no video"), check(true, project.captions?.name ?? (project.video ? "speech recognition" : "no captions"), !project.captions), number ? check(true, plural(number, "correction")) : null),
-      el("p", { class: "buttons" }, button(busy ? "Running …" : project.result ? "Ground again" : "Ground the video", () => context.start("/ground", undefined, "result"), { kind: "primary", sign: "play", key: "run", disabled: busy || Boolean(missing) })),
+      el("p", { class: "buttons" }, button(busy ? "Running …" : project.result ? "Ground again" : "Ground the video", () => context.start("/ground"), { kind: "primary", sign: "play", key: "run", disabled: busy || Boolean(missing) })),
       el("p", { class: "dim small" }, hint),
       last,
       settings(),

@@ -50,6 +50,7 @@ export function fileButton(text, accept, take, attributes = {}) {
 export function toast(text, kind = "good") {
   const place = document.getElementById("toasts");
   const made = el("div", { class: `toast ${kind}` }, el("p", null, text), button("", () => made.remove(), { sign: "cross", kind: "round quiet", "aria-label": "Dismiss" }));
+  for (const old of place.children) if (old.textContent === text) old.remove(); // once is enough
   while (place.children.length > 2) place.firstChild.remove();
   place.append(made);
   if (kind === "good") setTimeout(() => made.remove(), 4000);

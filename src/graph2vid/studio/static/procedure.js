@@ -45,7 +45,7 @@ export function mountProcedure(main, context) {
         return;
       }
       await save();
-      await context.start("/parse", { parser: main.querySelector("[name=parser]:checked").value }, "graph");
+      await context.start("/parse", { parser: main.querySelector("[name=parser]:checked").value });
     });
   const take = (file) =>
     trying(async () => {

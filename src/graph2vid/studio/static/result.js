@@ -15,6 +15,7 @@ export function mountResult(main, context) {
   let model = null; // the same, with borders where they were dragged to since
   let view = null;
   let chosen = null; // {segment} or {step}
+  let shown = null; // when the result that is shown was made
 
   async function load() {
     if (!project.result) {
@@ -22,6 +23,7 @@ export function mountResult(main, context) {
       return;
     }
     const before = model;
+    shown = project.result.made;
     result = (await trying(() => api.get(context.path("/view")))) ?? result;
     if (!result) return;
     model = overlaid();
@@ -50,7 +52,7 @@ export function mountResult(main, context) {
     return { ...result, segments: moved.sort((a, b) => a.start - b.start) };
   }
   async function known(corrections) {
-    project.corrections = corrections;
+    context.take({ corrections });
     model = overlaid();
     view.update(model);
     await context.reload();
@@ -60,8 +62,11 @@ export function mountResult(main, context) {
       await known(await api.post(context.path("/corrections"), correction));
       toast(said);
     });
-  const takeBack = (number) => trying(async () => known(await api.remove(context.path(`/corrections/${number}`))));
-  const again = () => context.start("/ground", undefined, "result");
+  const takeBack = (number) => {
+    const words = encodeURIComponent(project.corrections[number].words);
+    return context.upToDate(async () => known(await api.remove(context.path(`/corrections/${number}?words=${words}`))));
+  };
+  const again = () => context.start("/ground");
 
   stage.addEventListener("segment-select", (event) => {
     chosen = { segment: event.detail.segment };
@@ -85,15 +90,19 @@ export function mountResult(main, context) {
   function drawBar() {
     const busy = ["waiting", "running"].includes(project.job?.state);
     const number = project.corrections.filter((one) => one.applies).length;
-    const shown = `${model.order.length} of ${plural(model.steps.length, "step")} shown`;
+    const shown = `${model.order.length} of ${plural(model.facts.wanted, "step")} shown`;
     const stale = project.result.current ? null : el("p", { class: "stale", role: "status" }, number ? "Your corrections are not in this result yet." : "The graph or the video has changed since.");
-    const unlikely = (model.facts.narration?.plausibility ?? 1) < 0.1 ? el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?") : null;
+    const { job } = project;
+    const failed = job?.state === "failed" && job.kind !== "parse" ? el("p", { class: "warning", role: "status" }, job.message) : null;
+    const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?") : null;
     bar.replaceChildren(
       ...[
         el("p", { class: "result-facts" }, el("strong", null, shown), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
         stale,
+        failed,
         unlikely,
         el("span", { class: "spring" }),
+        button("Check the order", () => context.start("/check"), { key: "check", disabled: busy, title: "Is a step left out, done too late or done again?" }),
         exporting(),
         button(busy ? "Running …" : "Ground again", again, { kind: project.result.current ? "" : "primary", sign: "play", key: "again", disabled: busy }),
       ].filter(Boolean),
@@ -101,9 +110,13 @@ export function mountResult(main, context) {
   }
 
   function exporting() {
-    const formats = Object.entries(about.formats).map(([name, suffix]) => el("li", null, el("a", { href: `/api/${context.path(`/export/${name}`)}`, download: "", "data-key": `export-${name}` }, el("strong", null, name), el("span", { class: "dim small" }, suffix))));
-    const report = el("li", null, el("a", { href: `/api/${context.path("/report")}`, download: "", "data-key": "export-report" }, el("strong", null, "report"), el("span", { class: "dim small" }, ".html")));
-    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, report, formats));
+    const save = (name, path) => trying(async () => {
+      const notes = await api.download(context.path(path));
+      toast([`${name} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
+    });
+    const entry = (name, suffix, path) => el("li", null, el("button", { type: "button", "data-key": `export-${name}`, onclick: () => save(name, path) }, el("strong", null, name), el("span", { class: "dim small" }, suffix)));
+    const formats = Object.entries(about.formats).map(([name, suffix]) => entry(name, suffix, `/export/${name}`));
+    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, entry("report", ".html", "/report"), formats));
     menu.addEventListener("toggle", () => {
       const outside = (event) => {
         if (menu.contains(event.target)) return;
@@ -130,17 +143,18 @@ export function mountResult(main, context) {
       const jump = one.start === null ? null : () => view.seek(one.start);
       return el("li", { class: "correction" }, sign, el(jump ? "button" : "span", { type: jump ? "button" : null, class: "link-name", "data-key": `see-${number}`, onclick: jump }, `${name}: ${one.words}`, note), button("", () => takeBack(number), { sign: "cross", kind: "round quiet", "aria-label": `Take back: ${name} ${one.words}`, key: `back-${number}` }));
     });
-    const list = known.length ? el("ul", { class: "corrections" }, known) : el("p", { class: "dim small" }, "Nothing yet; the next grounding keeps to all that you say.");
+    const list = known.length ? el("ul", { class: "corrections" }, known) : el("p", { class: "dim small" }, "Nothing yet. Say of a segment or step what is right or wrong: the next grounding keeps to it.");
+    side.classList.toggle("chosen", Boolean(chosen));
     side.replaceChildren(el("section", { class: "panel correct", "aria-label": "Correct" }, el("div", { class: "correct-body" }, el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("h2", null, "What you know"), list))));
   }
 
   function actions() {
-    if (!chosen) return el("div", null, el("h2", null, "Correct"), el("p", { class: "dim" }, "Choose a segment in the timeline, or a step in the graph, and say what is right or wrong. Drag the borders of segments."));
+    if (!chosen) return el("div", null, el("h2", null, "Correct"), el("p", { class: "dim" }, "Choose a segment in the timeline, or a step in the graph; drag the borders of segments."));
     const segment = chosen.segment;
     const place = segment ? segment.step : chosen.step;
     const step = model.steps[place];
     const id = step.id;
-    const title = el("h2", { class: "chosen-name" }, chip(step), el("span", null, step.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null);
+    const title = el("h2", { class: "chosen-name" }, chip(step), el("span", null, step.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null, button("", () => view.select(null), { sign: "cross", kind: "round quiet", "aria-label": "Choose nothing", key: "nothing" }));
     const anywhere = [button("Shown at the playhead", () => atPlayhead(id), { sign: "pin", key: "at-playhead" }), button("Not shown at all", () => correct({ kind: "forbid", step: id, start: null, end: null }, `${called(id)} is said not to be shown.`), { key: "absent" })];
     if (!segment) return el("div", null, title, el("div", { class: "buttons" }, anywhere));
     const span = { start: segment.start, end: segment.end };
@@ -178,10 +192,17 @@ export function mountResult(main, context) {
     });
   }
 
+  // What is held at the top must not lie on what is scrolled to.
+  const watch = new ResizeObserver(() => document.documentElement.style.setProperty("--held", `${side.offsetHeight}px`));
+  watch.observe(side);
+
   load();
   return {
-    update: () => (project.result && !model ? load() : draw()),
-    fresh: load,
-    destroy: () => view?.destroy(),
+    update: () => (project.result && project.result.made !== shown ? load() : draw()),
+    destroy() {
+      watch.disconnect();
+      document.documentElement.style.removeProperty("--held");
+      view?.destroy();
+    },
   };
 }

@@ -20,7 +20,10 @@ const TABS = [
 const head = document.getElementById("head");
 const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
-const studio = { about: null, project: null, tab: null, page: null, stopFollowing: null };
+const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0 };
+const TAB_OF = { parse: "graph", ground: "result", check: "result" };
+const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
+const isRunning = (job) => ["waiting", "running"].includes(job?.state);
 
 const context = {
   get project() {
@@ -35,17 +38,34 @@ const context = {
   },
   take(changes) {
     if (!studio.project || (changes.name ?? studio.project.name) !== studio.project.name) return; // another one is open by now
+    studio.turn += 1;
     Object.assign(studio.project, changes);
     drawHead();
     studio.page?.update?.();
   },
   async reload() {
-    context.take(await api.get(context.path()));
+    const turn = (studio.turn += 1);
+    const now = await api.get(context.path());
+    if (turn !== studio.turn) return; // something newer is known by now
+    if (isNews(now)) context.take(now);
+    const { job } = studio.project ?? {};
+    if (isRunning(job) && job.id !== studio.followed) followJob(job, TAB_OF[job.kind]); // begun in another window
   },
-  // Starts a job and goes to `tab` when it is done.
-  async start(path, body, tab) {
-    const job = await trying(() => api.post(context.path(path), body));
-    if (job) followJob(job, tab);
+  // Does something, tells what goes wrong, and shows what is there now if others have changed it or are at work.
+  async upToDate(work) {
+    return trying(async () => {
+      try {
+        return await work();
+      } catch (error) {
+        if ([409, 429].includes(error.status)) await context.reload();
+        throw error;
+      }
+    });
+  },
+  // Starts a job and goes to its page when it is done.
+  async start(path, body) {
+    const job = await context.upToDate(() => api.post(context.path(path), body));
+    if (job) followJob(job, TAB_OF[job.kind]);
   },
 };
 
@@ -72,8 +92,8 @@ async function show() {
         return;
       }
       const { job } = studio.project;
-      if (job && ["waiting", "running"].includes(job.state)) followJob(job, job.kind === "parse" ? "graph" : "result");
-      else if (job?.state === "interrupted") toast(job.message[0].toUpperCase() + job.message.slice(1) + ".", "warn");
+      if (isRunning(job)) followJob(job, TAB_OF[job.kind]);
+      else tellInterruption();
     }
   }
   studio.tab = null;
@@ -131,9 +151,15 @@ function drawHead() {
   if (!typing) head.replaceChildren(...parts);
 }
 
+function tellInterruption() {
+  const { state, message } = studio.project?.job ?? {};
+  if (state === "interrupted") toast(`${message[0].toUpperCase()}${message.slice(1)}.`, "warn");
+}
+
 function followJob(job, tab) {
   const { name } = studio.project;
   studio.stopFollowing?.();
+  studio.followed = job.id;
   const bar = el("progress", { max: 1, "aria-label": "Progress of the job" });
   const stage = el("span", { class: "job-stage", role: "status" });
   const stop = button("Cancel", () => trying(() => api.remove(`jobs/${job.id}`)), { kind: "cancel-job" });
@@ -141,29 +167,36 @@ function followJob(job, tab) {
   jobBar.hidden = false;
   const tell = async (state) => {
     if (studio.project?.name !== name) return;
-    if (state === null) {
-      jobBar.hidden = true;
-      toast("The studio does not answer. Is it still running?", "bad");
-      return;
-    }
     const words = state.stage[0].toUpperCase() + state.stage.slice(1);
     if (stage.textContent !== `${words} …`) stage.textContent = `${words} …`;
     if (state.total) bar.value = Math.min(1, state.done / state.total);
     else bar.removeAttribute("value");
     studio.project.job = state;
-    if (["waiting", "running"].includes(state.state)) return;
+    if (isRunning(state)) return;
     jobBar.hidden = true;
+    studio.followed = null;
     await context.reload();
+    studio.page?.update?.(); // also where nothing came of it
     for (const warning of state.warnings) toast(warning, "warn");
     if (state.state === "failed") toast(state.message, "bad");
     if (state.state === "cancelled") toast("Cancelled. Nothing was changed.");
     if (state.state === "done") {
-      toast(state.kind === "parse" ? "The flow graph is there." : "The video is grounded.");
-      if (studio.tab === tab) studio.page?.fresh?.();
-      else context.go(tab);
+      toast({ parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked." }[state.kind]);
+      if (studio.tab !== tab) context.go(tab);
     }
   };
-  studio.stopFollowing = api.follow(job.id, tell);
+  const lost = (gone) => {
+    if (studio.project?.name !== name) return;
+    stage.textContent = "The studio does not answer. Is it still running?";
+    if (!gone) return; // the browser asks again
+    jobBar.hidden = true;
+    studio.followed = null;
+    trying(async () => {
+      await context.reload();
+      tellInterruption();
+    });
+  };
+  studio.stopFollowing = api.follow(job.id, tell, lost);
   studio.page?.update?.();
 }
 
@@ -172,4 +205,6 @@ document.querySelector(".skip-link").addEventListener("click", (event) => {
   main.focus();
 });
 window.addEventListener("hashchange", () => trying(show));
+// Another window may have changed the project meanwhile.
+window.addEventListener("focus", () => studio.project && trying(context.reload));
 trying(show);
