@@ -36,7 +36,7 @@ MULTIPLES = {
     "skip": (0.0, 0.125, 0.25, 0.5, 1.0),
     "repeat": (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0),
 }
-NO_WORSE = -0.005  # points: what is rounding in a table of hundredths
+NO_WORSE = -0.05  # points: far less than the intervals of these means
 BEGIN, END = "<!-- prices: begin -->", "<!-- prices: end -->"
 
 

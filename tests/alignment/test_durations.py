@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from graph2vid.alignment import Durations
+from graph2vid.alignment.durations import check_durations
+from graph2vid.alignment.machines import check_extras
 from graph2vid.errors import InputError
+from graph2vid.flow import FlowGraph
 
 
 def test_least() -> None:
@@ -65,3 +68,11 @@ def test_mined_from_runs() -> None:
 def test_bad_input(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_what_is_free_needs_no_machine() -> None:
+    for free in (None, 1, [1, 1], Durations(np.zeros((2, 5)), np.zeros(2))):
+        assert check_durations(free, 2) is None
+    for priced in (2, [1, 2], Durations(np.zeros((2, 1)), np.ones(2))):
+        assert check_durations(priced, 2) is not None
+    assert check_extras(FlowGraph.bag(["a", "b"]), np.inf, 1, np.inf).repeat is None

@@ -143,6 +143,7 @@ def test_align_report() -> None:
     crosstask, long = written["cases"]
     assert {"name", "steps", "states", "ideals", "clips", "seconds", "ns_per_update"} <= set(crosstask)
     assert {"scan_ratio", "python_loop_ratio", "two_threads_ratio", "float64_scan_ratio"} <= set(crosstask)
+    assert crosstask["features_off_ratio"] == crosstask["features_off_seconds"] / crosstask["without_features_seconds"]
     assert (crosstask["steps"], crosstask["states"], crosstask["clips"]) == (9, 77, 100)
     assert crosstask["ns_per_update"] == pytest.approx(crosstask["seconds"] / 7700 * 1e9)
     assert [part["clips"] for part in long["by_clips"]] == [5_000, 10_000, 20_000]
@@ -158,6 +159,16 @@ def test_many_videos_are_measured_together() -> None:
     assert found["videos"] == 3
     assert found["ns_per_update"] == pytest.approx(found["seconds"] / (found["states"] * 20 * 3) * 1e9)
     assert "python_loop_seconds" not in found
+
+
+@needs_kernels
+def test_what_is_timed_with_features_off_is_the_plain_answer() -> None:
+    for case in (Case("one", threads(2, 2), 20), Case("few", threads(2, 2), 20, videos=3)):
+        plain = bench_align_module._without_features(case)()
+        off = bench_align_module._features_off(case)()
+        for one, other in zip(plain, off if case.videos > 1 else [off], strict=True):
+            assert one.cost == other.cost and one.labels.tolist() == other.labels.tolist()
+            assert other.options == one.options | {"method": other.options["method"]}
 
 
 @needs_kernels

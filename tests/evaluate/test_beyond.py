@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from graph2vid.datasets import Split
 from graph2vid.errors import InputError
-from graph2vid.evaluate.beyond import FEATURES, TOGETHER, WEIGHTS, Beyond, check_features
+from graph2vid.evaluate.beyond import FEATURES, GRID, TOGETHER, Beyond, check_features
 from graph2vid.evaluate.engine import Options, evaluate_dataset
-from graph2vid.evaluate.methods import Training
-from graph2vid.evaluate.run import Run, best_of_splits
+from graph2vid.evaluate.methods import Training, Video
+from graph2vid.evaluate.nested import Weights, climb, inner_videos, nested_run
+from graph2vid.evaluate.run import Run
 from toys import make_dataset, make_task
 
 VIDEOS = {
@@ -33,6 +36,8 @@ def test_habits_are_those_of_the_training_videos() -> None:
     assert habits.skip(1.0).tolist() == pytest.approx([np.log(5)] * 3 + [0.0])
     assert habits.repeat(2.0)[0] == pytest.approx(2 * np.log(4.0 / 1.5))
     assert habits.durations(1.0, 1.0).at_least.tolist() == [1] * 4
+    assert habits.share.tolist() == pytest.approx([0.45, 0.15, 0.3, 0.1])
+    assert habits.clip(2.0)[1] == pytest.approx(-2 * np.log(0.151 / 0.251))
     assert Beyond(dataset, Training(dataset)).habits(task, None) is None
 
 
@@ -48,20 +53,55 @@ def test_every_feature_has_its_row() -> None:
         assert sorted(run.measures) == [0, 1, 2, 3]
     found = results.runs["graph:expert+skip+repeat+durations"]
     assert set(found.weights) == {"1", "2"}
-    assert all(weights in [{f: w[f] for f in weights} for w in WEIGHTS] for weights in found.weights.values())
+    assert all(value in GRID[name] for weights in found.weights.values() for name, value in weights.items())
 
 
-def test_weights_are_chosen_by_the_other_splits() -> None:
-    dataset = make_dataset(VIDEOS, splits=SPLITS)
-    videos = evaluate_dataset(dataset, ["bag"], Options(folds=0, skip="constant:1"), workers=1).videos
-    good_on_first = Run("x", weights={"": {"skip": 1.0}})
-    good_on_second = Run("x", weights={"": {"skip": 2.0}})
-    for at in range(4):
-        good_on_first.measures[at] = {"iou_strict": 1.0 if at < 2 else 0.0}
-        good_on_second.measures[at] = {"iou_strict": 0.0 if at < 2 else 1.0}
-    best = best_of_splits([good_on_first, good_on_second], videos)
-    assert best.weights == {"1": {"skip": 2.0}, "2": {"skip": 1.0}}
-    assert [row["iou_strict"] for row in best.measures.values()] == [0.0] * 4  # no video had a say in its own
+def _videos() -> Sequence[Video]:
+    folds = Options(folds=4, skip="constant:1")
+    return evaluate_dataset(make_dataset(VIDEOS), ["bag"], folds, workers=1).videos
+
+
+def test_inner_videos_know_nothing_of_the_split_nor_of_their_own_part() -> None:
+    videos = _videos()
+    for judged in videos:
+        assert judged.split is not None
+        inner = inner_videos(videos, judged.split)
+        assert {video.recording.id for video in inner} == set(VIDEOS) - set(judged.split.test)
+        for video in inner:
+            assert video.split is not None
+            assert set(video.split.train) == set(VIDEOS) - set(judged.split.test) - {video.recording.id}
+    names = {
+        video.split.name for one in videos if one.split for video in inner_videos(videos, one.split) if video.split
+    }
+    assert len(names) == 12  # one name for each set of training videos: what is learnt is kept by name
+
+
+def test_weights_are_chosen_without_the_videos_judged() -> None:
+    videos = _videos()
+    asked: list[tuple[str, ...]] = []
+
+    def run(name: str, weights: Weights, some: Sequence[Video]) -> Run:
+        asked.append(tuple(video.recording.id for video in some))
+        # Video a likes one value, all others another: only a is judged with what the others like.
+        likes = [weights["skip"] == (1.0 if video.recording.id == "a" else 3.0) for video in some]
+        return Run(name, measures={at: {"iou_strict": float(liked)} for at, liked in enumerate(likes)}, seconds=1.0)
+
+    found = nested_run("x", {"skip": (1.0, 2.0, 3.0)}, run, videos)
+    assert found.weights == {f"fold {number}": {"skip": 3.0} for number in (1, 2, 3, 4)}
+    assert {videos[at].recording.id: row["iou_strict"] for at, row in found.measures.items()} == {
+        "a": 0.0,
+        "b": 1.0,
+        "c": 1.0,
+        "d": 1.0,
+    }
+    assert found.seconds == 4.0
+    assert {len(some) for some in asked} == {1, 3}
+
+
+def test_climbing_stays_in_the_middle_of_a_plain_and_finds_a_peak() -> None:
+    grid = {"a": (1.0, 2.0, 3.0), "b": (4.0, 5.0, 6.0)}
+    assert climb(grid, lambda _: 0.0) == {"a": 2.0, "b": 5.0}
+    assert climb(grid, lambda weights: weights["a"] - abs(weights["b"] - 4.0)) == {"a": 3.0, "b": 4.0}
 
 
 def test_unknown_features_are_named() -> None:

@@ -16,10 +16,12 @@ from graph2vid.evidence import (
     DROP_POLICIES,
     MATCH_POLICIES,
     PRESETS,
+    REPEAT_POLICIES,
     SKIP_POLICIES,
     costs_from_arrays,
     costs_from_similarity,
 )
+from graph2vid.evidence.policies import StepEvidence
 
 Matrix = NDArray[np.float64]
 DROPS = ["percentile:45", "constant:1.25", "entropy", "entropy:0.5"]
@@ -194,6 +196,21 @@ def test_skip_policies() -> None:
     np.testing.assert_array_equal(never_below_zero.skip, [0.0, 0.0, 0.0])
 
 
+def test_auto_prices_are_multiples_of_the_best_run_of_the_middle_step() -> None:
+    random = np.random.default_rng(0)
+    for clips in (1, 2, 7):
+        match, drop = random.normal(size=(3, clips)), random.normal(size=clips)
+        match[0, 0], drop[-1] = math.inf, math.inf
+        gain = np.where(np.isfinite(drop), drop, 0.0) - match
+        runs = [(start, stop) for start in range(clips) for stop in range(start + 1, clips + 1)]
+        best = [max(0.0, *(float(row[start:stop].sum()) for start, stop in runs)) for row in gain]
+        evidence = StepEvidence(match, drop, np.arange(3))
+        middle = sorted(best)[1]
+        np.testing.assert_allclose(SKIP_POLICIES.get("auto")(evidence, None), [0.5 * middle] * 3)
+        np.testing.assert_allclose(REPEAT_POLICIES.get("auto")(evidence, None), [1.25 * middle] * 3)
+        np.testing.assert_allclose(REPEAT_POLICIES.get("auto")(evidence, 2.0), [2.0 * middle] * 3)
+
+
 def test_presets_and_what_overrules_them() -> None:
     scores = np.arange(12.0).reshape(3, 4)
     paper = costs_from_arrays(scores=scores, preset="paper")
@@ -226,7 +243,7 @@ def test_presets_and_what_overrules_them() -> None:
         ({"drop": [1.0, -math.inf]}, "drop policy 'vector' is -inf at clip 1"),
         ({"drop": [1.0, 2.0, 3.0]}, r"must have shape \(2,\), one number per clip, not \(3,\)"),
         ({"drop": "vector"}, "needs an array with one number per clip"),
-        ({"skip": "all"}, "unknown skip policy 'all'; known: constant, given, percentile"),
+        ({"skip": "all"}, "unknown skip policy 'all'; known: auto, constant, given, percentile"),
         ({"skip": [1.0]}, r"must have shape \(3,\), one number per step, not \(1,\)"),
         ({"skip": [0.0, math.nan, 0.0]}, "skip policy 'given' is nan at step 1"),
         ({"temperature": 0.0}, "temperature must be a positive number, not 0.0"),

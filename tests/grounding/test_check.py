@@ -78,7 +78,10 @@ def test_margins_are_those_of_enumeration() -> None:
             for labels, cost in costs.items():
                 first = {step: labels.index(step) for step in set(labels) - {-1}}
                 in_place = one.step in first and all(first[one.step] < first.get(k, 9) for k in range(one.step + 1, 3))
-                elsewhere = one.step not in (labels[span] if one.kind == "repeated" else labels)
+                stops = [run.stop for run in found.alignment.segments if run.step == one.step and run.stop < span.stop]
+                gap = labels[max(stops, default=0) : span.start]
+                once = one.step not in labels[span] or one.step not in labels[: span.start] or {one.step} == set(gap)
+                elsewhere = once if one.kind == "repeated" else one.step not in labels
                 if (one.kind != "repeated" and in_place) or (one.kind != "skipped" and elsewhere):
                     others.append(cost)
             assert one.margin == pytest.approx(min(others) - found.alignment.cost, abs=1e-9)
@@ -126,6 +129,39 @@ def test_command(result: Path, capsys: pytest.CaptureFixture[str], tmp_path: Pat
     document: dict[str, Any] = json.loads((tmp_path / "found.json").read_text())
     assert [one["step"] for one in document["deviations"]] == ["cut"]
     assert main(["check", str(result), "--certainty", "0.2"]) == 2
+
+
+def test_ground_checks_in_the_same_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FLOW.save(tmp_path / "flow.json")
+    np.save(tmp_path / "scores.npy", evidence_of("bbb fff ccc sss"))
+    written = tmp_path / "result.json"
+    asked = ["ground", str(tmp_path / "flow.json"), "--scores", str(tmp_path / "scores.npy"), "--preset", "log_odds"]
+    page = tmp_path / "page.html"
+    assert main([*asked, "--check", "-o", str(written), "--report", str(page)]) == 0
+    assert '"check": [{' in page.read_text().replace('"check":[{', '"check": [{')
+    said = capsys.readouterr().out
+    assert main(["check", str(written), "--json", str(tmp_path / "found.json")]) == 0
+    assert capsys.readouterr().out in said
+    kept = json.loads(written.read_text())["options"]["check"]
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert kept["deviations"][0].pop("margin") == pytest.approx(found["deviations"][0].pop("margin"), rel=1e-3)
+    assert kept["deviations"][0].pop("certainty") == pytest.approx(found["deviations"][0].pop("certainty"), rel=1e-3)
+    assert kept == found
+    assert main(asked) == 0
+    assert "deviation" not in capsys.readouterr().out
+
+
+def test_a_procedure_too_large_to_check_is_grounded_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [f"step {i}" for i in range(24)]  # more ideals than a machine may have
+    FlowGraph.bag(steps).save(tmp_path / "flow.json")
+    np.save(tmp_path / "scores.npy", np.eye(24) * 9 - 1)
+    asked = ["ground", str(tmp_path / "flow.json"), "--scores", str(tmp_path / "scores.npy"), "--preset", "log_odds"]
+    extras = ["--check", "--no-confidence", "-o", str(tmp_path / "result.json")]
+    assert main([*asked, *extras]) == 0
+    assert "not checked: the procedure of 24 steps" in capsys.readouterr().out
+    assert "check" not in json.loads((tmp_path / "result.json").read_text())["options"]
 
 
 def test_a_result_without_evidence_is_refused(result: Path, capsys: pytest.CaptureFixture[str]) -> None:

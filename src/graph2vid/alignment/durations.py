@@ -179,10 +179,10 @@ class Durations:
 
 
 def check_durations(durations: Any, n_steps: int) -> Durations | None:
-    """Return what was handed in as durations: None, :class:`Durations`, or the least number of clips."""
-    if durations is None:
+    """Return what was handed in as durations: :class:`Durations`, or the least number of clips; None if all is free."""
+    if durations is None or (type(durations) is int and durations == 1):  # said at once: most calls ask for nothing
         return None
     made = durations if isinstance(durations, Durations) else Durations.least(durations, n_steps)
     if len(made) != n_steps:
         raise InputError(f"durations are of {len(made)} steps, but the procedure has {n_steps}")
-    return made
+    return made if made.length.any() or made.tail.any() else None

@@ -91,7 +91,7 @@ def check_extras(flow: FlowGraph, repeat: Any, durations: Any, breaking: Any) ->
     if isinstance(breaking, bool) or not isinstance(breaking, int | float | np.number) or not breaking >= 0:
         raise InputError(f"breaking must be a number of at least 0, not {breaking!r}")
     checked = check_durations(durations, len(flow))
-    if repeat is None:
+    if repeat is None or (isinstance(repeat, float) and repeat == np.inf):
         return Extras(None, checked, float(breaking))
     try:
         given = np.asarray(repeat, dtype=np.float64)
@@ -144,6 +144,8 @@ class MachineProblem:
 
 def take_pinned_branches(flow: FlowGraph, problem: Problem, constraints: Iterable[Constraint]) -> Problem:
     """Forbid the branches beside those of which a step is pinned."""
+    if not flow.alternatives:
+        return problem
     pinned = {constraint.step for constraint in constraints if constraint.kind in ("within", "show")}
     gone = [
         step

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from graph2vid.grounding import OrderCheck
 
 
 def check(
@@ -27,14 +30,19 @@ def check(
     The evidence in the result is aligned once more with the order left open. It should be evidence against
     background, as that of narration is; for scores choose --drop of `ground` such that it is.
     """
-    from rich.console import Console
-
     from graph2vid._files import write_json
     from graph2vid.grounding import Grounding, check_order
 
     found = check_order(Grounding.load(result), skip=skip, repeat=repeat, certainty=certainty, gamma=gamma)
     if json is not None:
         write_json(json, found.to_json())
+    show_check(found)
+
+
+def show_check(found: OrderCheck) -> None:
+    """Print what a check found, a line for each deviation."""
+    from rich.console import Console
+
     console = Console(highlight=False)
     number = len(found.deviations)
     steps = f"{len(found.alignment.order)} of {len(found.flow)} steps shown"

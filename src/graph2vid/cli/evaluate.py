@@ -90,7 +90,8 @@ def evaluate(
             "--beyond",
             metavar="FEATURE,…",
             help="Run the graphs once more with each of these, their prices learnt from the training videos: skip, "
-            "repeat, durations, precedence, several joined by +, or all; +likeliest: the likeliest label of each clip.",
+            "repeat, durations, precedence, share (of the time), several joined by +, or all; +likeliest: the "
+            "likeliest label of each clip.",
         ),
     ] = None,
     contiguous: Annotated[

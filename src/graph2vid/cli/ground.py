@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graph2vid.alignment import Constraint
     from graph2vid.alignment.constraints import Kind
     from graph2vid.flow import FlowGraph
+    from graph2vid.grounding import Grounding, OrderCheck
     from graph2vid.learn.features.use import TrainedFeatures
 
 _FILE = "FILE.npy"
@@ -119,15 +120,15 @@ def ground(
         str | None,
         typer.Option(
             metavar="POLICY[:VALUE]",
-            help="The price of not showing a step: constant:3, percentile:75, given:FILE.npy; constant:inf: it must "
-            "appear. By default as narration says; with arrays every step must appear.",
+            help="The price of not showing a step: auto, constant:3, percentile:75, given:FILE.npy; constant:inf: it "
+            "must appear. By default as narration says; with arrays every step must appear.",
         ),
     ] = None,
     repeat: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY[:VALUE]",
-            help="The price of returning to a step: 8, percentile:50, given:FILE.npy. By default a step has one run.",
+            help="The price of returning to a step: auto, 8, percentile:50, given:FILE.npy. By default it has one run.",
         ),
     ] = None,
     min_clips: Annotated[int, typer.Option(min=1, help="The fewest clips of a run of a step.")] = 1,
@@ -157,6 +158,13 @@ def ground(
         bool,
         typer.Option("--margins", help="Say by how much each segment is cheaper than the best alternative to it."),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Say where the video does not follow the procedure, as `graph2vid check` does; kept in the result.",
+        ),
+    ] = False,
     contiguous: Annotated[
         bool, typer.Option(help="Each step in one unbroken run, or with background inside it.")
     ] = True,
@@ -177,6 +185,7 @@ def ground(
     The evidence is what is said in the video, what is seen in it (--frames), or both; or arrays: scores of steps in
     clips, embeddings, log-probabilities.
     """
+    from graph2vid.cli.check import show_check
     from graph2vid.cli.export import formats_named, write_exports
     from graph2vid.cli.watching import cache_beside, ground_best, watch_with_progress
     from graph2vid.errors import InputError
@@ -272,15 +281,34 @@ def ground(
         if not is_captions(inputs[-1]):
             video = video or str(inputs[-1])
     result = replace(result, video=video)
+    checked, unchecked = _checked(result) if check else (None, "")
+    if checked is not None:
+        result = replace(result, options=result.options | {"check": checked.to_json()})
     for path in dict.fromkeys(path for path in (output, json) if path is not None):
         result.save(path)
     if report is not None:
         from graph2vid.report import write_report
 
-        write_report(report, result, embed_video=embed_video)
+        deviations = None if checked is None else checked.deviations
+        write_report(report, result, check=deviations, embed_video=embed_video)
     print_timeline(result)
     _tell_gap(result.options["alignment"])
+    if checked is not None:
+        show_check(checked)
+    elif check:
+        typer.echo(f"not checked: {unchecked}")
     write_exports(formats, result, output or json or report or Path(inputs[-1].name))
+
+
+def _checked(result: Grounding) -> tuple[OrderCheck | None, str]:
+    """Check a result against its procedure; where that is too large, say so and lose nothing."""
+    from graph2vid.errors import TooLargeError
+    from graph2vid.grounding import check_order
+
+    try:
+        return check_order(result), ""
+    except TooLargeError as error:
+        return None, str(error)
 
 
 def _tell_gap(alignment: dict[str, Any]) -> None:

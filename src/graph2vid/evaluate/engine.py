@@ -16,7 +16,7 @@ import numpy as np
 from graph2vid.alignment import align, align_many, posterior
 from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
-from graph2vid.evaluate.beyond import Beyond
+from graph2vid.evaluate.beyond import GRID, Beyond
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import (
     Absent,
@@ -30,7 +30,8 @@ from graph2vid.evaluate.methods import (
     true_labels,
 )
 from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evaluate.run import Run, best_of_splits
+from graph2vid.evaluate.nested import Weights, nested_run
+from graph2vid.evaluate.run import Run
 from graph2vid.evidence import Costs, costs_from_arrays
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
 from graph2vid.flow import FlowGraph
@@ -52,6 +53,9 @@ _LEAST_FOR_POOL = 16  # videos; for fewer, starting processes takes longer than 
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as (what is done, done, total)."""
+
+Mapper: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""A ``map`` over processors that keeps the order."""
 
 
 @dataclass(frozen=True)
@@ -244,33 +248,23 @@ def evaluate_dataset(
         tsorts: dict[FlowGraph, TSortGraph] = {}
         runs = {}
 
-        def run_method(name: str, method: Method, weights: dict[str, float]) -> Run:
-            run = Run(name, weights={"": weights} if weights else {})
-            began = perf_counter()
-            for at, video in enumerate(videos):
-                found = method(video)
-                if isinstance(found, Absent):
-                    run.absent[at] = found.reason
-                elif isinstance(found, Plan):
-                    run.plans[at] = found
-                else:
-                    run.labels[at] = found
-            _align(run, videos, options, tsorts, workers, partial(tell, name))
-            run.seconds = perf_counter() - began
-            members = sorted(run.labels)
-            asked = [
-                (run.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
-                for at in members
-            ]
-            for done, (at, measures) in enumerate(zip(members, each(_measure, asked), strict=True), start=1):
-                run.measures[at] = measures
-                tell(f"{name}: measures", done, len(members))
-            run.labels = {at: run.labels[at] for at in members}
-            return run
+        def run(name: str, method: Method, some: Sequence[Video]) -> Run:
+            return _run(name, method, some, options, tsorts, workers, each, tell)
 
-        chosen = choose_methods(known, methods)
-        for name, ways in Beyond(dataset, training).methods(chosen, options.beyond).items():
-            runs[name] = best_of_splits([run_method(name, *way) for way in ways], videos)
+        beyond = Beyond(dataset, training)
+
+        def run_beyond(plain: Method, name: str, weights: Weights, some: Sequence[Video]) -> Run:
+            return run(name, beyond.method(plain, weights), some)
+
+        for name, method in choose_methods(known, methods).items():
+            runs[name] = run(name, method, videos)
+            for features in options.beyond if name.startswith("graph:") else ():
+                runs[f"{name}+{features}"] = nested_run(
+                    f"{name}+{features}",
+                    {feature: GRID[feature] for feature in features.split("+")},
+                    partial(run_beyond, method),
+                    videos,
+                )
     return Results(
         dataset,
         options,
@@ -397,6 +391,41 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
         return InputError(f"video {recording.id}: {error}")
 
 
+def _run(
+    name: str,
+    method: Method,
+    videos: Sequence[Video],
+    options: Options,
+    tsorts: dict[FlowGraph, TSortGraph],
+    workers: int,
+    each: Mapper,
+    tell: Progress,
+) -> Run:
+    """Run one method on videos, and measure what it does."""
+    run = Run(name)
+    began = perf_counter()
+    for at, video in enumerate(videos):
+        found = method(video)
+        if isinstance(found, Absent):
+            run.absent[at] = found.reason
+        elif isinstance(found, Plan):
+            run.plans[at] = found
+        else:
+            run.labels[at] = found
+    _align(run, videos, options, tsorts, workers, partial(tell, name))
+    run.seconds = perf_counter() - began
+    members = sorted(run.labels)
+    asked = [
+        (run.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
+        for at in members
+    ]
+    for done, (at, measures) in enumerate(zip(members, each(_measure, asked), strict=True), start=1):
+        run.measures[at] = measures
+        tell(f"{name}: measures", done, len(members))
+    run.labels = {at: run.labels[at] for at in members}
+    return run
+
+
 def _align(
     run: Run,
     videos: Sequence[Video],
@@ -419,7 +448,7 @@ def _align(
     asked = [
         (
             plan.flow if plan.is_beyond else tsorts[plan.flow],
-            np.ascontiguousarray(costs.match[plan.rows]),
+            _match(plan, costs),
             costs.drop,
             _skip(plan, costs),
             plan.repeat,
@@ -434,6 +463,11 @@ def _align(
             run.absent[at] = NOT_EXACT
         else:
             run.labels[at] = np.append(run.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+
+
+def _match(plan: Plan, costs: Costs) -> Any:
+    match = np.ascontiguousarray(costs.match[plan.rows])
+    return match if plan.clip is None else match + plan.clip[:, None]
 
 
 def _skip(plan: Plan, costs: Costs) -> Any:
@@ -501,9 +535,7 @@ def _check_workers(workers: int | None) -> int:
 
 
 @contextmanager
-def _mapper(
-    workers: int, videos: int, shared: tuple[Dataset, Options]
-) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]]:
+def _mapper(workers: int, videos: int, shared: tuple[Dataset, Options]) -> Iterator[Mapper]:
     """Yield a ``map`` over all processors that keeps the order."""
     if workers == 1 or videos < _LEAST_FOR_POOL:
         _share(*shared)

@@ -78,6 +78,8 @@ class Plan:
         The step of the procedure behind each element.
     skip, repeat : float64 [E] or None
         Prices of leaving out each element, and of returning to it; None: as the costs say, and no returns.
+    clip : float64 [E] or None
+        What each clip of an element costs besides its match cost.
     durations : Durations or None
         What runs cost by their length.
     breaking : float
@@ -90,6 +92,7 @@ class Plan:
     rows: Labels
     skip: NDArray[np.float64] | None = None
     repeat: NDArray[np.float64] | None = None
+    clip: NDArray[np.float64] | None = None
     durations: Durations | None = None
     breaking: float = 1.0
     likeliest: bool = False

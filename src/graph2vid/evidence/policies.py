@@ -82,6 +82,8 @@ REPEAT_POLICIES: Registry[SkipPolicy] = Registry("repeat policy", "graph2vid.rep
 
 DEFAULT_DROP_PERCENTILE = 30.0
 DEFAULT_SKIP_PERCENTILE = 75.0
+AUTO_SKIP, AUTO_REPEAT = 0.5, 1.25
+"""Prices in runs: chosen by leaving out one data set at a time (docs, "Prices without training")."""
 DEFAULT_REPEAT_PERCENTILE = 50.0
 
 
@@ -228,6 +230,17 @@ def skip_percentile(evidence: StepEvidence, value: Any) -> Costs64:
     return np.full(len(evidence.match), level)
 
 
+@SKIP_POLICIES.register("auto")
+def skip_auto(evidence: StepEvidence, value: Any) -> Costs64:
+    """``value`` times (default 0.5) what one run of a middling step gains: a default that holds across data sets.
+
+    A run gains what its clips cost less as the step than as background; of each (distinct) step its best run counts,
+    and of these the median.
+    """
+    factor = AUTO_SKIP if value is None else _number(value, "skip policy 'auto'")
+    return np.full(len(evidence.match), factor * run_gain(evidence))
+
+
 # -- repeat policies -----------------------------------------------------------------------------------------
 
 
@@ -254,6 +267,26 @@ def repeat_percentile(evidence: StepEvidence, value: Any) -> Costs64:
     gain = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0) - evidence.match[evidence.distinct]
     level = float(np.percentile(np.maximum(gain, 0.0).sum(axis=1), percent))
     return np.full(len(evidence.match), level)
+
+
+@REPEAT_POLICIES.register("auto")
+def repeat_auto(evidence: StepEvidence, value: Any) -> Costs64:
+    """``value`` times (default 1.25) what one run of a middling step gains: a default that holds across data sets.
+
+    As the skip policy of this name: a return must explain a little more than the one run of most steps does.
+    """
+    factor = AUTO_REPEAT if value is None else _number(value, "repeat policy 'auto'")
+    return np.full(len(evidence.match), factor * run_gain(evidence))
+
+
+def run_gain(evidence: StepEvidence) -> float:
+    """Return the median over the distinct steps of the most that one unbroken run of clips gains against background."""
+    drop = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0)
+    gain = drop - evidence.match[evidence.distinct]
+    finite = np.isfinite(gain)
+    gain = np.where(finite, gain, -np.abs(gain, where=finite, out=np.zeros_like(gain)).sum() - 1.0)  # no run spans it
+    total = np.pad(gain.cumsum(axis=1), ((0, 0), (1, 0)))
+    return float(np.median((total - np.minimum.accumulate(total, axis=1)).max(axis=1)))
 
 
 # -- values --------------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ class Deviation:
     margin : float
         How much more the best explanation without this deviation costs, in units of the evidence; may be +∞.
     certainty : float
-        1 / (1 + exp(-margin / gamma)), 0.5 … 1: the odds of the best explanation with it against the best without.
+        1 / (1 + exp(-margin / gamma)): the odds of the best explanation with it against the best without. Of a step
+        done again the margin counts less log(clips): one run more might be anywhere, so noise looks like it somewhere.
     """
 
     kind: Kind
@@ -178,7 +179,8 @@ def find_deviations(
     found = search.deviations()
     deviations = []
     for (kind, step, after, run), margin in zip(found, search.margins(found), strict=True):
-        sure = 1.0 / (1.0 + math.exp(-min(margin / gamma, 700.0)))
+        places = search.match.shape[1] if kind == "repeated" else 1
+        sure = 1.0 / (1.0 + math.exp(-min((margin - math.log(places)) / gamma, 700.0)))
         if sure < certainty:
             continue
         start = None if run is None else offset + run.start * clip_seconds
@@ -238,24 +240,32 @@ class _Search:
 
     def margins(self, found: Sequence[_Found]) -> list[float]:
         """Return how much more the best alignment without each deviation costs."""
-        asked: list[tuple[int, Costs64, Costs64]] = []
+        asked: list[tuple[int, Costs64, Costs64, Costs64]] = []
         for number, (kind, step, _, run) in enumerate(found):
             if kind != "repeated":  # done in its place
                 dear = self.skip.copy()
                 dear[self._instead(step) if kind == "skipped" else [step]] = self.huge
-                asked.append((number, self.match, dear))
-            if kind != "skipped":  # not done there
+                asked.append((number, self.match, self.drop, dear))
+            if kind == "skipped" or run is None:
+                continue
+            # Not done there; or, of what is done again, not before; or all the time since then.
+            for span in [slice(run.start, run.stop), slice(run.start)] if kind == "repeated" else [slice(None)]:
                 without = self.match.copy()
-                without[step, slice(run.start, run.stop) if kind == "repeated" and run else slice(None)] = np.inf
-                asked.append((number, without, self.skip))
+                without[step, span] = np.inf
+                asked.append((number, without, self.drop, self.skip))
+            if kind == "repeated":
+                since = max(other.stop for other in self.found.segments if other.step == step and other.stop < run.stop)
+                match, drop = self.match.copy(), self.drop.copy()
+                match[np.arange(len(match)) != step, since : run.start] = drop[since : run.start] = self.huge
+                asked.append((number, match, drop, self.skip))
         margins = [math.inf] * len(found)
         if not asked:
             return margins
-        numbers, matches, skips = zip(*asked, strict=True)
+        numbers, matches, drops, skips = zip(*asked, strict=True)
         others = align_many(
             self.flow,
             matches,
-            [self.drop] * len(asked),
+            drops,
             skips,
             repeats=self.repeat,
             cost_only=True,
