@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ class Network:
         hidden = rows(self._tensors, "embed.words", numbers) + weights["embed.positions"][: len(numbers)]
         hidden = _normalise(hidden, weights, "embed.norm")
         for layer in range(self.shape.shared):
-            hidden = self._layer(hidden, f"shared.{layer}")
+            hidden = self._layer(hidden, f"shared.{layer}", parts=self.shape.branches)
 
         def read_on(branch: int) -> Floats:
             own = hidden
@@ -195,23 +196,31 @@ class Network:
         found += self._weights[f"{name}.bias"]
         return found
 
-    def _layer(self, value: Floats, name: str) -> Floats:
-        mixed = self._linear(self._attend(self._linear(value, f"{name}.qkv")), f"{name}.out")
-        mixed += value
+    def _layer(self, value: Floats, name: str, parts: int = 1) -> Floats:
+        """Go through a transformer layer, with so many parts of the word pieces side by side."""
+        limits = [len(value) * part // parts for part in range(parts + 1)]
+        pieces = [slice(*ends) for ends in pairwise(limits)]
+        read = np.concatenate(side_by_side(lambda own: self._linear(value[own], f"{name}.qkv"), pieces))
+        return np.concatenate(side_by_side(lambda own: self._mix(value, read, own, name), pieces))
+
+    def _mix(self, value: Floats, read: Floats, own: slice, name: str) -> Floats:
+        mixed = self._linear(self._attend(read, own), f"{name}.out")
+        mixed += value[own]
         mixed = _normalise(mixed, self._weights, f"{name}.norm1")
         found = self._linear(_gelu(self._linear(mixed, f"{name}.up")), f"{name}.down")
         found += mixed
         return _normalise(found, self._weights, f"{name}.norm2")
 
-    def _attend(self, value: Floats) -> Floats:
-        count, heads = len(value), self.shape.heads
-        query, key, content = value.reshape(count, 3, heads, -1).transpose(1, 2, 0, 3)
+    def _attend(self, read: Floats, own: slice) -> Floats:
+        """Mix for some word pieces what was read in all."""
+        query, key, content = read.reshape(len(read), 3, self.shape.heads, -1).transpose(1, 2, 0, 3)
+        query = query[:, own]
         scores = np.matmul(query * np.float32(query.shape[-1] ** -0.5), key.transpose(0, 2, 1))
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         mixed: Floats = np.matmul(scores, content)
         mixed /= scores.sum(axis=-1, keepdims=True)
-        return mixed.transpose(1, 0, 2).reshape(count, -1)
+        return mixed.transpose(1, 0, 2).reshape(query.shape[1], -1)
 
 
 def mean_pool(groups: Sequence[range], size: int) -> Floats:

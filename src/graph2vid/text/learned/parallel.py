@@ -6,9 +6,10 @@ threads wait for each other without rest: several times slower than one.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -53,14 +54,33 @@ one_thread = _OneThread()
 """A context, or decorator, in which products of matrices run on one thread."""
 
 
-def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return what a function gives for each item, all computed at the same time; the last in this thread.
+_pool: ThreadPoolExecutor | None = None
 
-    The threads live as long as the call: a process may be forked before and after it.
-    """
+
+def _helpers() -> ThreadPoolExecutor:
+    """Return threads that wait for work; a forked process has none of its parent's, and begins anew."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(os.cpu_count() or 1, 2), "graph2vid-branch")
+    return _pool
+
+
+def _forget_helpers() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_helpers)
+
+
+def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return what a function gives for each item, all computed at the same time; the last in this thread."""
     if len(items) < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(len(items) - 1) as pool:
-        others = [pool.submit(function, item) for item in items[:-1]]
+    others = [_helpers().submit(function, item) for item in items[:-1]]
+    try:
         last = function(items[-1])
-        return [*(other.result() for other in others), last]
+    finally:
+        wait(others)
+    return [*(other.result() for other in others), last]
