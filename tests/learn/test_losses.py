@@ -320,6 +320,12 @@ def test_what_overflows_above_is_not_hidden() -> None:
     assert not torch.isfinite(found).all()
 
 
+def test_graphs_that_say_more_are_refused() -> None:
+    flow = FlowGraph.from_edges(["a", "b"], [(0, 1)], optional=[1])
+    with pytest.raises(InputError, match="video 0: its procedure has optional or alternative steps"):
+        soft_cost([TSortGraph.compile(flow)], torch.zeros(1, 2, 3), torch.zeros(1, 3))
+
+
 def test_graphs_must_be_compiled_and_some() -> None:
     with pytest.raises(InputError, match=r"video 0: its graph must be a TSortGraph \(TSortGraph.compile"):
         soft_cost(FLOWS, *batch()[:2])

@@ -84,7 +84,8 @@ def nested_run(
         inner = [] if split is None else inner_videos(videos, split)
 
         def score(weights: Weights, inner: Sequence[Video] = inner) -> float:
-            found = np.array([row["iou_strict"] for row in run(name, weights, inner).measures.values()])
+            rows = run(name, weights, inner).measures.values()
+            found = np.array([(row["acc"] + row["iou_strict"]) / 2 for row in rows])
             return float(np.nan_to_num(found).mean()) if len(found) else 0.0
 
         weights = climb(grid, score)

@@ -116,6 +116,7 @@ def _compute(
 ) -> Found:
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
     smoothing = "smoothmin" if smooth else "softmin"
+    refuse_features(tsorts)
     if match.is_cuda:
         if gpu_kernels():
             from graph2vid.learn.cuda import Kind, costs_on_gpu
@@ -148,6 +149,16 @@ def _compute(
                 skip_grad[at, : tsort.n_steps] = result.skip
     arrays = (cost, match_grad, drop_grad, skip_grad)
     return tuple(torch.from_numpy(part).to(match.device) for part in arrays)  # type: ignore[return-value]
+
+
+def refuse_features(tsorts: Sequence[TSortGraph]) -> None:
+    """Refuse procedures that say more than a plain graph can."""
+    for at, tsort in enumerate(tsorts):
+        if not tsort.flow.is_plain:
+            raise InputError(
+                f"video {at}: its procedure has optional or alternative steps, or edges that are not certain; batches "
+                "know plain graphs and skip costs alone (graph2vid.posterior knows the rest)"
+            )
 
 
 Videos: TypeAlias = Sequence[tuple[TSortGraph, int]]

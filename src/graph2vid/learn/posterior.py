@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graph2vid.alignment.soft import check_gamma, soft_costs
 from graph2vid.errors import InputError
-from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs
+from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs, refuse_features
 from graph2vid.tsort import TSortGraph
 
 
@@ -91,6 +91,7 @@ def posteriors(
     """
     gamma = check_gamma(gamma)
     clips = check_costs(tsorts, match, drop, skip, lengths)
+    refuse_features(tsorts)
     dtype = match.dtype if match.dtype == torch.float64 else torch.float32
     match, drop, skip = match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
     if match.is_cuda and gpu_kernels():

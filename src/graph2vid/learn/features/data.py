@@ -103,7 +103,7 @@ class Planner:
         if not len(rows):
             return None
         if flow is not None and flow not in self._compiled:
-            self._compiled[flow] = TSortGraph.compile(flow)
+            self._compiled[flow] = TSortGraph.compile(_plain(flow))
         return None if flow is None else self._compiled[flow], torch.tensor(list(rows), dtype=torch.int64)
 
     def _linear(self, recording: Recording, task: Task) -> tuple[FlowGraph, Sequence[int]]:
@@ -159,3 +159,8 @@ def fingerprint(examples: Sequence[Example]) -> str:
         for part in (example.clips, example.steps, example.rows):
             digest.update(part.numpy().tobytes())
     return digest.hexdigest()
+
+
+def _plain(flow: FlowGraph) -> FlowGraph:
+    """Return the graph with every step to be done and every edge certain, as losses know it."""
+    return flow if flow.is_plain else FlowGraph.from_edges([step.text for step in flow.steps], list(flow.edges))
