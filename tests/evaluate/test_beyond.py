@@ -11,6 +11,7 @@ from graph2vid.datasets import Split
 from graph2vid.errors import InputError
 from graph2vid.evaluate.beyond import FEATURES, GRID, TOGETHER, Beyond, check_features
 from graph2vid.evaluate.engine import Options, evaluate_dataset
+from graph2vid.evaluate.figures import check_measures
 from graph2vid.evaluate.methods import Training, Video
 from graph2vid.evaluate.nested import Weights, climb, inner_videos, nested_run
 from graph2vid.evaluate.run import Run
@@ -86,7 +87,7 @@ def test_weights_are_chosen_without_the_videos_judged() -> None:
         likes = [weights["skip"] == (1.0 if video.recording.id == "a" else 3.0) for video in some]
         return Run(name, measures={at: {"iou_strict": float(liked)} for at, liked in enumerate(likes)}, seconds=1.0)
 
-    found = nested_run("x", {"skip": (1.0, 2.0, 3.0)}, run, videos)
+    found = nested_run("x", {"skip": (1.0, 2.0, 3.0)}, run, videos, ["iou_strict"])
     assert found.weights == {f"fold {number}": {"skip": 3.0} for number in (1, 2, 3, 4)}
     assert {videos[at].recording.id: row["iou_strict"] for at, row in found.measures.items()} == {
         "a": 0.0,
@@ -102,6 +103,12 @@ def test_climbing_stays_in_the_middle_of_a_plain_and_finds_a_peak() -> None:
     grid = {"a": (1.0, 2.0, 3.0), "b": (4.0, 5.0, 6.0)}
     assert climb(grid, lambda _: 0.0) == {"a": 2.0, "b": 5.0}
     assert climb(grid, lambda weights: weights["a"] - abs(weights["b"] - 4.0)) == {"a": 3.0, "b": 4.0}
+
+
+def test_unknown_measures_are_named() -> None:
+    assert check_measures("acc, iou_strict") == ("acc", "iou_strict")
+    with pytest.raises(InputError, match="no measure 'speed'; there are: acc, iou"):
+        check_measures("speed")
 
 
 def test_unknown_features_are_named() -> None:

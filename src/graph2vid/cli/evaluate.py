@@ -94,6 +94,13 @@ def evaluate(
             "likeliest label of each clip.",
         ),
     ] = None,
+    tune_for: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURE,…",
+            help="The measures by whose mean the weights of these prices are chosen, on training videos alone.",
+        ),
+    ] = "acc,iou_strict",
     contiguous: Annotated[
         bool, typer.Option("--contiguous/--not-contiguous", help="Whether a step is one unbroken run of clips.")
     ] = True,
@@ -211,6 +218,7 @@ def evaluate(
         raise InputError(f"--split belongs to evaluate {PARSER}; the splits of {dataset} are its own (--folds)")
     from graph2vid.evaluate.beyond import check_features
     from graph2vid.evaluate.engine import Options
+    from graph2vid.evaluate.figures import check_measures
     from graph2vid.evaluate.study import read_dataset, study
 
     options = Options(
@@ -226,6 +234,7 @@ def evaluate(
         limit=limit,
         drop_unmapped=drop_unmapped,
         beyond=() if beyond is None else check_features(beyond),
+        tune_for=check_measures(tune_for),
     )
     with _progress() as progress:
         report = study(

@@ -89,6 +89,8 @@ class Options:
         Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
     beyond : tuple of str
         Features (:mod:`graph2vid.evaluate.beyond`) with which the methods of graphs are run once more each.
+    tune_for : tuple of str
+        The measures by whose mean the weights of their prices are chosen, on training videos.
     """
 
     preset: str | None = None
@@ -103,6 +105,7 @@ class Options:
     limit: int = DEFAULT_LIMIT
     drop_unmapped: bool = False
     beyond: tuple[str, ...] = ()
+    tune_for: tuple[str, ...] = ("acc", "iou_strict")
 
     def __post_init__(self) -> None:
         if self.preset is not None and self.preset not in PRESETS:
@@ -264,6 +267,7 @@ def evaluate_dataset(
                     {feature: GRID[feature] for feature in features.split("+")},
                     partial(run_beyond, method),
                     videos,
+                    options.tune_for,
                 )
     return Results(
         dataset,

@@ -10,12 +10,22 @@ from typing import Any, Self
 import numpy as np
 
 from graph2vid import __version__
+from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import NOT_EXACT, Results
 from graph2vid.evaluate.graphs import Comparison, graph_figures, time_against_brute_force
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, paired_interval
 from graph2vid.evaluate.run import Run
 
 MEASURES = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
+
+
+def check_measures(text: str) -> tuple[str, ...]:
+    """Read measures with commas between them."""
+    named = tuple(name.strip() for name in text.split(","))
+    for name in named:
+        if name not in MEASURES:
+            raise InputError(f"there is no measure {name!r}; there are: {', '.join(MEASURES)}")
+    return named
 
 
 @dataclass(frozen=True)

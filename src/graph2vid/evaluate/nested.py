@@ -60,6 +60,7 @@ def nested_run(
     grid: Mapping[str, Sequence[float]],
     run: Callable[[str, Weights, Sequence[Video]], Run],
     videos: Sequence[Video],
+    measures: Sequence[str] = ("acc", "iou_strict"),
 ) -> Run:
     """Run a method on all videos, for each split with the weights that are best on its training videos.
 
@@ -72,11 +73,13 @@ def nested_run(
     run : callable
         Runs the method on videos: (name, weights, videos) → Run.
     videos : sequence of Video
+    measures : sequence of str
+        What is best: the highest mean of these.
 
     Returns
     -------
     Run
-        Its ``seconds`` are those with the chosen weights. Best is the highest mean ``iou_strict``.
+        Its ``seconds`` are those with the chosen weights.
     """
     whole = Run(name)
     splits = {"" if video.split is None else video.split.name: video.split for video in videos}
@@ -85,7 +88,7 @@ def nested_run(
 
         def score(weights: Weights, inner: Sequence[Video] = inner) -> float:
             rows = run(name, weights, inner).measures.values()
-            found = np.array([(row["acc"] + row["iou_strict"]) / 2 for row in rows])
+            found = np.array([[row[measure] for measure in measures] for row in rows])
             return float(np.nan_to_num(found).mean()) if len(found) else 0.0
 
         weights = climb(grid, score)
