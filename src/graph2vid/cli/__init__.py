@@ -8,7 +8,9 @@ and an exit status:
 0     done
 1     not as wished: the reader of our output left, or a defect of ours
 2     the request cannot be met: bad arguments, files or inputs
-130   interrupted
+129   its terminal was closed (SIGHUP)
+130   interrupted (Ctrl+C, SIGINT)
+143   terminated (SIGTERM)
 ====  ================================================================
 """
 
@@ -24,6 +26,7 @@ from typing import Annotated, TextIO
 import typer
 
 from graph2vid import __version__
+from graph2vid._processes import Terminated, ending_on_signals
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
@@ -125,6 +128,9 @@ def _report(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _say("interrupted")
         return 130
+    if isinstance(error, Terminated):
+        _say(str(error))
+        return 128 + error.number
     if isinstance(error, _ClickException):
         return _report_usage(error)
     if isinstance(error, Graph2VidError):
@@ -161,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a sign gets a question mark, not a crash.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    with warnings.catch_warnings():
+    with ending_on_signals(), warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
             status = build_app()(
@@ -170,10 +176,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 standalone_mode=False,
             )
             sys.stdout.flush()
-        except SystemExit:
-            raise
         except BaseException as error:
-            if debug and not isinstance(error, _ClickException | BrokenPipeError):
+            if isinstance(error, SystemExit) and not isinstance(error, Terminated):
+                raise
+            if debug and not isinstance(error, _ClickException | BrokenPipeError | Terminated):
                 raise
             return _report(error)
     if status == 130:  # how newer versions of typer hand over an interrupt

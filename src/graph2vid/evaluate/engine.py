@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graph2vid._processes import worker_pool
 from graph2vid.alignment import align, align_many, posterior
 from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
@@ -545,5 +545,5 @@ def _mapper(workers: int, videos: int, shared: tuple[Dataset, Options]) -> Itera
         _share(*shared)
         yield map
         return
-    with ProcessPoolExecutor(workers, initializer=_share, initargs=shared) as pool:
+    with worker_pool(workers, initializer=_share, initargs=shared) as pool:
         yield lambda function, items: pool.map(function, items, chunksize=max(1, min(8, len(items) // workers)))

@@ -8,16 +8,15 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cached_property
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._processes import worker_pool
 from graph2vid.alignment import Constraint, _reference, align, align_many, backends, posterior
 from graph2vid.errors import InfeasibleError
 from graph2vid.selfcheck.cases import Case, Costs, make_case
@@ -497,13 +496,11 @@ def _work(tasks: list[tuple[bool, int, int, int]], workers: int) -> Iterator[Rep
         yield from map(_check_chunk, tasks)
         return
     # Fresh processes: forking one whose kernels have started threads is not safe.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_be_quiet)
     try:
-        yield from pool.map(_check_chunk, tasks)
+        with worker_pool(workers, start="spawn", initializer=_be_quiet) as pool:
+            yield from pool.map(_check_chunk, tasks)
     except BrokenProcessPool as error:
         raise RuntimeError("a worker process died: a kernel crashed; one worker shows where") from error
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _be_quiet() -> None:
