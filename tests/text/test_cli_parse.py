@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from graph2vid.cli import main
+from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
+from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason, parse
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.json_format import from_json
+from graph2vid.text.parsers import _tell_fallback
 
 RECIPE = "Bread\n\nIngredients:\n- flour\n\nMethod:\n1. Mix [it].\n2. Heat the oven.\n3. Bake the dough.\n"
 
@@ -111,7 +113,7 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 
 def test_errors(recipe: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "unknown parser 'nonsense'; known: bag" in error(capfd, recipe, "--parser", "nonsense")
+    assert "unknown parser 'nonsense'; known: auto, bag" in error(capfd, recipe, "--parser", "nonsense")
     assert "the parser 'linear' takes no --model" in error(capfd, recipe, "--parser", "linear", "--model", "x")
     assert "the parser 'bag' makes no graph of entities" in error(capfd, recipe, "--parser", "bag", "--entities")
     assert "names no flow graph format" in error(capfd, recipe, "--parser", "bag", "-o", "a.pdf")
@@ -132,3 +134,37 @@ def test_many_dropped_links_are_cut(
 
     monkeypatch.setitem(PARSERS._parts, "toy", backwards)
     assert run(capsys, recipe, "--parser", "toy").endswith("  3 → 1: rule 9\n  … and 2 more\n")
+
+
+def test_auto_is_the_rules_where_a_model_is_installed(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph2vid.text.rules.model.has_model", lambda: True)
+    monkeypatch.setitem(PARSERS._parts, "rules", toy)
+    assert parse(recipe).parser == "toy"
+    assert parse(recipe, "auto").flow == parse(recipe, "rules").flow
+
+
+def test_auto_is_the_learned_parser_where_no_model_is_installed_and_says_so_once(
+    recipe: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph2vid.text.rules.model.find_spec", lambda name: None)
+    _tell_fallback.cache_clear()
+    assert main(["parse", str(recipe), "--json", "found.json"]) == 0
+    written = capfd.readouterr().err
+    assert written.count("\n") == 1 and "learned parser" in written
+    assert json.loads(Path("found.json").read_text())["parser"] == "learned"
+    assert main(["parse", str(recipe)]) == 0
+    assert not capfd.readouterr().err
+
+
+def test_auto_takes_no_model(recipe: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "--parser rules or learned" in error(capfd, recipe, "--model", "en_core_web_sm")
+
+
+def test_parse_reads_words_and_files(recipe: Path) -> None:
+    assert parse("Chop the onion.", "linear").flow.texts == ("Chop the onion.",)
+    assert parse("Chop the onion. Fry it.", "bag").procedure.texts == ("Chop the onion.", "Fry it.")
+    assert parse(recipe, "bag").procedure == parse(str(recipe), "bag").procedure
+    with pytest.raises(Graph2VidError, match=r"cannot read no_such\.txt"):
+        parse("no_such.txt")
+    with pytest.raises(InputError, match="not int"):
+        parse(3)  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def batch(
         ),
     ] = None,
     parser: Annotated[
-        str | None, typer.Option(help="Who finds the flow graph of words: rules (default), learned, linear, bag.")
+        str | None, typer.Option(help="Who finds the flow graph of words: auto (default), rules, learned, linear, bag.")
     ] = None,
     embedder: Annotated[
         str | None, typer.Option(metavar="NAME", help="What compares words said with steps; wordllama by default.")

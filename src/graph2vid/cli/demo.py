@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graph2vid.flow import FlowGraph
     from graph2vid.sample import Outcome
 
-_NEEDED = {"av": "media", "faster_whisper": "media", "spacy": "text", "wordllama": "text"}
+_NEEDED = {"av": "media", "faster_whisper": "media", "wordllama": "text"}
 
 
 def demo(
@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """Ground the bundled sample: a recipe in words and a narrated video of it, which keeps to another order.
 
-    Its flow graph is found by the rules, its speech is recognised, and the result is set beside the truth. Where what
+    Its flow graph is found in its words, its speech is recognised, and the result is set beside the truth. Where what
     that needs is not installed, scores of a made-up video are grounded instead.
     """
     from rich.console import Console
@@ -81,12 +81,12 @@ def _from_scores() -> tuple[Outcome, ...]:
 def _from_video(console: Console) -> tuple[Outcome, ...]:
     from graph2vid.cli.watching import cache_beside, watch_with_progress
     from graph2vid.sample import ground_narrated_sample, load_narrated
-    from graph2vid.text import parse, read_procedure
+    from graph2vid.text import parse
 
     sample = load_narrated()
-    found = parse(read_procedure(sample.files.text), "rules")
+    found = parse(sample.files.text)
     steps, links = len(found.flow), len(found.flow.edges)
-    console.print(f"{sample.files.text.name}: {steps} steps, {links} links found by the rules", style="dim")
+    console.print(f"{sample.files.text.name}: {steps} steps, {links} links ({found.parser} parser)", style="dim")
     narration, _ = watch_with_progress(sample.files.video, cache_beside(None))
     words = sum(len(cue.text.split()) for cue in narration.cues)
     console.print(f"{sample.files.video.name}: {words} words by {narration.source}", style="dim")

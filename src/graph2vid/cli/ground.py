@@ -54,8 +54,8 @@ def ground(
         Path | None, typer.Option(metavar="FILE", help="Captions of the video; by default its speech is recognised.")
     ] = None,
     parser: Annotated[
-        str, typer.Option(help="Who finds the flow graph of a procedure in words: rules, learned, linear, bag.")
-    ] = "rules",
+        str, typer.Option(help="Who finds the flow graph of a procedure in words: auto, rules, learned, linear, bag.")
+    ] = "auto",
     embedder: Annotated[
         str, typer.Option(metavar="NAME", help="What compares words said with steps: wordllama, minilm, st:NAME, …")
     ] = "wordllama",

@@ -27,8 +27,12 @@ def parse(
         ),
     ],
     parser: Annotated[
-        str, typer.Option(help="Who finds the order: rules, learned, linear, bag, or another.")
-    ] = "rules",
+        str,
+        typer.Option(
+            help="Who finds the order: auto (rules where an English spaCy model is installed, else learned), rules, "
+            "learned, linear, bag, or another."
+        ),
+    ] = "auto",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the flow graph: .json, .flow, .txt, .dot or .gv."),
@@ -97,7 +101,8 @@ def _parsed(procedure: Procedure, parser: str, model: str | None) -> Parse:
     try:
         inspect.signature(chosen).bind(procedure, **options)
     except TypeError:
-        raise InputError(f"the parser {parser!r} takes no --model") from None
+        advice = "; name the one it is for: --parser rules or learned" if parser == "auto" else ""
+        raise InputError(f"the parser {parser!r} takes no --model{advice}") from None
     return chosen(procedure, **options)
 
 

@@ -118,7 +118,7 @@ DEFAULTS: Mapping[str, Any] = {
     "gamma": 1.0,
     "contiguous": True,
     "confidence": True,
-    "parser": "rules",
+    "parser": "auto",
     "embedder": "wordllama",
     "narration_weight": 1.0,
     "frames_weight": 1.0,

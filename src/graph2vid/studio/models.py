@@ -43,7 +43,7 @@ class ProjectChange(_Request):
 class ParseRequest(_Request):
     """Which parser shall find the flow graph."""
 
-    parser: Annotated[str, Field(min_length=1, max_length=60)] = "rules"
+    parser: Annotated[str, Field(min_length=1, max_length=60)] = "auto"
 
 
 class EditRequest(_Request):

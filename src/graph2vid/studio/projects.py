@@ -76,7 +76,7 @@ class About:
     title: str = ""
     video: Media | None = None
     captions: Media | None = None
-    parser: str = "rules"
+    parser: str = "auto"
     embedder: str = "wordllama"
     clip_seconds: float = 1.0
 

@@ -16,7 +16,7 @@ from graph2vid.text.reading import read_procedure
 FLOW_SUFFIXES = (".flow", ".dot", ".gv")
 
 
-def read_flow(path: str | os.PathLike[str], parser: str = "rules", **options: Any) -> FlowGraph:
+def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any) -> FlowGraph:
     """Read a flow graph, or a procedure in words, whose flow graph is then found.
 
     Parameters

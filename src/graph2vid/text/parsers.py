@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.model import PARSERS, Parse, Procedure, Reason
+from graph2vid.text.reading import procedure_of
 
 
-def parse(procedure: Procedure, parser: str = "rules", **options: Any) -> Parse:
+def parse(procedure: Procedure | str | os.PathLike[str], parser: str = "auto", **options: Any) -> Parse:
     """Find the flow graph of a procedure.
 
     Parameters
     ----------
-    procedure : Procedure
-        From :func:`graph2vid.text.read_procedure`, say.
+    procedure : Procedure, str or path
+        The procedure, its words ("Chop the onion. Fry it."), or the file that holds it
+        (:func:`graph2vid.text.read_procedure`).
     parser : str
-        ``rules``, ``learned``, ``linear``, ``bag``, or one that another package offers.
+        ``auto``, ``rules``, ``learned``, ``linear``, ``bag``, or one that another package offers.
     **options
         Options of that parser.
 
     Returns
     -------
     Parse
+        Its ``parser`` names the one that found the graph; of ``auto``, the one that was chosen.
     """
-    return PARSERS.get(parser)(procedure, **options)
+    return PARSERS.get(parser)(procedure_of(procedure), **options)
+
+
+@PARSERS.register("auto")
+def _auto(procedure: Procedure) -> Parse:
+    """The rules where an English model is installed, else the learned parser, which needs none."""
+    from graph2vid.text.rules.model import has_model
+
+    if has_model():
+        return parse(procedure, "rules")
+    _tell_fallback()
+    return parse(procedure, "learned")
+
+
+@cache
+def _tell_fallback() -> None:
+    warnings.warn(
+        "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)",
+        stacklevel=5,
+    )
 
 
 @PARSERS.register("rules")

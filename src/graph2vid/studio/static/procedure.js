@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { button, fileButton, panel, plural, toast, trying } from "./parts.js";
 
 const PARSERS = {
+  auto: ["Automatic", "the rules where an English language model is installed, else the learned parser"],
   rules: ["Rules", "reads the sentences: what is used later waits for what makes it"],
   learned: ["Learned", "a model trained on annotated recipes"],
   linear: ["As listed", "each step waits for the one before it"],
@@ -20,7 +21,7 @@ export function mountProcedure(main, context) {
   const known = [...Object.keys(PARSERS).filter((name) => about.parsers.includes(name)), ...about.parsers.filter((name) => !(name in PARSERS))];
   const parsers = known.map((name) => {
     const [title, hint] = PARSERS[name] ?? [name, "from another package"];
-    const radio = el("input", { type: "radio", name: "parser", value: name, checked: name === (known.includes(project.parser) ? project.parser : "rules") });
+    const radio = el("input", { type: "radio", name: "parser", value: name, checked: name === (known.includes(project.parser) ? project.parser : "auto") });
     return el("label", { class: "option" }, radio, el("span", null, el("strong", null, title), el("span", { class: "dim small" }, hint)));
   });
   const count = el("p", { class: "dim small", role: "status" });

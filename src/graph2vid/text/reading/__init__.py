@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from graph2vid.text.reading.dispatch import procedure_from_bytes, procedure_from_text, read_procedure
+from graph2vid.text.reading.dispatch import procedure_from_bytes, procedure_from_text, procedure_of, read_procedure
 
-__all__ = ["procedure_from_bytes", "procedure_from_text", "read_procedure"]
+__all__ = ["procedure_from_bytes", "procedure_from_text", "procedure_of", "read_procedure"]

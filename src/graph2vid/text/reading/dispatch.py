@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -21,6 +22,8 @@ _MOST_INSTRUCTIONS = 2000
 _JSON_SUFFIXES = (".json", ".jsonld")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _FLOW_SUFFIXES = (".flow", ".dot", ".gv")
+_LONGEST_NAME = 1000
+_LIKE_NAME = re.compile(r"\S+\.[A-Za-z0-9]{1,8}")
 _LIKE_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[{\]])')
 _LIKE_HTML = re.compile(
     r"\s*<(?:!--|(?:!doctype|\?xml|html|head|body|script|meta|title|div|main|article|section)\b)", re.IGNORECASE
@@ -50,6 +53,32 @@ def read_procedure(path: str | os.PathLike[str]) -> Procedure:
         The file cannot be read, is no text, or holds no procedure.
     """
     return procedure_from_bytes(read_bytes(path, MOST_BYTES + 1), source=str(Path(path)))
+
+
+def procedure_of(given: Procedure | str | os.PathLike[str]) -> Procedure:
+    """Return a procedure as it is, or read it: from the file that a path or string names, or from the string itself.
+
+    A string names a file where there is one of that name, or where it looks like a name and not like words: one
+    word with a suffix, such as "recipe.txt".
+    """
+    if isinstance(given, Procedure):
+        return given
+    if isinstance(given, str):
+        if _names_file(given):
+            return read_procedure(given)
+        return procedure_from_text(given)
+    if isinstance(given, os.PathLike):
+        return read_procedure(given)
+    raise InputError(f"a procedure is a text, a path or a Procedure, not {type(given).__name__}")
+
+
+def _names_file(text: str) -> bool:
+    if "\n" in text or "\0" in text or len(text) > _LONGEST_NAME:
+        return False
+    with contextlib.suppress(OSError):
+        if Path(text).is_file():
+            return True
+    return bool(_LIKE_NAME.fullmatch(text))
 
 
 def procedure_from_bytes(data: bytes, *, source: str = "") -> Procedure:

@@ -121,6 +121,11 @@ def _without_torch() -> Iterator[None]:
         del sys.modules["torch"]
 
 
+def has_model() -> bool:
+    """Say whether spaCy and an English model are installed; nothing is loaded."""
+    return find_spec("spacy") is not None and _find() is not None
+
+
 def _find() -> str | None:
     for name in INSTALLED:
         if find_spec(name) is not None:
