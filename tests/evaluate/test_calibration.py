@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph2vid.cli.evaluate_calibration import draw_confidence
 from graph2vid.datasets import synthetic
 from graph2vid.errors import InputError
 from graph2vid.evaluate.calibration import BINS, CalibrationReport, Reliability, calibrate, judge_calibration
@@ -33,9 +34,15 @@ def test_a_gamma_chosen_on_other_splits_helps(tmp_path: Path) -> None:
     assert len(report.tables()[1].rows) == BINS
     assert report.to_json()["calibrations"][0]["dataset"] == "synthetic"
     pytest.importorskip("matplotlib")
-    drawn = report.draw(tmp_path / "calibration.png", "calibration.png")
-    assert (tmp_path / "calibration.png").stat().st_size > 5000
-    assert "](calibration.png)" in drawn.into_page("")
+    page = tmp_path / "results.md"
+    page.write_text(report.into_page(""))
+    with pytest.warns(UserWarning, match="could not be drawn"):
+        draw_confidence(report, page / "no folder", page)
+    assert "](" not in page.read_text()
+    (tmp_path / "pictures").mkdir()
+    draw_confidence(report, tmp_path / "pictures", page)
+    assert (tmp_path / "pictures" / "calibration.png").stat().st_size > 5000
+    assert "](pictures/calibration.png)" in page.read_text()
 
 
 def test_methods_without_posterior_and_unknown_datasets_are_refused(tmp_path: Path) -> None:

@@ -30,6 +30,37 @@ def test_synthetic_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "simulated" in capsys.readouterr().out
 
 
+def test_tables_are_there_before_pictures_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    page, figures = tmp_path / "results.md", tmp_path / "results.json"
+    told = []
+
+    def fail(*_: object, **__: object) -> None:
+        if not told:
+            told.append(("graph:expert" in capsys.readouterr().out, figures.exists(), page.exists()))
+        raise ValueError("no ink")
+
+    for name in ("plot_video", "plot_flexibility"):
+        monkeypatch.setattr(f"graph2vid.evaluate.plots.{name}", fail)
+    arguments = ["evaluate", "synthetic", *SMALL, "--noise", "4", "--json", str(figures), "--markdown", str(page)]
+    assert main([*arguments, "--plots", str(tmp_path / "pictures")]) == 0
+    assert told == [(True, True, True)]
+    assert "| graph:expert | 8 |" in page.read_text()
+    errors = capsys.readouterr().err
+    assert errors.count("warning: ") == errors.count("could not be drawn: no ink") == 2
+
+
+def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph2vid.evaluate.plots.find_spec", lambda name: None)
+    assert main(["evaluate", "nothing", "--plots", str(tmp_path / "pictures")]) == 2
+    assert "plots need matplotlib" in capsys.readouterr().err
+    assert not (tmp_path / "pictures").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -161,9 +162,8 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
         noises=[1.0, 4.0, 8.0],
         task="task1",
         videos=["task2_1"],
-        plots=tmp_path,
         workers=1,
-    )
+    ).drawn(tmp_path, ["task2_1"])
     assert {path.name for path in tmp_path.iterdir()} == {file for _, file in made.pictures}
     assert {"synthetic-video-task2_1.png", "synthetic-noise.png", "synthetic-graphs-task1.png"} <= {
         file for _, file in made.pictures
@@ -172,6 +172,32 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     assert made.results.dataset.options["noise"] == 4.0
     assert "![Accuracy against noise](pictures/synthetic-noise.png)" in made.to_markdown("pictures")
     assert all(row["videos"] == 4 for row in made.rows())
+
+
+def test_more_sorts_than_a_machine_word_holds_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    task = make_task(steps=[f"step {number}" for number in range(22)], expert=[(0, 1), (2, 3)])  # 22! / 4 sorts
+    found = study(
+        lambda: make_dataset({"a": spread(range(22))}, task), ["linear", "graph"], Options(folds=0), workers=1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = found.drawn(tmp_path)
+    assert "toy-flexibility-expert.png" in {file for _, file in drawn.pictures}
+    assert (tmp_path / "toy-flexibility-expert.png").stat().st_size > 5000
+
+
+def test_a_picture_that_fails_is_a_warning(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("graph2vid.evaluate.plots.plot_flexibility", _fail)
+    with pytest.warns(UserWarning, match=r"toy-flexibility-expert\.png could not be drawn: no ink"):
+        drawn = report.drawn(tmp_path, ["b"])
+    assert [file for _, file in drawn.pictures] == ["toy-video-b.png"]
+    assert [path.name for path in tmp_path.iterdir()] == ["toy-video-b.png"]
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise ValueError("no ink")
 
 
 def test_pictures_need_known_names(report: Report, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graph2vid.cli.evaluate_calibration import CALIBRATION, judge_confidence
+from graph2vid.cli.evaluate_calibration import CALIBRATION, draw_confidence, judge_confidence
 from graph2vid.cli.evaluate_check import CHECK, judge_check
 from graph2vid.cli.evaluate_parser import PARSER, judge, show_and_write
 from graph2vid.cli.evaluate_training import TRAINING, compare
@@ -191,6 +191,10 @@ def evaluate(
     DATASET check looks for steps left out and done too late in the recordings of CaptainCook4D in --data, at several
     levels of --noise (-o skip=0, -o repeat=6, -o certainty=0.9, -o seed=0); see `graph2vid check`.
     """
+    if plots is not None:
+        from graph2vid.evaluate.plots import check_plots
+
+        check_plots(plots)
     named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
     reader = dict(reader_option(text) for text in option or ())
     if dataset == PARSER:
@@ -205,8 +209,10 @@ def evaluate(
         return
     if dataset == CALIBRATION:
         with _progress() as progress:
-            judged = judge_confidence(context, data, reader, workers, markdown, plots, _command(context), progress)
+            judged = judge_confidence(context, data, reader, workers, _command(context), progress)
         show_and_write(judged, json, markdown)
+        if plots is not None:
+            draw_confidence(judged, plots, markdown)
         return
     if dataset == CHECK:
         with _progress() as progress:
@@ -246,26 +252,32 @@ def evaluate(
             noises=None if noise is None else _numbers(noise),
             task=compare_graphs,
             videos=video or (),
-            plots=plots,
             workers=workers,
             skip_bad=skip_bad,
             progress=progress,
         )
-    _write(report, json, markdown, plots)
-    _show(report)
-
-
-def _write(report: Report, json: Path | None, markdown: Path | None, plots: Path | None) -> None:
-    from os.path import relpath
-
-    from graph2vid._files import read_text, write_json, write_text
-
+    # Tables first, pictures after: whatever becomes of a picture, the tables are kept.
     if json is not None:
+        from graph2vid._files import write_json
+
         write_json(json, report.to_json())
     if markdown is not None:
-        page = read_text(markdown) if markdown.exists() else ""
-        folder = "" if plots is None else Path(relpath(plots, markdown.parent)).as_posix()
-        write_text(markdown, report.into_page(page, folder))
+        _write_page(report, markdown, None)
+    _show(report)
+    if plots is not None:
+        report = report.drawn(plots, video or ())
+        if markdown is not None:
+            _write_page(report, markdown, plots)
+
+
+def _write_page(report: Report, markdown: Path, plots: Path | None) -> None:
+    from os.path import relpath
+
+    from graph2vid._files import read_text, write_text
+
+    page = read_text(markdown) if markdown.exists() else ""
+    folder = "" if plots is None else Path(relpath(plots, markdown.parent)).as_posix()
+    write_text(markdown, report.into_page(page, folder))
 
 
 def reader_option(text: str) -> tuple[str, Any]:

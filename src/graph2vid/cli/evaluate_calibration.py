@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,22 +26,25 @@ def judge_confidence(
     data: Path | None,
     options: dict[str, Any],
     workers: int | None,
-    markdown: Path | None,
-    plots: Path | None,
     command: str,
     progress: Progress | None,
 ) -> CalibrationReport:
-    """Judge confidences as the command line says, and draw them where pictures are wanted."""
+    """Judge confidences as the command line says."""
     from graph2vid.evaluate.calibration import judge_calibration
 
     refuse_other_options(context, CALIBRATION, _HAS, options, _OPTIONS)
     if data is None:
         raise InputError("the datasets are read from a folder: say which with --data DIR")
     several = {name: value if isinstance(value, tuple) else (value,) for name, value in options.items()}
-    report = judge_calibration(data, **several, workers=workers, command=command, progress=progress)
-    if plots is not None:
-        plots.mkdir(parents=True, exist_ok=True)
-        path = plots / f"{CALIBRATION}.png"
-        seen_as = path.name if markdown is None else Path(relpath(path, markdown.parent)).as_posix()
-        report = report.draw(path, seen_as)
-    return report
+    return judge_calibration(data, **several, workers=workers, command=command, progress=progress)
+
+
+def draw_confidence(report: CalibrationReport, plots: Path, markdown: Path | None) -> None:
+    """Draw the confidences, and put the picture into the page of results, if there is one."""
+    from graph2vid._files import read_text, write_text
+    from graph2vid.evaluate.plots import is_drawn
+
+    path = plots / f"{CALIBRATION}.png"
+    if is_drawn(path, report.draw) and markdown is not None:
+        seen_as = Path(relpath(path, markdown.parent)).as_posix()
+        write_text(markdown, replace(report, picture=seen_as).into_page(read_text(markdown)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -274,8 +274,8 @@ class CalibrationReport:
         lines += [table.to_markdown() for table in self.tables()]
         return section_into_page(page, NAME, "\n".join(lines))
 
-    def draw(self, path: str | os.PathLike[str], seen_as: str) -> CalibrationReport:
-        """Draw the reliability of all datasets, and return the report with the picture, which the page calls so."""
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the reliability of all datasets."""
         bins = {
             one.dataset: {
                 f"gamma {next(iter(one.by_gamma)):g}": next(iter(one.by_gamma.values())),
@@ -290,7 +290,6 @@ class CalibrationReport:
                 for dataset, rows in bins.items()
             },
         )
-        return replace(self, picture=seen_as)
 
 
 def _cells(reliability: Reliability) -> tuple[str, ...]:

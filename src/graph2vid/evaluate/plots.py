@@ -4,10 +4,14 @@ and the graphs of several sources side by side."""
 from __future__ import annotations
 
 import io
+import math
 import os
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ from graph2vid.tsort import count_sorts
 _INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 _MARKERS = "osD^vP*X"
+_NEEDS_MATPLOTLIB = "plots need matplotlib: pip install 'graph2vid[plot]'"
 
 
 def plot_video(path: str | os.PathLike[str], results: Results, name: str, methods: Sequence[str] | None = None) -> None:
@@ -159,7 +164,8 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
     logs = {}
     for key in members:
         count = count_sorts(key[1], results.options.limit)
-        logs[key] = (_log10(count.lower) + _log10(count.upper)) / 2
+        # Python's logarithm: counts are whole numbers beyond any machine's word.
+        logs[key] = (math.log10(count.lower) + math.log10(count.upper)) / 2
     with _figure(path, (7.2, 4.4)) as (figure, _):
         axes = figure.add_subplot()
         for place, name in enumerate([f"graph:{source}", "linear", "bag", "true-order"]):
@@ -323,31 +329,56 @@ def draw_all(
 ) -> tuple[tuple[str, str], ...]:
     """Draw every picture that the evaluation has something for, as PNG, into a folder (made if need be).
 
+    A picture that cannot be drawn is a warning; the others are drawn all the same.
+
     Returns
     -------
     tuple of (str, str)
-        Titles and file names.
+        Titles and file names of those drawn.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = results.dataset.name
     made = []
+
+    def add(title: str, file: str, draw: Callable[[Path], None]) -> None:
+        if is_drawn(folder / file, draw):
+            made.append((title, file))
+
     for video in list(videos) or [typical_video(results)]:
         file = f"{name}-video-{_file_name(video)}.png"
-        plot_video(folder / file, results, video)
-        made.append((f"Video {video}: ground truth and methods", file))
+        add(f"Video {video}: ground truth and methods", file, partial(plot_video, results=results, name=video))
     if len(sweep) > 1:
-        plot_noise(folder / f"{name}-noise.png", sweep)
-        made.append(("Accuracy against noise", f"{name}-noise.png"))
+        add("Accuracy against noise", f"{name}-noise.png", partial(plot_noise, sweep=sweep))
     for source in graph_runs(results):
         file = f"{name}-flexibility-{source}.png"
-        plot_flexibility(folder / file, results, source)
-        made.append((f"Accuracy against flexibility ({source} graphs)", file))
+        add(
+            f"Accuracy against flexibility ({source} graphs)",
+            file,
+            partial(plot_flexibility, results=results, source=source),
+        )
     if comparison is not None:
         file = f"{name}-graphs-{_file_name(comparison.task.id)}.png"
-        plot_comparison(folder / file, comparison, results)
-        made.append((f"Graphs of {comparison.task.title or comparison.task.id}", file))
+        title = f"Graphs of {comparison.task.title or comparison.task.id}"
+        add(title, file, partial(plot_comparison, comparison=comparison, results=results))
     return tuple(made)
+
+
+def is_drawn(path: Path, draw: Callable[[Path], None]) -> bool:
+    """Draw a picture and say whether that went well; where it did not, there is a warning."""
+    try:
+        draw(path)
+    except Exception as error:
+        warnings.warn(f"{path} could not be drawn: {error}", stacklevel=2)
+        return False
+    return True
+
+
+def check_plots(folder: str | os.PathLike[str]) -> None:
+    """Refuse, before any work, to draw pictures where that cannot be: without matplotlib, or into no folder."""
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError(_NEEDS_MATPLOTLIB)
+    Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _file_name(name: str) -> str:
@@ -356,11 +387,6 @@ def _file_name(name: str) -> str:
 
 def _acc(run: Run | None, at: int) -> float:
     return run.measures[at]["acc"] if run is not None and at in run.measures else 0.0
-
-
-def _log10(number: int) -> float:
-    digits = len(str(number))
-    return float(np.log10(number)) if digits < 300 else float(digits)
 
 
 def _class_texts(
@@ -394,7 +420,7 @@ def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator
         from matplotlib import patches
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'graph2vid[plot]'") from error
+        raise MissingDependencyError(_NEEDS_MATPLOTLIB) from error
     look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 9, "hatch.linewidth": 0.6}
     with matplotlib.rc_context(look):
         figure = Figure(figsize=size, facecolor="white")

@@ -1,4 +1,4 @@
-"""One evaluation from end to end: read, run, sweep the noise, compare graphs, draw."""
+"""One evaluation from end to end: read, run, sweep the noise, compare graphs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def study(
     noises: Sequence[float] | None = None,
     task: str | None = None,
     videos: Sequence[str] = (),
-    plots: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
@@ -84,9 +83,7 @@ def study(
     task : str, optional
         The task whose graphs are compared.
     videos : sequence of str
-        The videos that are drawn.
-    plots : path, optional
-        The folder for pictures.
+        Videos that must be there, because they are to be drawn.
 
     Returns
     -------
@@ -133,12 +130,7 @@ def study(
             found = found.only(kinds[PLAIN]) if main else found
         sweep.append(Level(noise, found))
     comparison = None if task is None else compare_graphs(results, task)
-    pictures: tuple[tuple[str, str], ...] = ()
-    if plots is not None:
-        from graph2vid.evaluate.plots import draw_all
-
-        pictures = draw_all(plots, results, sweep=sweep, comparison=comparison, videos=videos)
-    report = Report(results, command, tuple(sweep), comparison, groups, main, pictures=pictures)
+    report = Report(results, command, tuple(sweep), comparison, groups, main)
     report.graphs()
     report.against_brute_force()
     return report.timed(perf_counter() - began)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graph2vid.evaluate import cells
@@ -299,7 +300,14 @@ class Report(Figures):
             ),
         ]
 
-    # -- Markdown ------------------------------------------------------------------------------------------
+    # -- pictures and Markdown -----------------------------------------------------------------------------
+
+    def drawn(self, folder: str | os.PathLike[str], videos: Iterable[str] = ()) -> Report:
+        """Draw the pictures into a folder and return the report with them; see :func:`.plots.draw_all`."""
+        from graph2vid.evaluate.plots import draw_all
+
+        pictures = draw_all(folder, self.results, sweep=self.sweep, comparison=self.comparison, videos=videos)
+        return replace(self, pictures=pictures)
 
     def to_markdown(self, folder: str = "") -> str:
         """Return the section for a page of results; ``folder`` leads from the page to the pictures."""
