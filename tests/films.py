@@ -34,11 +34,13 @@ def film(
     codec: str = "libx264",
     sound_codec: str = "aac",
     options: dict[str, str] | None = None,
+    title: str = "",
 ) -> Path:
     """Write a film whose frames begin at ``times`` (seconds) and whose sound begins at ``sound_start``."""
     import av
 
     with av.open(str(path), "w", container_options=options or {}) as container:
+        container.metadata["title"] = title
         picture: Any = None
         if times:
             picture = container.add_stream(codec, rate=25)

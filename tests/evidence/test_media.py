@@ -98,9 +98,33 @@ def test_sound_that_begins_late(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_begins_late(tmp_path: Path) -> None:
-    path = films.film(tmp_path / "a.mkv", [2.0 + i / 10 for i in range(20)], sound=films.clicks(4.0, 44_100))
+    times, sound = [2.0 + i / 10 for i in range(20)], films.clicks(4.0, 44_100)
+    path = films.film(tmp_path / "a.mkv", times, sound=sound, sound_codec="pcm_s16le")  # AAC would begin before 0
     found = seen(path, 1.0)
     assert [seconds for seconds, _ in found] == [2.0, 3.0]
+
+
+def test_metadata_that_are_not_utf8(tmp_path: Path) -> None:
+    path = films.film(tmp_path / "a.mkv", [i / 10 for i in range(10)], title="Cafe at noon")
+    path.write_bytes(path.read_bytes().replace(b"Cafe", b"Caf\xe9"))
+    assert probe(path).has_video
+
+
+@pytest.mark.parametrize(("version", "takes"), [("14.0.0", True), ("18.1.0", True), ("19.0.2", False)])
+def test_every_release_of_av_opens_files(
+    plain: Path, monkeypatch: pytest.MonkeyPatch, version: str, takes: bool
+) -> None:
+    import av
+
+    really = av.open
+
+    def as_in_that_release(file: str, **options: object) -> object:
+        assert ("metadata_errors" in options) == takes  # av 19 has no such parameter
+        return really(file, options=options["options"])
+
+    monkeypatch.setattr(av, "__version__", version)
+    monkeypatch.setattr(av, "open", as_in_that_release)
+    assert probe(plain).has_video
 
 
 def test_sound_that_is_interrupted(tmp_path: Path) -> None:

@@ -99,18 +99,23 @@ class Media:
             warnings.warn(f"the {what} of {self.path} is used as far as it goes: {self.trouble}", stacklevel=3)
 
 
+def _lenient(av: Any) -> dict[str, Any]:
+    """Return the arguments of ``av.open`` that let it pass over metadata which are not UTF-8: av 19 always does."""
+    return {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
+
+
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Media]:
     try:
         import av
         from av.stream import Disposition
     except ImportError:
-        raise MissingDependencyError("reading videos needs the package av: pip install 'graph2vid[media]'") from None
+        raise MissingDependencyError("reading videos needs the package av", extra="media") from None
 
     try:
         with path.open("rb"):  # a plain file: its name is no address, and no list of addresses is followed
             pass
-        container = av.open(str(path.absolute()), options={"protocol_whitelist": "file"}, metadata_errors="replace")
+        container = av.open(str(path.absolute()), options={"protocol_whitelist": "file"}, **_lenient(av))
     except av.FFmpegError as error:
         raise FormatError(f"{path} is not a video or audio file that can be read: {error.strerror}") from None
     except OSError as error:
