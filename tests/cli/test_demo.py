@@ -72,7 +72,7 @@ def test_demo_without_extras_grounds_scores(
     assert main(["demo", "--json", str(tmp_path / "demo.json"), "--report", str(page)]) == 0
     assert "Order as written" in page.read_text(encoding="utf-8")
     written = capfd.readouterr().out
-    assert "graph2vid[media,text]" in written
+    assert ".[media,text]" in written
     assert "Pancakes with berries" in written
 
 

@@ -172,5 +172,5 @@ def test_matplotlib_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     for way in (SALAD.plot, TSortGraph.compile(SALAD).plot, make_grounding([0]).plot, make_grounding([0]).plot_bars):
-        with pytest.raises(MissingDependencyError, match=r"graph2vid\[plot\]"):
+        with pytest.raises(MissingDependencyError, match=r"\.\[plot\]"):
             way()

@@ -82,7 +82,7 @@ def test_plot_without_matplotlib(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["complexity", "--plot", str(tmp_path / "rho.png")]) == 2
-    assert "graph2vid[plot]" in capfd.readouterr().err
+    assert ".[plot]" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from graph2vid.bench.cases import choose, salads, threads
 from graph2vid.bench.machine import machine
 from graph2vid.bench.report import Report, Table, duration, table
 from graph2vid.bench.timing import Effort
-from graph2vid.errors import Graph2VidError
+from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
@@ -73,7 +73,7 @@ def bench_gpu(
     leaving steps out, beside the same without them), and ``chain`` (beside pysdtw).
     """
     if find_spec("torch") is None:
-        raise Graph2VidError("this measures CUDA kernels, and needs torch: pip install 'graph2vid[learn]'")
+        raise MissingDependencyError("this measures CUDA kernels, and needs torch", extra="learn")
     torch = import_module("torch")
     if not torch.cuda.is_available():
         raise Graph2VidError("this measures CUDA kernels, and there is no GPU here that torch can use")

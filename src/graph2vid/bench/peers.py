@@ -302,7 +302,7 @@ def _brute_table(rows: list[dict[str, Any]]) -> Table:
 def _missing_table(rows: list[dict[str, Any]]) -> Table:
     return table(
         "Left out",
-        "`pip install 'graph2vid[peers]'` brings them.",
+        "The extra `peers` brings them.",
         ("peer", "why"),
         [(r["name"], r["what"]) for r in rows],
         words=2,

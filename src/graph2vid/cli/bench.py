@@ -49,7 +49,7 @@ def tsort(only: _Only = None, json: _Json = None, markdown: _Markdown = None) ->
 def peers(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
     """Measure beside other packages, and the exact answer beside brute force.
 
-    Cases: dtaidistance, tslearn, kaldifst (`pip install 'graph2vid[peers]'`); brute.
+    Cases: dtaidistance, tslearn, kaldifst (the extra `peers`); brute.
     """
     from graph2vid.bench import bench_peers
 
@@ -60,7 +60,7 @@ def peers(only: _Only = None, json: _Json = None, markdown: _Markdown = None) ->
 def soft(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
     """Measure soft costs and their gradients, beside a loop in torch and other packages' soft-DTW.
 
-    Cases: torch (`pip install 'graph2vid[learn]'`); tslearn, pysdtw (`pip install 'graph2vid[peers]'`).
+    Cases: torch (the extra `learn`); tslearn, pysdtw (the extra `peers`).
     """
     from graph2vid.bench import bench_soft
 
@@ -82,7 +82,7 @@ def gpu(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> N
 def batch(only: _Only = None, json: _Json = None, markdown: _Markdown = None) -> None:
     """Measure whole corpora, from Parquet to Parquet.
 
-    Cases: scores, features, memory (`pip install 'graph2vid[batch]'`); ray (`pip install 'graph2vid[ray]'`).
+    Cases: scores, features, memory (the extra `batch`); ray (the extra `ray`).
     """
     from graph2vid.bench import bench_batch
 

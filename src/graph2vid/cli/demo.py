@@ -38,6 +38,7 @@ def demo(
     from rich.console import Console
 
     from graph2vid._files import write_json
+    from graph2vid.errors import how_to_install
     from graph2vid.grounding.timeline import print_timeline
 
     if save is not None:
@@ -45,8 +46,8 @@ def demo(
     console = Console(highlight=False)
     missing = sorted({extra for package, extra in _NEEDED.items() if not _is_installed(package)})
     if missing:
-        extras = ",".join(missing)
-        console.print(f"scores are grounded; for the narrated video: pip install 'graph2vid[{extras}]'", markup=False)
+        hint = how_to_install(",".join(missing))
+        console.print(f"scores are grounded; for the narrated video: {hint}", markup=False)
         outcomes = _from_scores()
     else:
         outcomes = _from_video(console)

@@ -11,17 +11,23 @@ import typer
 def doctor(
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")] = None,
 ) -> None:
-    """Say what is installed, what is missing, and what that costs."""
+    """Try every part that is installed; say what works, what is missing, and what that costs.
+
+    Exits with 1 where a part is installed and does not work.
+    """
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from graph2vid._files import write_json
     from graph2vid.doctor import examine
+    from graph2vid.errors import how_to_install
 
-    found = examine()
+    console = Console(highlight=False)
+    with console.status("trying what is installed"):
+        found = examine()
     if json is not None:
         write_json(json, found.to_json())
-    console = Console(highlight=False)
     console.print(
         f"graph2vid {found.graph2vid}, Python {found.python}, {found.system}, "
         f"{found.processors} processor{'s' if found.processors != 1 else ''}"
@@ -31,14 +37,16 @@ def doctor(
         table.add_column(heading, no_wrap=True)
     table.add_column("use, or what its absence costs", overflow="fold")
     for part in found.parts:
-        table.add_row(
-            "[green]✓[/]" if part.installed else "[yellow]✗[/]",
-            part.name,
-            part.room,
-            part.version or "—",
-            part.use if part.installed else part.cost.replace("[", r"\["),
-        )
+        mark = "[green]✓[/]" if part.works else "[red]![/]" if part.installed else "[yellow]✗[/]"
+        table.add_row(mark, part.name, part.extra, part.version or "—", escape(part.cost or part.use))
     console.print(table)
+    if missing := list(
+        dict.fromkeys(part.extra for part in found.parts if not part.installed and part.extra != "core")
+    ):
+        console.print(f"what is missing comes with {how_to_install(','.join(missing))}", markup=False)
+    if found.broken:
+        console.print(f"installed, but not working: {', '.join(part.name for part in found.broken)}", style="red")
+        raise typer.Exit(1)
 
 
 def register(app: typer.Typer) -> None:

@@ -36,7 +36,7 @@ def compare(
         from graph2vid.learn.features.study import compare_objectives
     except ModuleNotFoundError as error:
         if error.name in ("torch", "safetensors"):
-            raise MissingDependencyError("training needs torch: pip install 'graph2vid[learn]'") from error
+            raise MissingDependencyError("training needs torch", extra="learn") from error
         raise
     named = options.pop("datasets", None)
     datasets = [named] if isinstance(named, str) else named

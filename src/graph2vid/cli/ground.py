@@ -333,7 +333,7 @@ def _trained(path: Path) -> TrainedFeatures:
         return load_features(path)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "safetensors"):
-            raise MissingDependencyError("--model needs torch: pip install 'graph2vid[learn]'") from error
+            raise MissingDependencyError("--model needs torch", extra="learn") from error
         raise
 
 

@@ -54,7 +54,7 @@ def parser(
         from graph2vid.learn.parser.training import TrainingOptions, train_parser
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "torch":
-            raise MissingDependencyError("training needs torch: pip install 'graph2vid[learn]'") from error
+            raise MissingDependencyError("training needs torch", extra="learn") from error
         raise
     console = Console(highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

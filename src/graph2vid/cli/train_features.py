@@ -98,7 +98,7 @@ def features(
         from graph2vid.learn.features.processes import processes
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("torch", "safetensors"):
-            raise MissingDependencyError("training needs torch: pip install 'graph2vid[learn]'") from error
+            raise MissingDependencyError("training needs torch", extra="learn") from error
         raise
     from graph2vid.evaluate.engine import Options
     from graph2vid.evaluate.study import read_dataset

@@ -36,7 +36,6 @@ from graph2vid.tsort import count_sorts
 _INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 _MARKERS = "osD^vP*X"
-_NEEDS_MATPLOTLIB = "plots need matplotlib: pip install 'graph2vid[plot]'"
 
 
 def plot_video(path: str | os.PathLike[str], results: Results, name: str, methods: Sequence[str] | None = None) -> None:
@@ -377,7 +376,7 @@ def is_drawn(path: Path, draw: Callable[[Path], None]) -> bool:
 def check_plots(folder: str | os.PathLike[str]) -> None:
     """Refuse, before any work, to draw pictures where that cannot be: without matplotlib, or into no folder."""
     if find_spec("matplotlib") is None:
-        raise MissingDependencyError(_NEEDS_MATPLOTLIB)
+        raise MissingDependencyError("plots need matplotlib", extra="plot")
     Path(folder).mkdir(parents=True, exist_ok=True)
 
 
@@ -420,7 +419,7 @@ def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator
         from matplotlib import patches
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependencyError(_NEEDS_MATPLOTLIB) from error
+        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
     look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 9, "hatch.linewidth": 0.6}
     with matplotlib.rc_context(look):
         figure = Figure(figsize=size, facecolor="white")

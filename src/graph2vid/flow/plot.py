@@ -32,7 +32,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'graph2vid[plot]'") from error
+        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
     _, axes = pyplot.subplots(figsize=size, layout="constrained", facecolor="white")
     return axes
 

@@ -38,4 +38,4 @@ def __getattr__(name: str) -> Any:
             raise
         from graph2vid.errors import MissingDependencyError
 
-        raise MissingDependencyError("learning needs torch: pip install 'graph2vid[learn]'") from error
+        raise MissingDependencyError("learning needs torch", extra="learn") from error

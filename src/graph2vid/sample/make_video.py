@@ -186,7 +186,7 @@ def _encode(path: Path, shots: list[_Shot], sound: NDArray[np.float32], look: Lo
     try:
         import av
     except ImportError:
-        raise MissingDependencyError("writing videos needs the package av: pip install 'graph2vid[media]'") from None
+        raise MissingDependencyError("writing videos needs the package av", extra="media") from None
 
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
     try:

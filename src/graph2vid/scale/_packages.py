@@ -12,7 +12,7 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingDependencyError("batches need the package pyarrow: pip install 'graph2vid[batch]'") from None
+        raise MissingDependencyError("batches need the package pyarrow", extra="batch") from None
     return pyarrow
 
 
@@ -38,5 +38,5 @@ def ray_data() -> tuple[Any, Any]:
         import ray
         import ray.data
     except ImportError:
-        raise MissingDependencyError("the engine ray needs the package ray: pip install 'graph2vid[ray]'") from None
+        raise MissingDependencyError("the engine ray needs the package ray", extra="ray") from None
     return ray, ray.data

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.errors import Graph2VidError, InputError, how_to_install
 from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
 from graph2vid.evidence.costs import resolve_choice
@@ -231,7 +231,7 @@ def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
     if frames is not None and not is_video and not frames.startswith("array:"):
         wrong.append("frames are of a video, but the row has captions alone: name the video, too")
     if kind == "speech" and listen and find_spec("faster_whisper") is None:
-        wrong.append("recognising speech needs the package faster-whisper: pip install 'graph2vid[media]'")
+        wrong.append(f"recognising speech needs the package faster-whisper: {how_to_install('media')}")
     try:
         text_embedder(options["embedder"])
     except Graph2VidError as error:

@@ -56,9 +56,7 @@ def serve(
 
         from graph2vid.studio.app import UPLOAD_LIMIT, create_app
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"the studio needs the package {error.name}: pip install 'graph2vid[studio]'"
-        ) from error
+        raise MissingDependencyError(f"the studio needs the package {error.name}", extra="studio") from error
     if videos is not None and not videos.is_dir():
         raise InputError(f"there is no folder {videos}")
     if token is not None:

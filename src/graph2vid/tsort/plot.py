@@ -38,7 +38,7 @@ def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequ
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter, MaxNLocator
     except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'graph2vid[plot]'") from error
+        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
 
     with matplotlib.rc_context({"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 10}):
         figure = Figure(figsize=(7.2, 4.4), facecolor="white")

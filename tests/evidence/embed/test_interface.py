@@ -63,9 +63,9 @@ def test_a_folder_that_is_not_there(name: str) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"needs the package sentence-transformers: .*graph2vid\[embed\]"):
+    with pytest.raises(MissingDependencyError, match=r"needs the package sentence-transformers: .*\.\[embed\]"):
         embedder("st:any/model")
-    with pytest.raises(MissingDependencyError, match=r"wordllama: pip install 'graph2vid\[text\]'"):
+    with pytest.raises(MissingDependencyError, match=r"wordllama: pip install '\.\[text\]' in a clone"):
         EMBEDDERS.get("wordllama")("")
 
 

@@ -181,9 +181,7 @@ def square_crop(image: Image, size: int) -> Image:
     try:
         from PIL import Image as Pillow
     except ImportError as error:
-        raise MissingDependencyError(
-            "embedding frames needs the package pillow: pip install 'graph2vid[embed]'"
-        ) from error
+        raise MissingDependencyError("embedding frames needs the package pillow", extra="embed") from error
     height, width = image.shape[:2]
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2

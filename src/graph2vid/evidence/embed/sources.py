@@ -21,9 +21,7 @@ def require(package: str, purpose: str, extra: str = "embed") -> Path:
     """Return the folder of an installed package, without importing it."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise MissingDependencyError(
-            f"{purpose} needs the package {package.replace('_', '-')}: pip install 'graph2vid[{extra}]'"
-        )
+        raise MissingDependencyError(f"{purpose} needs the package {package.replace('_', '-')}", extra=extra)
     return Path(spec.origin).parent
 
 

