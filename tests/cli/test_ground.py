@@ -144,6 +144,7 @@ def test_more_steps_than_clips(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 def test_a_full_disk_loses_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GRAPH2VID_CACHE", str(tmp_path / "kept"))
     result = tmp_path / "r.json"
     result.write_text("an older result", encoding="utf-8")
 
@@ -156,4 +157,4 @@ def test_a_full_disk_loses_nothing(
     assert told[-1] == f"graph2vid: error: cannot write {result}: No space left on device"
     assert [line.split(":")[1] for line in told[:-1]] == [" warning"]  # nothing is kept for the next run
     assert result.read_text(encoding="utf-8") == "an older result"
-    assert not list((tmp_path / "r.json.cache").iterdir())
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "r.json"]

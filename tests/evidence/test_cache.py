@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import sys
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -188,11 +192,140 @@ def test_text_hash_tells_texts_apart(left: list[str], right: list[str]) -> None:
 
 def test_where_results_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("GRAPH2VID_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder("out/result.json") == Path("out/result.json.cache")
-    assert cache_folder() == tmp_path / "graph2vid"
-    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "graph2vid"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the standard says is to be ignored
     assert cache_folder() == tmp_path / ".cache" / "graph2vid"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == tmp_path / ".cache" / "graph2vid"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache_folder() == tmp_path / "Library" / "Caches" / "graph2vid"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache_folder() == tmp_path / "local" / "graph2vid" / "Cache"
     monkeypatch.setenv("GRAPH2VID_CACHE", "elsewhere")
-    assert cache_folder() == cache_folder("out/result.json") == Path("elsewhere")
+    assert cache_folder() == Path("elsewhere") == Cache().folder
+
+
+# -- the limit of the user's cache ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Cache]:
+    """Return what makes the user's cache with a limit."""
+    monkeypatch.setenv("GRAPH2VID_CACHE", str(tmp_path / "kept"))
+
+    def made(limit: str) -> Cache:
+        monkeypatch.setenv("GRAPH2VID_CACHE_LIMIT", limit)
+        return Cache()
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("", 2 << 30), ("0", 0), ("1500", 1500), ("2k", 2048), ("1.5G", 3 << 29), ("1 GiB", 1 << 30)]
+)
+def test_the_limit_is_a_size(users: Callable[[str], Cache], text: str, limit: int) -> None:
+    assert users(text).limit == limit
+
+
+def test_a_limit_that_is_none(users: Callable[[str], Cache]) -> None:
+    with pytest.raises(InputError, match="GRAPH2VID_CACHE_LIMIT must be a size such as 500M"):
+        users("much")
+
+
+def test_a_folder_of_ones_own_has_no_limit(users: Callable[[str], Cache], tmp_path: Path) -> None:
+    users("1K")
+    cache = Cache(tmp_path / "own")
+    cache.array("x", KEY, lambda: np.zeros(10_000))
+    assert cache.limit is None and len(cache.entries()) == 1
+
+
+def keep(cache: Cache, number: int, when: float) -> None:
+    """Keep 8000 bytes under a number, as if at a time."""
+    before = {entry.path for entry in cache.entries()}
+    cache.array("x", {"number": number}, lambda: np.zeros(1000))
+    for entry in cache.entries():
+        if entry.path not in before:
+            os.utime(entry.path, (when, when))
+
+
+def is_kept(cache: Cache, number: int) -> bool:
+    again = Cache(cache.folder)
+    again.array("x", {"number": number}, lambda: np.zeros(0))
+    return again.hits == 1
+
+
+def test_what_was_not_used_for_longest_goes_first(users: Callable[[str], Cache]) -> None:
+    cache = users("50K")
+    for number in range(5):
+        keep(cache, number, when=1000.0 + number)
+    cache.array("x", {"number": 0}, never)  # used: it is the newest now
+    (cache.folder / "notes.txt").write_text("mine" * 10_000)
+    for number in range(5, 8):
+        keep(users("50K"), number, when=2e9 + number)  # as another process does
+    assert sum(entry.size for entry in cache.entries()) <= 50 * 1024
+    assert (cache.folder / "notes.txt").exists()
+    assert [is_kept(cache, number) for number in (0, 7, 1, 2)] == [True, True, False, False]
+
+
+def test_one_process_keeps_the_limit(users: Callable[[str], Cache]) -> None:
+    cache = users("100K")
+    for number in range(60):
+        cache.array("x", {"number": number}, lambda: np.zeros(1000))
+        assert sum(entry.size for entry in cache.entries()) <= 100 * 1024
+    assert len(cache.entries()) >= 8
+
+
+def test_what_is_larger_than_the_limit_is_not_kept(users: Callable[[str], Cache]) -> None:
+    for limit in ("0", "7K"):
+        cache = users(limit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert cache.array("x", KEY, lambda: np.zeros(1000)).shape == (1000,)
+        assert not cache.entries()
+
+
+def test_an_entry_that_goes_while_it_is_looked_for_is_made_anew(users: Callable[[str], Cache]) -> None:
+    one, other = users("1M"), users("1M")
+    assert one.json("x", KEY, lambda: 1) == 1
+    other_size = only_file(one.folder).stat().st_size
+    assert other.clear() == (1, other_size)
+    assert one.json("x", KEY, lambda: 2) == 2
+
+
+def test_clearing_leaves_what_is_not_ours(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    cache.json("speech", KEY, lambda: [1])
+    cache.array("clips", KEY, lambda: np.ones(3))
+    (cache.folder / "notes.json").write_text("{}")
+    (cache.folder / f".{cache.entries()[0].path.name}.abc.part").write_text("half")
+    assert cache.clear("speech")[0] == 1
+    assert [entry.kind for entry in cache.entries()] == ["clips"]
+    assert cache.clear()[0] == 1
+    assert (cache.folder / "notes.json").exists()
+    (cache.folder / "notes.json").unlink()
+    for path in cache.folder.iterdir():
+        os.utime(path, (1000.0, 1000.0))  # whoever was writing it has been gone for long
+    cache.clear()
+    assert not cache.folder.exists()
+
+
+def _work(folder: Path, seed: int) -> int:
+    os.environ["GRAPH2VID_CACHE"], os.environ["GRAPH2VID_CACHE_LIMIT"] = str(folder), "60K"
+    cache = Cache()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number in range(60):
+            which = (number * (seed + 1)) % 11
+            found = cache.array("x", {"number": which}, lambda which=which: np.full(1000, which))
+            assert (found == which).all()
+    return cache.hits
+
+
+def test_processes_share_it(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        assert sum(pool.map(_work, [tmp_path / "kept"] * 3, range(3))) > 0
+    assert not list((tmp_path / "kept").glob(".*"))

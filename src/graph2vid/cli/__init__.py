@@ -44,6 +44,7 @@ COMMANDS = (
     "bench",
     "selfcheck",
     "demo",
+    "cache",
     "doctor",
 )
 """Modules of this package that hold commands, in the order in which ``--help`` lists them."""

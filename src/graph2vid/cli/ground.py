@@ -187,9 +187,10 @@ def ground(
     """
     from graph2vid.cli.check import show_check
     from graph2vid.cli.export import formats_named, write_exports
-    from graph2vid.cli.watching import cache_beside, ground_best, watch_with_progress
+    from graph2vid.cli.watching import ground_best, watch_with_progress
     from graph2vid.errors import InputError
     from graph2vid.evidence import read_array
+    from graph2vid.evidence.cache import Cache
     from graph2vid.grounding import ground
     from graph2vid.grounding.durations import durations_of
     from graph2vid.grounding.from_video import is_captions
@@ -241,7 +242,7 @@ def ground(
             ],
         }
 
-    cache = cache_beside(output or report)
+    cache = Cache()
     if model is not None and not arrays:
         if len(procedures) > 1:
             raise InputError(f"with --model there is one procedure, not {len(procedures)}")

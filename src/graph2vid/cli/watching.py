@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from graph2vid.grounding.from_video import Narration
 
 
-def cache_beside(output: Path | None) -> Cache:
-    """Return the cache for what is found out about a video, beside the file that is written."""
-    from graph2vid.evidence.cache import Cache, cache_folder
-
-    return Cache(cache_folder(output))
-
-
 def watch_with_progress(video: Path, cache: Cache, **options: Any) -> tuple[Narration, Seen | None]:
     """Find out what is said and seen in a video, with progress bars where that takes long.
 

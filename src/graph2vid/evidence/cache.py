@@ -1,16 +1,25 @@
-"""What took long to make, kept on disk: one file per result, named by everything that the result depends on."""
+"""What took long to make, kept on disk: one file per result, named by everything that the result depends on.
+
+There is one cache per user (:func:`cache_folder`), of limited size: what was not used for longest goes first. A folder
+that somebody names for a purpose of its own has no limit.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import re
+import sys
+import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +31,23 @@ Key: TypeAlias = Mapping[str, object]
 """Everything that a result depends on (content hashes, model name and version, options), fit for JSON."""
 
 FOLDER_VARIABLE = "GRAPH2VID_CACHE"
-"""The environment variable that names the folder of all caches."""
+"""The environment variable that names the folder of the cache."""
+
+LIMIT_VARIABLE = "GRAPH2VID_CACHE_LIMIT"
+"""The environment variable that says how large the cache may grow: bytes, or a number with K, M, G or T."""
+
+DEFAULT_LIMIT = 2 << 30
 
 _FORMAT = "graph2vid-cache"
 _VERSION = 1
 _DIGEST_BYTES = 20
 _READ_BYTES = 1 << 20
 _KIND = re.compile(r"[A-Za-z0-9_]+")
+_ENTRY = re.compile(rf"({_KIND.pattern})-[0-9a-f]{{{2 * _DIGEST_BYTES}}}\.(?:json|npy)")
+_UNDER_WAY = re.compile(rf"\.{_ENTRY.pattern}\..*\.part")
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_KEPT = 0.9  # of the limit, after the oldest entries went: not every further one is to sort them all
+_ABANDONED = 3600.0  # seconds after which a file under way is one that nobody will finish
 
 
 def content_hash(path: str | os.PathLike[str]) -> str:
@@ -54,45 +73,132 @@ def text_hash(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def cache_folder(output: str | os.PathLike[str] | None = None) -> Path:
-    """Return where results are kept by default.
-
-    That is ``$GRAPH2VID_CACHE`` if it is set; else beside ``output``, the file a command writes, in
-    ``OUTPUT.cache/``; else the user's cache folder.
-    """
+def cache_folder() -> Path:
+    """Return the folder of the user's cache: ``$GRAPH2VID_CACHE``, else where this system keeps caches."""
     chosen = os.environ.get(FOLDER_VARIABLE)
     if chosen:
         return Path(chosen)
-    if output is not None:
-        output = Path(output)
-        return output.parent / f"{output.name}.cache"
-    users = os.environ.get("XDG_CACHE_HOME")
-    return (Path(users) if users else Path("~/.cache").expanduser()) / "graph2vid"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user whom this system does not know
+        return Path(tempfile.gettempdir()) / f"graph2vid-{os.getuid()}"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "graph2vid" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "graph2vid"
+    users = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (users if users.is_absolute() else home / ".cache") / "graph2vid"
+
+
+def cache_limit() -> int:
+    """Return how many bytes the user's cache may take: ``$GRAPH2VID_CACHE_LIMIT``, else 2 GiB; at 0 nothing is kept."""
+    given = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not given:
+        return DEFAULT_LIMIT
+    found = _LIMIT.fullmatch(given)
+    if found is None:
+        raise InputError(f"{LIMIT_VARIABLE} must be a size such as 500M or 2G, not {given!r}")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a cache: what it holds, how large it is, and when it was last used (seconds since the epoch)."""
+
+    path: Path
+    kind: str
+    size: int
+    used: float
 
 
 class Cache:
     """A folder of results.
 
     An entry is a file ``KIND-HASH.json`` or ``KIND-HASH.npy``, written whole or not at all after its value was
-    made. An entry that is damaged, or is not what its name says, is made anew. Where nothing can be written, the
-    value is returned all the same, with one warning per cache.
+    made; several processes may use one folder. An entry that is damaged, or is not what its name says, is made anew.
+    Where nothing can be written, the value is returned all the same, with one warning per folder and process.
 
     Parameters
     ----------
-    folder : path
-        Made when the first entry is written.
+    folder : path, optional
+        Made when the first entry is written; by default that of the user (:func:`cache_folder`), which alone has a
+        limit of size (:func:`cache_limit`).
 
     Attributes
     ----------
     hits, misses : int
         How many values were found here, and how many had to be made.
+    limit : int or None
+        The most bytes that the entries may take together.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+    _warned: ClassVar[set[Path]] = set()
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        users = cache_folder()
+        self.folder = users if folder is None else Path(folder)
+        self.limit = cache_limit() if self.folder == users else None
         self.hits = 0
         self.misses = 0
-        self._warned = False
+        self._unmeasured: int | None = None  # bytes written since the folder was last measured; None: never measured
+
+    def entries(self) -> list[Entry]:
+        """Return the entries, those first that were not used for longest; nothing else in the folder counts."""
+        found = []
+        try:
+            with os.scandir(self.folder) as files:
+                for file in files:
+                    named = _ENTRY.fullmatch(file.name)
+                    with contextlib.suppress(OSError):  # it went meanwhile
+                        if named and file.is_file(follow_symlinks=False):
+                            status = file.stat(follow_symlinks=False)
+                            found.append(Entry(Path(file.path), named[1], status.st_size, status.st_mtime))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Graph2VidError(f"cannot read {self.folder}: {error.strerror or error}") from error
+        return sorted(found, key=lambda entry: (entry.used, entry.path))
+
+    def clear(self, kind: str | None = None) -> tuple[int, int]:
+        """Remove all entries, or those of a kind; return how many they were, and how many bytes.
+
+        Other files in the folder stay, and so does the folder unless it is empty then.
+        """
+        gone = [entry for entry in self.entries() if kind in (None, entry.kind)]
+        for entry in gone:
+            try:
+                entry.path.unlink(missing_ok=True)
+            except OSError as error:
+                raise Graph2VidError(f"cannot remove {entry.path}: {error.strerror or error}") from error
+        self._remove_abandoned()
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+        return len(gone), sum(entry.size for entry in gone)
+
+    def _remove_abandoned(self) -> None:
+        """Remove what processes that were killed left half written."""
+        with contextlib.suppress(OSError):
+            for path in self.folder.iterdir():
+                if _UNDER_WAY.fullmatch(path.name) and path.stat().st_mtime < time.time() - _ABANDONED:
+                    path.unlink(missing_ok=True)
+
+    def _make_room(self, size: int) -> None:
+        """Let the entries go that were not used for longest, until another of ``size`` bytes fits."""
+        assert self.limit is not None
+        if self._unmeasured is not None and self._unmeasured + size <= self.limit * (1 - _KEPT) / 2:
+            self._unmeasured += size  # others write too: half of the room that was made is theirs
+            return
+        self._remove_abandoned()
+        entries = self.entries()
+        left = sum(entry.size for entry in entries)
+        if left + size > self.limit:
+            for entry in entries:
+                if left + size <= self.limit * _KEPT:
+                    break
+                with contextlib.suppress(OSError):
+                    entry.path.unlink(missing_ok=True)
+                    left -= entry.size
+        self._unmeasured = size if left + size <= self.limit * _KEPT else None
 
     def json(self, kind: str, key: Key, make: Callable[[], Any]) -> Any:
         """Return the value of an entry; if there is none, call ``make`` and keep what it returns.
@@ -117,7 +223,7 @@ class Cache:
         except (Graph2VidError, ValueError):
             pass
         else:
-            self.hits += 1
+            self._use(path)
             return value
         self.misses += 1
         text = _canonical(make())
@@ -137,7 +243,7 @@ class Cache:
         except (Graph2VidError, ValueError, EOFError):
             pass
         else:
-            self.hits += 1
+            self._use(path)
             return found
         self.misses += 1
         array = np.asarray(make())
@@ -152,13 +258,23 @@ class Cache:
             raise InputError(f"the kind of a cached value must be letters, digits and underscores, not {kind!r}")
         return self.folder / f"{kind}-{text_hash(kind, _canonical(key))}{suffix}"
 
+    def _use(self, path: Path) -> None:
+        self.hits += 1
+        if self.limit is not None:
+            with contextlib.suppress(OSError):
+                os.utime(path)
+
     def _write(self, path: Path, data: bytes) -> None:
+        if self.limit is not None and len(data) > self.limit * _KEPT:
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if self.limit is not None:
+                self._make_room(len(data))
             write_bytes(path, data)
         except (OSError, Graph2VidError) as error:
-            if not self._warned:
-                self._warned = True
+            if self.folder not in self._warned:
+                self._warned.add(self.folder)
                 reason = str(error) if isinstance(error, Graph2VidError) else error.strerror or str(error)
                 warnings.warn(f"results are not kept in {self.folder}: {reason}", stacklevel=3)
 
