@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from graph2vid._memory import FREE_BYTES, available_memory, in_units, require_memory
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 BACKENDS = ("native", "reference")
 
-FREE_BYTES = 256 << 20  # below this nobody asks how much memory there is
 _THREAD_UPDATES = 4_000_000  # state-clip updates below which one thread is quicker than two
 
 _procedures: WeakKeyDictionary[TSortGraph, Any] = WeakKeyDictionary()
@@ -58,6 +57,12 @@ def procedure(tsort: TSortGraph) -> Any:
     if found is None:
         module = native()
         assert module is not None
+        # The copy, and how its ideals and states lie in vectors.
+        require_memory(
+            64 * tsort.n_states + 2 * tsort.masks.nbytes,
+            f"a procedure of {tsort.n_states:,} states",
+            "add order between steps",
+        )
         found = module.Procedure(
             tsort.masks,
             _descendants(tsort.flow),
@@ -92,17 +97,12 @@ def choose_threads(threads: int | None, updates: int) -> int:
 
 
 def memory_bound(memory_limit: int | None) -> int:
-    """Return the bytes a call may use: as told, or half of what is available now."""
-    if memory_limit is not None:
-        if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
-            raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
-        return int(memory_limit)
-    try:
-        with Path("/proc/meminfo").open(encoding="ascii") as file:
-            available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        available = 4 << 30
-    return available // 2
+    """Return the bytes a call may use: as told, or half of what this process may still use."""
+    if memory_limit is None:
+        return available_memory() // 2
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
+        raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
+    return int(memory_limit)
 
 
 def choose_window(
@@ -141,10 +141,6 @@ def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: st
     """Return the error that refuses a problem for its memory, with sizes and what to do."""
     return TooLargeError(
         f"{tsort.n_steps} steps with {tsort.n_ideals:,} ideals and {tsort.n_states:,} states, and {clips:,} clips, "
-        f"need at least {_bytes(needed)}; the bound is {_bytes(bound)}: {advice}"
+        f"need at least {in_units(needed)}; the bound is {in_units(bound)}: {advice}"
         "raise memory_limit, use float32 or longer clips, or add order between steps"
     )
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 2**20:,.0f} MiB" if count >= 2**20 else f"{count / 2**10:,.1f} KiB"

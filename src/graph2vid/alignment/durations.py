@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graph2vid.errors import InputError
+from graph2vid._memory import require_memory
+from graph2vid.errors import InputError, TooLargeError
 
 Costs64 = NDArray[np.float64]
 
 LONGEST = 128
 """Clips up to which a prior is a table unless told otherwise; beyond, every clip costs as much as the last one."""
+
+MOST_LENGTHS = 2**20
+"""Clips up to which lengths can be told apart: far more than a day of video."""
 
 _DOUBTFUL = 4.0  # runs of its own that a step must have to count as much as the others together
 _LEAST_SPREAD = 0.25
@@ -68,6 +72,7 @@ class Durations:
                 f"the {n_steps} steps, not {clips!r}"
             )
         fewest = np.broadcast_to(given, n_steps)
+        _check_size(n_steps, int(fewest.max()))
         return cls(np.where(np.arange(1, fewest.max() + 1) < fewest[:, None], np.inf, 0.0), np.zeros(n_steps))
 
     @classmethod
@@ -99,7 +104,11 @@ class Durations:
         if middle.ndim != 1 or wide.shape != middle.shape or not ((middle > 0).all() and (wide > 0).all()):
             raise InputError("a log-normal duration needs a median and a spread above 0 for each step")
         normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
-        count = int(min(longest, max(2, np.ceil(middle * np.exp(2.0 * wide)).max())))
+        if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < 2:
+            raise InputError(f"longest must be a whole number of at least 2 clips, not {longest!r}")
+        with np.errstate(over="ignore"):
+            count = int(min(longest, max(2, np.ceil(middle * np.exp(2.0 * wide)).max())))
+        _check_size(len(middle), count)
         with np.errstate(divide="ignore"):
             bounds = (np.log(np.arange(count + 1) + 0.5) - np.log(middle)[:, None]) / wide[:, None]
         bounds[:, 0] = -np.inf
@@ -125,7 +134,9 @@ class Durations:
         rows = [np.asarray(row, np.float64) for row in counts]
         if not rows or any(row.ndim != 1 or not (row >= 0).all() for row in rows) or not smooth > 0:
             raise InputError("a histogram of durations is a row of counts for each step, with smooth above 0")
-        table = np.zeros((len(rows), max(2, *(len(row) for row in rows))))
+        longest = max(2, *(len(row) for row in rows))
+        _check_size(len(rows), longest)
+        table = np.zeros((len(rows), longest))
         for step, row in enumerate(rows):
             table[step, : len(row)] = row
         table += smooth
@@ -176,6 +187,19 @@ class Durations:
         """Return the table drawn out to ``count`` lengths."""
         more = np.arange(1, count - self.length.shape[1] + 1)
         return np.hstack([self.length, self.length[:, -1:] + self.tail[:, None] * more])
+
+
+def _check_size(n_steps: int, lengths: int) -> None:
+    """Refuse a table of prices that nobody can mean, before it is made."""
+    if lengths > MOST_LENGTHS:
+        raise TooLargeError(
+            f"durations of up to {lengths:,} clips are asked for, and {MOST_LENGTHS:,} are the most: "
+            "give fewer clips as the least length of a run, or a shorter table"
+        )
+    # The table, what it is made of, and what is computed from it.
+    require_memory(
+        32 * n_steps * lengths, f"a table of durations of {n_steps:,} steps and {lengths:,} clips", "give fewer clips"
+    )
 
 
 def check_durations(durations: Any, n_steps: int) -> Durations | None:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._memory import in_units
 from graph2vid.alignment import _machine_reference
 from graph2vid.alignment.backends import memory_bound, native
 from graph2vid.alignment.constraints import Constraint, constrain
@@ -182,7 +183,17 @@ def machine_problem(
     n_steps, n_clips = problem.match.shape
     skip = np.full(n_steps, np.inf) if problem.skip is None else problem.skip.astype(np.float64)
     repeat = np.full(n_steps, np.inf) if extras.repeat is None else extras.repeat
-    fitting = memory_bound(memory_limit) // (8 * tables * (n_clips + 1))
+    # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
+    longest = extras.durations.length.shape[1] if extras.durations else 1
+    widest = n_steps + 4
+    bound = memory_bound(memory_limit)
+    of_node = 8 * widest * (8 * (n_clips + 1) + longest)
+    fitting = max(0, bound - of_node) // (8 * tables * (n_clips + 1))
+    if fitting < 1:
+        raise TooLargeError(
+            f"{n_steps} steps, {n_clips:,} clips and lengths of up to {longest:,} clips need at least "
+            f"{in_units(of_node)}; the bound is {in_units(bound)}: raise memory_limit, or use longer clips"
+        )
     # Rounded, so that a little more or less free memory finds the machine that is kept.
     limit = min(MACHINE_LIMIT, 1 << fitting.bit_length() >> 1)
     if np.isinf(extras.breaking):

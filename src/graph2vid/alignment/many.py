@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from graph2vid._memory import FREE_BYTES
 from graph2vid.alignment import anytime, machines
-from graph2vid.alignment.backends import choose_backend, choose_threads, cpu_count, memory_bound, procedure
+from graph2vid.alignment.backends import (
+    choose_backend,
+    choose_threads,
+    cpu_count,
+    memory_bound,
+    procedure,
+)
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.machines import Extras, check_all, machine_problem
@@ -176,9 +183,10 @@ def align_many(
 def _in_lanes(tsort: TSortGraph, clips: int, itemsize: int, threads: int | None, memory_limit: int | None) -> bool:
     """Whether several videos fit side by side into a table of moderate size, one for each thread."""
     needed: int = procedure(tsort).lane_memory(itemsize, clips)
-    if memory_limit is not None and needed * (threads or cpu_count()) > memory_limit:
-        return False
-    return needed <= _LANE_BYTES
+    together = needed * (threads or cpu_count())
+    if memory_limit is None and together <= FREE_BYTES:
+        return True
+    return needed <= _LANE_BYTES and together <= memory_bound(memory_limit)
 
 
 def _chunks(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._memory import in_units
 from graph2vid.alignment import machines
 from graph2vid.alignment.backends import choose_backend, memory_bound
 from graph2vid.alignment.constraints import Constraint
@@ -75,21 +76,29 @@ def k_best(
     problem, extras = check_all(graph, match, drop, skip, repeat, durations, breaking, tuple(constraints))
     backend = choose_backend(backend)
     on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
-    needed, bound = 8 * on_machine.machine.n_states * len(on_machine.drop), memory_bound(memory_limit)
-    if needed > bound:
-        raise TooLargeError(
-            f"the search for the best orders needs {needed / 2**30:.1f} GiB, and {bound / 2**30:.1f} GiB are there: "
-            "give fewer clips, or more order"
-        )
+    n_states, longest, n_clips = on_machine.machine.n_states, on_machine.durations.length.shape[1], len(problem.drop)
+    bound = memory_bound(memory_limit)
+    _refuse_beyond(bound, 8 * n_states * (n_clips + 4 * longest), "give fewer clips, or more order")
+    each = 8 * n_clips + 2048  # the labels of one order, and all else about it
     options = {"method": "exact", "contiguous": True, "dtype": "float64", "backend": backend}
     options |= machines.report(on_machine)
     found = []
     for beginning in _Search(on_machine).best(int(k)):
         cost, labels = beginning.solve(backend)
         found.append(make_result(graph, problem, extras, cost, labels, options))
+        if len(found) < k:
+            _refuse_beyond(bound, each * (len(found) + 1), f"ask for at most k={len(found)}")
     if not found:
         make_result(graph, problem, extras, np.inf, None, options)  # which says why
     return tuple(sorted(found, key=lambda one: one.cost))
+
+
+def _refuse_beyond(bound: int, needed: int, advice: str) -> None:
+    if needed > bound:
+        raise TooLargeError(
+            f"the search for the best orders needs {in_units(needed)}, and the bound is {in_units(bound)}: "
+            f"{advice}, or raise memory_limit"
+        )
 
 
 class _Entry(NamedTuple):

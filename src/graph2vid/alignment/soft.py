@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._memory import FREE_BYTES
 from graph2vid.alignment.backends import (
-    FREE_BYTES,
     choose_threads,
     cpu_count,
     memory_bound,
@@ -98,13 +98,17 @@ def soft_costs(
         raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
     gamma = check_gamma(gamma)
     updates = sum(tsort.n_states * match.shape[1] for tsort, match in zip(tsorts, matches, strict=True))
+    team = choose_threads(threads, 50 * updates)  # an update takes some fifty times as long as a hard one
+    largest = max(range(len(tsorts)), key=lambda at: tsorts[at].n_states * matches[at].shape[1])
+    tsort, clips = tsorts[largest], matches[largest].shape[1]
     # A table of all columns, at the worst one lane of eight in use; small ones are not worth asking for the memory.
-    whole = max(
-        32 * (tsort.n_states + 3 * tsort.n_ideals) * (match.shape[1] + 1)
-        for tsort, match in zip(tsorts, matches, strict=True)
-    )
-    small = memory_limit is None and whole * cpu_count() <= FREE_BYTES
+    whole = 32 * (tsort.n_states + 3 * tsort.n_ideals) * (clips + 1)
+    # What each thread holds beside it: the costs, and their gradients lane by lane.
+    beside = max(32 * (1 + (1 + starts) * gradient) * (match.shape[0] + 1) * match.shape[1] for match in matches)
+    small = memory_limit is None and (whole + beside) * cpu_count() <= FREE_BYTES
     bound = FREE_BYTES if small else memory_bound(memory_limit)
+    if beside * team >= bound:
+        raise too_large(tsort, clips, beside * team + 1, bound, "use fewer threads, " if team > 1 else "")
     try:
         found = module.soft_many(
             [procedure(tsort) for tsort in tsorts],
@@ -116,12 +120,10 @@ def soft_costs(
             contiguous,
             gradient,
             starts,
-            choose_threads(threads, 50 * updates),  # an update takes some fifty times as long as a hard one
-            bound,
+            team,
+            bound - beside * team,
         )
     except ValueError as error:
-        largest = max(range(len(tsorts)), key=lambda at: tsorts[at].n_states * matches[at].shape[1])
-        tsort, clips = tsorts[largest], matches[largest].shape[1]
         columns = 2 * int(clips**0.5) + 2
         needed = columns * (tsort.n_states + 3 * (tsort.n_ideals + 1)) * matches[largest].itemsize
         raise too_large(tsort, clips, max(needed, bound + 1), bound, "") from error

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._arrays import as_floats
 from graph2vid.alignment import machines
+from graph2vid.alignment.backends import memory_bound
 from graph2vid.alignment.machines import MachineProblem, check_all, machine_problem
 from graph2vid.alignment.problem import Problem
 from graph2vid.alignment.result import Alignment
 from graph2vid.alignment.soft import check_gamma
 from graph2vid.alignment.solvers import check_cost
 from graph2vid.alignment.walk import Column, Walk
-from graph2vid.errors import InfeasibleError, InputError
+from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 from graph2vid.tsort import TSortGraph
@@ -81,6 +82,8 @@ class Stream:
         self._final: list[int] = []
         self._costs: list[tuple[Costs64, float]] = []
         self._is_over = False
+        column = 8 * (self._problem.machine.n_nodes + self._problem.machine.n_states + 2 * len(graph)) + 1024
+        self._most_clips = memory_bound(memory_limit) // column
 
     def __len__(self) -> int:
         """Return the number of clips so far."""
@@ -110,9 +113,16 @@ class Stream:
             For a wrong shape, NaN or -∞; after :meth:`finish`.
         InfeasibleError
             When no alignment is possible any more; the clip is not added.
+        TooLargeError
+            When the clips that are not final fill the memory; the clip is not added.
         """
         if self._is_over:
             raise InputError("the stream is finished: begin another one")
+        if len(self) - len(self._final) >= self._most_clips:
+            raise TooLargeError(
+                f"{self._most_clips:,} clips that are not final fill the memory of this stream: "
+                "begin it with a lag, or a higher memory_limit"
+            )
         shown = as_floats(match, "match").astype(np.float64)
         background = as_floats(drop, "drop").astype(np.float64)
         if shown.shape != (len(self.flow),):

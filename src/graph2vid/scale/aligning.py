@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.alignment.backends import FREE_BYTES, native, procedure
+from graph2vid._memory import FREE_BYTES
+from graph2vid.alignment.backends import native, procedure
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground

@@ -31,17 +31,32 @@ def ideals_bound(flow: FlowGraph) -> tuple[int, int]:
     return 2**flow.width, math.prod(len(chain) + 1 for chain in flow.chain_cover())
 
 
-def too_large(flow: FlowGraph, limit: int) -> TooLargeError:
-    """Return the error that says why ``flow`` has more than ``limit`` ideals, and what to do."""
+def bytes_per_ideal(flow: FlowGraph) -> int:
+    """Return what building a tSort graph takes at most for each ideal: its mask, its states, and working memory."""
+    words = (len(flow) + 63) // 64
+    return 40 * words + 48 + 16 * flow.width
+
+
+def too_large(flow: FlowGraph, limit: int, in_memory: bool = False) -> TooLargeError:
+    """Return the error that says why ``flow`` has more than ``limit`` ideals, and what to do.
+
+    Parameters
+    ----------
+    in_memory : bool
+        Whether the limit is what fits into the memory that this process may use.
+    """
     lower, upper = ideals_bound(flow)
     lower = max(lower, limit + 1)
     size = readable(lower) if lower == upper else f"between {readable(lower)} and {readable(upper)}"
     remedies = ["add order between steps", "remove steps"]
-    if limit < MAX_IDEALS:
+    if in_memory:
+        remedies.insert(0, "give this process more memory")
+    elif limit < MAX_IDEALS:
         remedies.insert(0, "raise `limit=`")
+    bound = f"the {readable(limit)} that fit into memory" if in_memory else f"the limit of {readable(limit)}"
     return TooLargeError(
         f"{len(flow)} steps in {flow.width} parallel threads have {size} legal sets of done steps (ideals), "
-        f"more than the limit of {readable(limit)}: {', '.join(remedies[:-1])}, or {remedies[-1]}"
+        f"more than {bound}: {', '.join(remedies[:-1])}, or {remedies[-1]}"
     )
 
 

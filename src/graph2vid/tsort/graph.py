@@ -12,10 +12,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid._memory import available_memory
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits, mask_of
-from graph2vid.tsort.bounds import MAX_IDEALS, ideals_bound, too_large
+from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
 from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, builder, predecessor_masks
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 2**22
 """Ideals that :meth:`TSortGraph.compile` allows unless told otherwise."""
+
+_FREE_STEPS = 16  # with so few steps nobody asks how much memory there is
 
 _by_number: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
 _numbers = count()
@@ -94,7 +97,8 @@ class TSortGraph:
         Raises
         ------
         TooLargeError
-            When there are more ideals than ``limit``; the message says how many and what to do.
+            When there are more ideals than ``limit``, or than fit into memory; the message says how many and what to
+            do.
         """
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise InputError(f"limit must be a whole number of ideals, at least 1, not {limit!r}")
@@ -103,10 +107,11 @@ class TSortGraph:
         may_exceed = 2 ** len(flow) > limit
         if may_exceed and ideals_bound(flow)[0] > limit:
             raise too_large(flow, limit)
+        fitting = MAX_IDEALS if len(flow) <= _FREE_STEPS else available_memory() // 2 // bytes_per_ideal(flow)
         try:
-            lattice = (build or builder())(predecessor_masks(flow), limit)
+            lattice = (build or builder())(predecessor_masks(flow), min(limit, fitting))
         except ValueError as error:
-            raise too_large(flow, limit) from error
+            raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
         for array in lattice:
             array.setflags(write=False)
         return cls(flow, *lattice)

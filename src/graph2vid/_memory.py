@@ -1,0 +1,172 @@
+"""How much memory this process may still use: what the system has left, and no more than the limits set on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from graph2vid.errors import InputError, TooLargeError
+
+FREE_BYTES = 64 << 20
+"""Below this nobody asks how much memory there is."""
+
+_UNKNOWN = 4 << 30  # where the system does not say how much there is
+
+_shares = 1
+
+
+def available_memory() -> int:
+    """Return the bytes that this process may still use.
+
+    The least of what the system has left, of what the memory cgroups of the process leave (v1 and v2, all levels), and
+    of what its address space and its data may still grow by (``RLIMIT_AS``, ``RLIMIT_DATA``); of that its share, where
+    :func:`share_memory` says that others work beside it.
+    """
+    left = [_system(), *_cgroups(), *_rlimits()]
+    return max(0, min(left)) // _shares
+
+
+def share_memory(among: int) -> None:
+    """Say that this process is one of several that work side by side: each counts on its share alone."""
+    global _shares
+    if among < 1:
+        raise InputError(f"memory is shared among at least 1 process, not {among!r}")
+    _shares = among
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what needs more than half of the memory that may still be used, before anything is made.
+
+    Raises
+    ------
+    TooLargeError
+        "``what`` needs … of memory, …: ``advice``".
+    """
+    if needed > FREE_BYTES and needed > (bound := available_memory() // 2):
+        raise TooLargeError(f"{what} needs {in_units(needed)} of memory, and {in_units(bound)} may be used: {advice}")
+
+
+def in_units(count: int) -> str:
+    """Return a number of bytes as people read it."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if count >= 10 * size:
+            return f"{count / size:,.0f} {unit}"
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 1024:,.1f} KiB"
+
+
+# -- the system ---------------------------------------------------------------------------------------------------
+
+
+def _system() -> int:
+    """Return what the system could give without swapping."""
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return _windows()
+    for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):  # macOS knows the latter alone
+        try:
+            return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError):
+            continue
+    return _UNKNOWN
+
+
+def _windows() -> int:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ulong), ("load", ctypes.c_ulong)] + [
+            (name, ctypes.c_ulonglong)
+            for name in ("all", "available", "all_paged", "paged", "all_virtual", "virtual", "extended")
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    windll = getattr(ctypes, "windll", None)
+    if windll is None or not windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return _UNKNOWN
+    return int(status.available)
+
+
+# -- cgroups ------------------------------------------------------------------------------------------------------
+
+
+def _cgroups() -> Iterator[int]:
+    """Yield what each memory cgroup of the process leaves, where it has a limit."""
+    for folder, limit_file, used_file, cached in _cgroup_folders():
+        limit = _number(folder / limit_file)
+        if limit is None or limit >= 1 << 62:  # "max", or v1's word for none
+            continue
+        used = _number(folder / used_file) or 0
+        # Files that were read count as used and are given up when memory is short.
+        for line in _read(folder / "memory.stat").splitlines():
+            name, _, value = line.partition(" ")
+            if name == cached:
+                used -= int(value)
+        yield limit - max(used, 0)
+
+
+@cache
+def _cgroup_folders() -> tuple[tuple[Path, str, str, str], ...]:
+    """Return the folders of the memory cgroups of this process, each with the names of its limit, use and cache."""
+    own = {"cgroup2": "", "cgroup": ""}  # the path of its group in each hierarchy
+    for line in _read("/proc/self/cgroup").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            own["cgroup2"] = path
+        elif "memory" in controllers.split(","):
+            own["cgroup"] = path
+    found = []
+    for line in _read("/proc/self/mountinfo").splitlines():
+        mount, _, system = line.partition(" - ")
+        kind, _, options = system.split(" ", 2)
+        if kind not in own or not own[kind] or (kind == "cgroup" and "memory" not in options.split(" ")[-1].split(",")):
+            continue
+        root, point = mount.split(" ")[3:5]
+        names = (
+            ("memory.max", "memory.current", "inactive_file")
+            if kind == "cgroup2"
+            else ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        )
+        # In a container the mount shows a part of the hierarchy, maybe not the one that the path counts from.
+        inner, outer = PurePosixPath(own[kind]), PurePosixPath(root)
+        inside = inner.relative_to(outer) if inner.is_relative_to(outer) else inner.relative_to("/")
+        parts = () if ".." in inside.parts else inside.parts
+        levels = (Path(point).joinpath(*parts[:depth]) for depth in range(len(parts) + 1))
+        found += [(level, *names) for level in levels if (level / names[0]).is_file()]
+    return tuple(found)
+
+
+# -- limits of the process ----------------------------------------------------------------------------------------
+
+
+def _rlimits() -> Iterator[int]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for name, field in (("RLIMIT_AS", "VmSize:"), ("RLIMIT_DATA", "VmData:")):
+        kind = getattr(resource, name, None)
+        limit = resource.RLIM_INFINITY if kind is None else resource.getrlimit(kind)[0]
+        if limit == resource.RLIM_INFINITY:
+            continue
+        used = next((line for line in _read("/proc/self/status").splitlines() if line.startswith(field)), None)
+        yield limit - (int(used.split()[1]) * 1024 if used else 0)
+
+
+def _read(path: str | Path) -> str:
+    """Return a file of the system, empty where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _number(path: Path) -> int | None:
+    text = _read(path).strip()
+    return int(text) if text.isdecimal() else None
