@@ -71,6 +71,18 @@ def test_log_odds_come_with_their_own_policies() -> None:
     assert paper.videos[0].costs.options["match"] == "likelihood"
 
 
+@pytest.mark.parametrize("method", ["true-order", "true-order-repeats"])
+def test_true_order_leaves_out_no_step_that_is_shown(method: str) -> None:
+    labels = [-1, 0, 0, -1, 1, 1, 3, -1]
+    # The evidence points elsewhere in the last clip but one, and asks to leave the last step out.
+    dataset = replace(make_dataset({"a": labels}), evidence=Odds((-1, 0, 0, -1, 1, 1, 2, -1)))
+    found = evaluate_dataset(dataset, ["linear", method], Options(folds=0))
+    assert 3 not in found.runs["linear"].labels[0]
+    shown = found.runs[method].labels[0]
+    assert set(shown.tolist()) == {-1, 0, 1, 3}
+    assert found.runs[method].plans[0].rows.tolist() == [0, 1, 3]
+
+
 def test_removed_steps_take_their_prices_with_them() -> None:
     task = make_task(correspondence=((0,), (2,), (3,), ()))
     dataset = make_dataset({"a": [0, 0, 1, 1, 2, 2]}, task)

@@ -77,7 +77,8 @@ class Plan:
     rows : int64 [E]
         The step of the procedure behind each element.
     skip, repeat : float64 [E] or None
-        Prices of leaving out each element, and of returning to it; None: as the costs say, and no returns.
+        Costs of leaving out each element (∞: it must appear), and of repeating it; None: as the video's costs say, and
+        no repeats.
     clip : float64 [E] or None
         What each clip of an element costs besides its match cost.
     durations : Durations or None
@@ -249,14 +250,18 @@ def true_order_with_repeats(video: Video) -> Plan | Labels:
 
 
 def _true_chain(video: Video, rows: Sequence[int]) -> Plan | Labels:
-    """Plan a chain; with more elements than clips (several instructions to a short step), the first of each run."""
+    """Plan a chain none of which may be left out, since all of it is known to be shown.
+
+    With more elements than clips (several instructions to a short step), the first of each run.
+    """
     n_clips = len(video.truth)
     if len(rows) > n_clips:
         correspondence = video.task.correspondence
         rows = [correspondence[label][0] for label, _, _ in runs(video.truth) if correspondence[label]]
     if not rows:  # nothing of the procedure is there
         return np.full(n_clips, -1, dtype=np.int64)
-    return Plan(_chain(len(rows)), np.array(rows, dtype=np.int64))
+    required = None if video.costs.skip is None else np.full(len(rows), np.inf)
+    return Plan(_chain(len(rows)), np.array(rows, dtype=np.int64), skip=required)
 
 
 def _linear(training: Training) -> Method:
