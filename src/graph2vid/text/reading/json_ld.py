@@ -8,6 +8,7 @@ from typing import Any
 
 from graph2vid.errors import InputError
 from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.reading.boilerplate import is_boilerplate
 from graph2vid.text.reading.plain import plain_instructions
 from graph2vid.text.reading.tidy import has_words, tidy, without_html
 
@@ -106,7 +107,7 @@ def _steps(value: Any, path: str) -> Iterator[Instruction]:
             todo.append((inner, f"{path}.{key}" if key != "item" else path, name or section))
             continue
         text = _step_text(value)
-        if has_words(text):
+        if has_words(text) and not is_boilerplate(text):
             yield Instruction(text, section, path)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from graph2vid.errors import InputError
+from graph2vid.text.reading.boilerplate import ends_page, is_boilerplate, is_button
 from graph2vid.text.reading.tidy import has_words, tidy, without_markdown
 
 
@@ -33,7 +34,10 @@ class About(Enum):
 
 KEYWORD_LEVEL = 7
 """The level of a heading that a word alone makes one ("Method"); those of Markdown are 1 to 6."""
-PART_LEVEL = 8
+SET_APART_LEVEL = 8
+TIGHT_LEVEL = 9
+"""The levels of a heading that only its place makes one, above a blank line or right above a list."""
+PART_LEVEL = 10
 """The level of a heading within such a one ("For the sauce:")."""
 
 
@@ -56,6 +60,8 @@ class Line:
         Of a heading.
     ordered : bool
         Whether an item is numbered.
+    mark : int
+        The number of an item; 0 where it has a letter, a bullet, or no mark of its own.
     """
 
     number: int
@@ -65,13 +71,15 @@ class Line:
     level: int = 0
     about: About = About.PART
     ordered: bool = False
+    mark: int = 0
 
 
 _ENDS_HEADING = r"(?:\s*\(.*\)|\s+for\s.*|\s*(?:and|&|/|,)\s+(?:tools|materials|equipment|supplies|ingredients))?"
 _ABOUT = {
     About.INGREDIENTS: re.compile(
         r"(?:the\s+)?(?:ingredients?(?: list)?|shopping list|supplies|materials|equipment|tools|utensils"
-        r"|(?:what |things )?you(?:['’]ll| will)? need|zutaten|ingr[ée]dients|ingredient(?:es|i)|材料)" + _ENDS_HEADING,
+        r"|(?:(?:here['’]s )?what |things )?you(?:['’]ll| will)? need|zutaten|ingr[ée]dients|ingredient(?:es|i)|材料)"
+        + _ENDS_HEADING,
         re.IGNORECASE,
     ),
     About.METHOD: re.compile(
@@ -93,10 +101,11 @@ _RULE = re.compile(r"([-*_=~#+])(?:\s*\1){2,}|`{3,}.*|~{3,}.*")
 _FACT = re.compile(  # what recipes say about themselves; "Cook 10 minutes" is not of this kind
     r"(?:prep(?:aration)?|cook(?:ing)?|baking|total|active|rest(?:ing)?)(?: time\s*:?|\s*:)\s*(?:about )?\d.{,40}"
     r"|(?:serves|servings?|yields?|makes|portions)\s*:?\s*(?:about )?\d.{,40}"
+    r"|(?:ready|done|made) in (?:about |just |only |under )?\d.{,40}"
     r"|(?:difficulty|author|source|url|cuisine|course|category|calories)\s*:.{,80}",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"[-*+•‣◦▪●○·–—►✓☐□](?:\s+|$)(?:\[[ xX]\]\s+)?")
+_BULLET = re.compile(r"[-*+•‣◦▪●○·–—►✓☐□▢](?:\s+|$)(?:\[[ xX]\]\s+)?")
 _NUMBER = re.compile(
     r"\(?(?P<number>\d{1,3})(?:[.)](?:\s+|(?=[^\W\d])|$)|[:．](?:\s+|$)|、)"
     r"|\((?:[a-zA-Z]|[ivxIVX]{1,5})\)\s*|(?:[a-zA-Z]|[ivx]{1,5})\)\s+|[a-z]\.\s+"
@@ -107,10 +116,16 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(
-    r"(?:for|to make) the(?: \S+){1,5}|für (?:den|die|das)(?: \S+){1,4}|pour (?:la|le|les)(?: \S+){1,4}", re.IGNORECASE
+    r"(?:for|to make) the(?: \S+){1,5}|für (?:den|die|das)(?: \S+){1,4}|pour (?:la|le|les)(?: \S+){1,4}"
+    r"|(?:part|method|section|phase|stage|option|chapter|day)\s+(?:\d{1,2}|[ivx]{1,4}|[a-d]|one|two|three|four|five|six)"
+    r"(?:\s+of\s+\d{1,2})?(?:\s*[:.)–—-](?:\s*\S.*)?)?",
+    re.IGNORECASE,
 )
+_BARE_NUMBER = re.compile(r"\d{1,3}")
 _MOST_HEADING_WORDS = 8
+_MOST_PART_WORDS = 14
 _MOST_LINES = 20_000
+_LONGEST_PAGE_LINE = 200
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
@@ -119,21 +134,39 @@ def ends_sentence(text: str) -> bool:
     return text.rstrip("\"'”’)]»*_").endswith(_ENDS)
 
 
+def is_part(text: str) -> bool:
+    """Say whether a line calls itself a part: "Method 2", "Part 1: Removing the wheel", "For the sauce"."""
+    return is_short(text, _MOST_PART_WORDS) and bool(_PART.fullmatch(text))
+
+
 def lines_of(text: str, source: str) -> list[Line]:
     """Say for each line of a text what it is; a line that holds several things gives several, blank ones give one."""
     raw = text.splitlines()
     if len(raw) > _MOST_LINES:
         raise InputError(f"{source}: {len(raw)} lines are no procedure; cut out the part with the instructions")
+    in_page = any(map(_is_of_page, raw))
     found: list[Line] = []
     for place, line in enumerate(raw):
         below = raw[place + 1].strip() if place + 1 < len(raw) else ""
-        for made in _read(line, place + 1, below, found[-1] if found else None):
+        for made in _read(line, place + 1, below, found[-1] if found else None, in_page):
             if made.kind is not Kind.BLANK or (found and found[-1].kind is not Kind.BLANK):
                 found.append(made)
     return found
 
 
-def _read(raw: str, number: int, below: str, previous: Line | None) -> Iterator[Line]:
+def _is_of_page(line: str) -> bool:
+    """Say whether a line is one that recipes on web pages have, and texts that people write by hand seldom."""
+    if len(line) > _LONGEST_PAGE_LINE:
+        return False
+    bare = _bare(tidy(line))
+    return is_boilerplate(bare) or ends_page(bare) or _about(bare.rstrip(":")) is About.INGREDIENTS
+
+
+def _bare(text: str) -> str:
+    return without_markdown(text.lstrip("#"))
+
+
+def _read(raw: str, number: int, below: str, previous: Line | None, in_page: bool) -> Iterator[Line]:
     expanded = raw[:200].expandtabs(4)
     indent = len(expanded) - len(expanded.lstrip())
     text = tidy(raw)
@@ -141,13 +174,23 @@ def _read(raw: str, number: int, below: str, previous: Line | None) -> Iterator[
         text = text.lstrip("> ")
     if not text or _RULE.fullmatch(text) or _FACT.fullmatch(text):
         yield Line(number, Kind.BLANK)
+    elif ends_page(bare := _bare(text)):
+        yield Line(number, Kind.HEADING, bare, level=KEYWORD_LEVEL, about=About.ASIDE)
+    elif is_boilerplate(bare) or (in_page and is_button(bare)):
+        if previous is not None and previous.kind is Kind.ITEM:  # what follows does not go on with the item
+            yield Line(number, Kind.BLANK)
+    elif _BARE_NUMBER.fullmatch(text):
+        yield Line(number, Kind.ITEM, "", indent, ordered=True, mark=int(text))
     elif heading := _MARKDOWN_HEADING.fullmatch(text):
         yield _heading(number, heading[2], len(heading[1]))
     elif item := _item(text, number, indent):
-        yield from _enumerated(item, text)
-    elif _UNDERLINE.fullmatch(below) and _is_short(text):
+        if not item.ordered and is_boilerplate(item.text):
+            yield Line(number, Kind.BLANK)
+        else:
+            yield from _enumerated(item, text)
+    elif _UNDERLINE.fullmatch(below) and is_short(text):
         yield _heading(number, text, 1 if below[0] == "=" else 2)
-    elif (bold := _ALL_BOLD.fullmatch(text)) and _is_short(bold[2]):
+    elif (bold := _ALL_BOLD.fullmatch(text)) and is_short(bold[2]):
         yield _heading(number, bold[2], PART_LEVEL)
     else:
         yield from _words(without_markdown(text), number, indent, previous)
@@ -165,7 +208,7 @@ def _words(text: str, number: int, indent: int, previous: Line | None) -> Iterat
             yield from (Line(number, Kind.ITEM, part) for part in _listed(rest))
         elif has_words(rest):
             yield Line(number, Kind.TEXT, tidy(rest), indent)
-    elif _is_short(text) and indent < 2 and (announces or _PART.fullmatch(text.rstrip(":"))):
+    elif is_part(text.rstrip(":")) or (is_short(text) and indent < 2 and announces):
         yield _heading(number, text, PART_LEVEL)
     elif has_words(text):
         yield Line(number, Kind.TEXT, text, indent)
@@ -201,13 +244,14 @@ def _heading(number: int, text: str, level: int) -> Line:
 
 def _about(heading: str) -> About:
     heading = heading.strip()
-    if not _is_short(heading):
+    if not is_short(heading):
         return About.PART
     return next((about for about, words in _ABOUT.items() if words.fullmatch(heading)), About.PART)
 
 
-def _is_short(text: str) -> bool:
-    return len(text) < 100 and len(text.split()) <= _MOST_HEADING_WORDS and not ends_sentence(text)
+def is_short(text: str, most_words: int = _MOST_HEADING_WORDS) -> bool:
+    """Say whether a line may be a heading: a few words, and no sentence."""
+    return len(text) < 100 and len(text.split()) <= most_words and not ends_sentence(text)
 
 
 def _item(text: str, number: int, indent: int) -> Line | None:
@@ -219,7 +263,8 @@ def _item(text: str, number: int, indent: int) -> Line | None:
     if not bullet and not marker:
         return None
     words = without_markdown(text[marker.end() :] if marker else text)
-    return Line(number, Kind.ITEM, words if has_words(words) else "", indent, ordered=marker is not None)
+    mark = int(counted[0]) if marker and (counted := _BARE_NUMBER.search(marker[0])) else 0
+    return Line(number, Kind.ITEM, words if has_words(words) else "", indent, ordered=marker is not None, mark=mark)
 
 
 def _enumerated(item: Line, text: str) -> Iterator[Line]:
@@ -231,6 +276,6 @@ def _enumerated(item: Line, text: str) -> Iterator[Line]:
     count, start, words = int(first["number"]), 0, item.text
     for marker in re.finditer(r"(?<=[.!?;,)])\s+\(?(\d{1,3})[.)]\s+(?=[^\W\d])", words):
         if int(marker[1]) == count + 1:
-            yield replace(item, text=words[start : marker.start()])
+            yield replace(item, text=words[start : marker.start()], mark=count)
             count, start = count + 1, marker.end()
-    yield replace(item, text=words[start:])
+    yield replace(item, text=words[start:], mark=count)

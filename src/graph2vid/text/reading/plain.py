@@ -8,15 +8,22 @@ from dataclasses import replace
 from itertools import pairwise
 
 from graph2vid.errors import InputError
+from graph2vid.text.lexicon import words
 from graph2vid.text.model import Instruction, Procedure
-from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, lines_of
+from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, is_part, lines_of
+from graph2vid.text.reading.sections import with_sections
 from graph2vid.text.reading.sentences import sentence_spans
 from graph2vid.text.reading.tidy import has_words, tidy
 from graph2vid.text.reading.wrapping import begins_order, goes_on, is_paragraph
 
 _MOST_TITLE_WORDS = 12
+_MOST_HOW_TO_WORDS = 18
 _FEWEST_SENTENCES = 3  # of a paragraph in one line, below a title
 _TITLE_LINE = re.compile(r"title\s*:\s*(?P<title>\S.*)", re.IGNORECASE)
+_TELLS = words(
+    "this these those it it's it’s its i i've i’ve i'm i’m my we we've our you you'll you’ll there here they he she"
+)
+"""First words of sentences that tell, rather than say what to do."""
 _INLINE_NUMBER = re.compile(r"(?:step\s+)?\d{1,2}[.)]\s+", re.IGNORECASE)
 
 
@@ -28,8 +35,8 @@ def read_plain(text: str, source: str) -> Procedure:
     sections; what stands below "Ingredients" (or the like) is kept apart, and so are notes. What stands before
     "Ingredients" or "Method" is an introduction.
     """
-    title, lines = _title(lines_of(text, source))
-    ingredients, instructions = _parted(lines)
+    title, lines = _title(with_sections(lines_of(text, source)))
+    ingredients, instructions = _parted(_without_story(with_sections(lines, after_title=bool(title))))
     if not instructions:
         what = "only ingredients" if ingredients else "no instruction"
         raise InputError(f"{source}: {what} found; write an instruction per line, below a heading such as 'Method:'")
@@ -38,7 +45,7 @@ def read_plain(text: str, source: str) -> Procedure:
 
 def plain_instructions(text: str, source: str) -> list[Instruction]:
     """Read instructions from a text that has neither title nor ingredients; there may be none."""
-    return _parted(lines_of(text, source))[1]
+    return _parted(with_sections(lines_of(text, source)))[1]
 
 
 # -- the title ---------------------------------------------------------------------------------------------
@@ -57,11 +64,14 @@ def _title(lines: list[Line]) -> tuple[str, list[Line]]:
         return named["title"], rest
     if first.kind is Kind.HEADING:
         rivals = (line for line in others if line.kind is Kind.HEADING and line.about is About.PART)
-        a_part = re.match(r"for the\b|to make the\b", first.text, re.IGNORECASE)
+        a_part = is_part(first.text) or re.match(r"for the\b|to make the\b", first.text, re.IGNORECASE)
         if first.about is About.PART and not a_part and all(line.level > first.level for line in rivals):
             return first.text, rest
         return "", lines
     words = first.text.split()
+    how_to = first.text.casefold().startswith("how to ") and len(words) <= _MOST_HOW_TO_WORDS
+    if first.kind is Kind.TEXT and how_to and len(sentence_spans(first.text)) == 1:
+        return first.text, rest
     if (
         first.kind is not Kind.TEXT
         or len(words) > _MOST_TITLE_WORDS
@@ -86,6 +96,15 @@ def _title(lines: list[Line]) -> tuple[str, list[Line]]:
     if second.kind is not Kind.TEXT or (several and instructions_below and set_off):
         return first.text, rest
     return "", lines
+
+
+def _without_story(lines: list[Line]) -> list[Line]:
+    """Leave out what is told before the first list or heading, where it tells and orders nothing."""
+    end = next((place for place, line in enumerate(lines) if line.kind in (Kind.ITEM, Kind.HEADING)), 0)
+    told = " ".join(line.text for line in lines[:end] if line.kind is Kind.TEXT)
+    sentences = [told[start:stop] for start, stop in sentence_spans(told)]
+    tells = any(sentence.split(maxsplit=1)[0].casefold() in _TELLS for sentence in sentences)
+    return lines[end:] if tells and not any(map(begins_order, sentences)) else lines
 
 
 # -- ingredients and instructions --------------------------------------------------------------------------

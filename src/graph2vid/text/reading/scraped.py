@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.reading.boilerplate import is_boilerplate
 from graph2vid.text.reading.plain import plain_instructions
 from graph2vid.text.reading.tidy import has_words, tidy, without_html
 
@@ -29,7 +30,7 @@ def _instructions(recipe: dict[str, Any]) -> list[Instruction]:
     listed = [
         Instruction(words, source=f"instructions_list[{place}]")
         for place, words in enumerate(_strings(recipe.get("instructions_list")))
-        if has_words(words)
+        if has_words(words) and not is_boilerplate(words)
     ]
     text = recipe.get("instructions")
     if listed or not isinstance(text, str):
@@ -41,7 +42,7 @@ def _instructions(recipe: dict[str, Any]) -> list[Instruction]:
     return [
         Instruction(words, source=f"instructions, line {number}")
         for number, words in enumerate(lines, start=1)
-        if has_words(words)
+        if has_words(words) and not is_boilerplate(words)
     ]
 
 

@@ -62,7 +62,7 @@ def is_paragraph(lines: Sequence[Line]) -> bool:
     if any(_STOP_WITHIN.search(above) for above, _ in open_breaks):
         return True
     in_prose = lines[0].text[0].isupper() and (ends_sentence(lines[-1].text) or widest >= _USUAL_COLUMN)
-    only_orders = all(begins_order(below) and not _is_open(above) for above, below in small)
+    only_orders = all(begins_order(below) and not is_open(above) for above, below in small)
     return filled and widest >= _NARROWEST_COLUMN and (in_prose or not only_orders)
 
 
@@ -82,13 +82,13 @@ def goes_on(above: str, below: str, in_capitals: bool) -> bool:
     """
     if ends_sentence(above) or not below[0].islower():
         return False
-    if _is_open(above):
+    if is_open(above):
         return True
     first = _WORD.match(below.lower())
     return not begins_order(below) and (in_capitals or (first is not None and first[0] in _GOES_ON))
 
 
-def _is_open(text: str) -> bool:
+def is_open(text: str) -> bool:
     """Say whether a line ends with a word after which something must follow."""
     found = _WORD.findall(text.lower()[-80:])
     return bool(found) and text[-1].isalpha() and found[-1] in _LINKS | {"then"}
