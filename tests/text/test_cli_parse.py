@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from graph2vid.cli import main
-from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.errors import Graph2VidError, GraphError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason, parse
+from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason, parse, read_flow
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.json_format import from_json
 from graph2vid.text.parsers import _tell_fallback
@@ -168,3 +168,28 @@ def test_parse_reads_words_and_files(recipe: Path) -> None:
         parse("no_such.txt")
     with pytest.raises(InputError, match="not int"):
         parse(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parser", ["bag", "linear"])
+def test_a_flow_graph_in_a_txt_file_is_known_as_one(
+    recipe: Path, capfd: pytest.CaptureFixture[str], parser: str
+) -> None:
+    run(capfd, recipe, "--parser", parser, "-o", "flow.txt")
+    assert read_flow("flow.txt", "toy") == FlowGraph.load("flow.txt") == parse(recipe, parser).flow
+    assert "flow graph already" in error(capfd, "flow.txt")
+
+
+def test_a_flow_graph_written_by_hand_is_known_without_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "salad.txt"
+    path.write_text("title: Salad\ncut: cut the tomato\nmix: mix it\n# order\ncut -> mix\n")
+    assert read_flow(path).edges == ((0, 1),)
+    path.write_text("cut: cut the tomato\ncut -> serve\n")
+    with pytest.raises(GraphError, match="serve"):
+        read_flow(path)
+
+
+@pytest.mark.parametrize("text", ["Step 1: Mix it.\nStep 2: Bake it.", "Mix: stir -> well\nBake it", "Mix. Bake."])
+def test_words_are_no_flow_graph(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bread.txt"
+    path.write_text(text)
+    assert len(read_flow(path, "linear")) == len(read_flow(path, "linear").edges) + 1 == 2

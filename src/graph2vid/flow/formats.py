@@ -32,7 +32,7 @@ _READERS: dict[str, Callable[[str, str], FlowGraph]] = {
 _WRITERS: dict[str, Callable[[FlowGraph], str]] = {
     ".json": _json_to_string,
     ".flow": text_format.to_text,
-    ".txt": text_format.to_text,
+    ".txt": text_format.to_marked_text,
     ".dot": dot_format.to_dot,
     ".gv": dot_format.to_dot,
 }

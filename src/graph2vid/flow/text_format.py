@@ -53,6 +53,8 @@ _KEYWORDS = ("title", "optional", "alternatives")
 _COMMENT_IN_TEXT = re.compile(r"(?:^|\s)#(?:\s|$)")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LONGEST_LINE = 100
+MARK = "# graph2vid flow graph"
+"""The comment that begins a flow graph in a file whose suffix does not tell."""
 
 
 def from_text(text: str, source: str) -> FlowGraph:
@@ -223,6 +225,27 @@ class _Reader:
 
     def _fail(self, message: str, kind: type[Graph2VidError] = FormatError) -> NoReturn:
         raise kind(f"{self.source}, line {self.number}: {message}")
+
+
+def is_text_notation(text: str) -> bool:
+    """Say whether a text of unknown kind is a flow graph in this notation, rather than a procedure in words.
+
+    It begins as :func:`to_marked_text` writes it, or has a step on every line that is not an order, and at least one
+    of each.
+    """
+    lines = [line.strip() for line in _LINE_BREAK.split(text)]
+    lines = [line for line in lines if line]
+    if lines[:1] == [MARK]:
+        return True
+    lines = [line for line in lines if not line.startswith("#")]
+    orders = [line for line in lines if (arrow := _ARROW.search(line)) and ":" not in line[: arrow.start()]]
+    steps = [line for line in lines if ":" in line]
+    return bool(orders and steps) and len(orders) + len(steps) == len(lines)
+
+
+def to_marked_text(flow: FlowGraph) -> str:
+    """Write the text notation so that it is known as such under any name, ``.txt`` for one."""
+    return f"{MARK}\n\n{to_text(flow)}"
 
 
 def to_text(flow: FlowGraph) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-from graph2vid.errors import InputError
+from graph2vid._files import parse_json, read_bytes
+from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.json_format import KIND
+from graph2vid.flow.text_format import is_text_notation
 from graph2vid.text.parsers import parse
-from graph2vid.text.reading import read_procedure
+from graph2vid.text.reading import procedure_from_bytes
+from graph2vid.text.reading.decoding import MOST_BYTES, decoded
 
 FLOW_SUFFIXES = (".flow", ".dot", ".gv")
 
@@ -22,26 +24,29 @@ def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any
     Parameters
     ----------
     path : path
-        ``.flow``, ``.dot``, ``.gv`` and JSON of our own are flow graphs; everything else is read by
-        :func:`graph2vid.text.read_procedure`.
+        ``.flow``, ``.dot``, ``.gv``, JSON of our own and the text notation in a ``.txt`` file are flow graphs;
+        everything else is read by :func:`graph2vid.text.read_procedure`.
     parser : str
         Who finds the flow graph of a procedure in words.
     **options
         Options of that parser.
     """
     path = Path(path)
-    if path.suffix.lower() in FLOW_SUFFIXES or _is_flow_document(path):
+    if path.suffix.lower() in FLOW_SUFFIXES:
         return FlowGraph.load(path)
-    return parse(read_procedure(path), parser, **options).flow
+    data = read_bytes(path, MOST_BYTES + 1)
+    if _is_flow(data, path):
+        return FlowGraph.load(path)
+    return parse(procedure_from_bytes(data, source=str(path)), parser, **options).flow
 
 
-def _is_flow_document(path: Path) -> bool:
-    if path.suffix.lower() != ".json":
-        return False
+def _is_flow(data: bytes, path: Path) -> bool:
+    """Say whether a file that may also hold words is a flow graph; whoever reads it next says what is wrong with it."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError:  # whoever reads it next says what is wrong with it
+        text = decoded(data, str(path))
+        if path.suffix.lower() == ".txt":
+            return is_text_notation(text)
+        document = parse_json(text, str(path)) if path.suffix.lower() == ".json" else None
+    except FormatError:
         return False
     return isinstance(document, dict) and document.get("format") == KIND

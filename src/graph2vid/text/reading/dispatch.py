@@ -10,6 +10,7 @@ from typing import Any
 
 from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError, InputError
+from graph2vid.flow.text_format import is_text_notation
 from graph2vid.text.model import Procedure
 from graph2vid.text.reading.decoding import MOST_BYTES, decoded
 from graph2vid.text.reading.json_ld import read_json_ld
@@ -99,7 +100,7 @@ def procedure_from_text(text: str, *, source: str = "") -> Procedure:
     text = repaired(text).removeprefix("\ufeff")
     called = source or "the text"
     suffix = Path(source).suffix.lower()
-    if suffix in _FLOW_SUFFIXES:
+    if suffix in _FLOW_SUFFIXES or is_text_notation(text):
         raise FormatError(f"{called} is a flow graph already, not a procedure in words; see `graph2vid flow`")
     if not has_words(text):
         raise InputError(f"{called} holds no words; a procedure needs at least one instruction")
