@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from graph2vid.errors import FormatError, Graph2VidError
+
+STDOUT = "-"
+"""The name that stands for standard output where something is written."""
 
 
 @contextlib.contextmanager
@@ -26,8 +30,14 @@ def _named(path: Path, doing: str) -> Iterator[None]:
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write ``data`` to ``path`` under a temporary name and rename it; nothing partial is ever left.
 
-    A link is followed, and a device or pipe is written to: neither is replaced by a file.
+    A link is followed, and a device or pipe is written to: neither is replaced by a file. ``-`` is standard output, as
+    it was when the process began: what is printed may have been sent elsewhere.
     """
+    if os.fspath(path) == STDOUT and sys.__stdout__ is not None:
+        sys.__stdout__.flush()
+        sys.__stdout__.buffer.write(data)
+        sys.__stdout__.flush()
+        return
     if not os.fspath(path):
         raise Graph2VidError("cannot write a file with an empty name")
     path = Path(path)

@@ -69,7 +69,7 @@ def test_ground_writes_exports_beside_its_output(folder: Path, capsys: pytest.Ca
         "r.steps.csv",
         "r.crosstask.csv",
     }
-    assert "wrote out/r.chapters.vtt" in capsys.readouterr().out
+    assert "wrote out/r.chapters.vtt" in capsys.readouterr().err
     assert main([*arguments, "--export", "srt"]) == 0
     assert (folder / "salad.steps.srt").exists()
 

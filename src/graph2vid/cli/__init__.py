@@ -27,6 +27,7 @@ import typer
 
 from graph2vid import __version__
 from graph2vid._processes import Terminated, ending_on_signals
+from graph2vid.cli.outputs import stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
@@ -171,11 +172,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ending_on_signals(), warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
-            status = build_app()(
-                args=[argument for argument in given if argument != "--debug"],
-                prog_name="graph2vid",
-                standalone_mode=False,
-            )
+            with stdout_for_documents(given):
+                status = build_app()(
+                    args=[argument for argument in given if argument != "--debug"],
+                    prog_name="graph2vid",
+                    standalone_mode=False,
+                )
             sys.stdout.flush()
         except BaseException as error:
             if isinstance(error, SystemExit) and not isinstance(error, Terminated):

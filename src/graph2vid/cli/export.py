@@ -32,16 +32,20 @@ def export(
     ] = None,
 ) -> None:
     """Write a grounding in the format of another program."""
+    from graph2vid._files import write_text
     from graph2vid.grounding import Grounding, exporting
 
     grounding = Grounding.load(result)
-    if output is not None:
+    if output is not None and str(output) != "-":
         _say(exporting.write_export(output, grounding, to, video=video, frame_rate=frame_rate))
         typer.echo(f"wrote {output}")
         return
     exported = exporting.export(grounding, to, video=video, frame_rate=frame_rate)
     _say(exported.notes)
-    typer.echo(exported.text, nl=False)
+    if output is None:
+        typer.echo(exported.text, nl=False)
+    else:
+        write_text(output, exported.text)
 
 
 def formats_named(text: str | None) -> tuple[str, ...]:
@@ -67,7 +71,7 @@ def write_exports(formats: tuple[str, ...], grounding: Grounding, beside: Path) 
         except Graph2VidError as error:  # the others are written all the same
             refused.append(f"{name}: {error}")
         else:
-            typer.echo(f"wrote {path}")
+            typer.echo(f"wrote {path}", err=True)
     if refused:
         raise Graph2VidError(f"not exported: {'; '.join(refused)}")
 

@@ -87,15 +87,19 @@ def draw(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to draw: .svg or .png.",
+            help="Where to draw: .svg or .png; - is standard output (SVG).",
             show_default="FILE with .svg",
         ),
     ] = None,
 ) -> None:
     """Draw a flow graph as a picture (SVG or PNG)."""
+    from graph2vid._files import write_text
     from graph2vid.flow import FlowGraph
     from graph2vid.flow import draw as pictures
 
+    if output is not None and str(output) == "-":
+        write_text(output, pictures.to_svg(FlowGraph.load(file)))
+        return
     target = file.with_suffix(".svg") if output is None else output
     pictures.save(FlowGraph.load(file), target)
     typer.echo(f"wrote {target}")

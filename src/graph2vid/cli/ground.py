@@ -19,6 +19,7 @@ _FILE = "FILE.npy"
 
 
 def ground(
+    context: typer.Context,
     inputs: Annotated[
         list[Path],
         typer.Argument(
@@ -102,7 +103,8 @@ def ground(
     clip_seconds: Annotated[float, typer.Option(help="Length of a clip in seconds.")] = 1.0,
     offset: Annotated[float, typer.Option(help="Where the first clip begins, in seconds.")] = 0.0,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result (JSON).")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the result (JSON); - is standard output."),
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result; the same as --output.")
@@ -187,38 +189,70 @@ def ground(
     """
     from graph2vid.cli.check import show_check
     from graph2vid.cli.export import formats_named, write_exports
-    from graph2vid.cli.watching import ground_best, watch_with_progress
+    from graph2vid.cli.given import refuse
+    from graph2vid.cli.outputs import check_output, is_stdout, tell_written
+    from graph2vid.cli.watching import check_video, ground_best, watch_with_progress
     from graph2vid.errors import InputError
-    from graph2vid.evidence import read_array
+    from graph2vid.evidence import read_array, text_embedder
     from graph2vid.evidence.cache import Cache
+    from graph2vid.evidence.embed import joint_embedder
     from graph2vid.grounding import ground
     from graph2vid.grounding.durations import durations_of
+    from graph2vid.grounding.from_arrays import check_settings
     from graph2vid.grounding.from_video import is_captions
     from graph2vid.grounding.timeline import print_timeline
     from graph2vid.text import read_flow
 
+    # What can be refused is refused before any work is done.
     formats = formats_named(export)
-    arrays: dict[str, Any] = {
-        name: read_array(path)
-        for name, path in (
-            ("scores", scores),
-            ("clips", clips),
-            ("steps", steps),
-            ("log_probabilities", log_probabilities),
-        )
-        if path is not None
-    }
-    if arrays and len(inputs) > 1:
+    check_output(output, "-o", ".json")
+    check_output(json, "--json", ".json")
+    check_output(report, "--report", ".html", ".htm")
+    array_files = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
+    has_arrays = any(path is not None for path in array_files.values())
+    if has_arrays and len(inputs) > 1:
         raise InputError(f"with arrays there is one procedure and no video, not {len(inputs)} files")
-    if not arrays and len(inputs) == 1:
+    if not has_arrays and len(inputs) == 1:
         raise InputError(f"{inputs[0]} alone is not enough: give the video too, its captions, or arrays (--scores …)")
-    if frames is not None and (arrays or model is not None):
+    check_video(inputs, has_arrays)
+    _refuse_what_changes_nothing(
+        context,
+        has_matrix=scores is not None or log_probabilities is not None,
+        has_arrays=has_arrays,
+        has_captions=not has_arrays and (captions is not None or is_captions(inputs[-1])),
+        is_heard=narration_weight != 0,
+        is_written=bool(output or json or report or formats),
+    )
+    if frames is not None and (has_arrays or model is not None):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
     if frames is None and narration_weight == 0:
         raise InputError("with --narration-weight 0 nothing is left to go by: give --frames too")
+    if not has_arrays and model is not None and len(inputs) > 2:
+        raise InputError(f"with --model there is one procedure, not {len(inputs) - 1}")
+    if model is not None and has_arrays and (clips is None or steps is None):
+        raise InputError("--model works on embeddings: give --clips and --steps, or a video and no arrays")
+    check_settings(
+        preset=preset,
+        match=match,
+        drop=_choice(drop),
+        skip=_choice(skip),
+        repeat=_choice(repeat),
+        temperature=temperature,
+        gamma=gamma,
+        clip_seconds=clip_seconds,
+    )
+    arrays: dict[str, Any] = {name: read_array(path) for name, path in array_files.items() if path is not None}
     if transpose:
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
-    procedures = [read_flow(path, parser) for path in inputs[: None if arrays else -1]]
+    trained = None if model is None else _trained(model)
+    if not has_arrays and trained is None:
+        if narration_weight != 0:
+            text_embedder(embedder)
+        if frames is not None:
+            joint_embedder(frames)
+    procedures = [read_flow(path, parser) for path in inputs[: None if has_arrays else -1]]
+    if not any(procedure.confidences for procedure in procedures):
+        refuse(context, ["breaking"], "no edge of the flow graph has a confidence below 1")
 
     def options(procedure: FlowGraph) -> dict[str, Any]:
         return {
@@ -242,24 +276,19 @@ def ground(
             ],
         }
 
+    of_procedure = {id(procedure): options(procedure) for procedure in procedures}
     cache = Cache()
-    if model is not None and not arrays:
-        if len(procedures) > 1:
-            raise InputError(f"with --model there is one procedure, not {len(procedures)}")
+    if trained is not None and not has_arrays:
         narration, _ = watch_with_progress(inputs[-1], cache, captions=captions, model=speech_model, language=language)
         heard = narration.cues, narration.duration
-        arrays = _trained(model).said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
-    elif model is not None:
-        if set(arrays) != {"clips", "steps"}:
-            raise InputError("--model works on embeddings: give --clips and --steps, or a video and no arrays")
-        arrays = _trained(model).arrays(**arrays)
+        arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
+    elif trained is not None:
+        arrays = trained.arrays(**arrays)
     if arrays:
         (procedure,) = procedures
-        settings = options(procedure) | {"offset": offset, "preset": preset, "contiguous": contiguous}
+        settings = of_procedure[id(procedure)] | {"offset": offset, "preset": preset, "contiguous": contiguous}
         result = ground(procedure, **arrays, **settings)
     else:
-        if offset or preset is not None or not contiguous:
-            raise InputError("--offset, --preset and --no-contiguous are for arrays; a video's narration has its own")
         narration, seen = watch_with_progress(
             inputs[-1],
             cache,
@@ -277,28 +306,71 @@ def ground(
             seen,
             embedder=embedder,
             cache=cache,
-            options=lambda procedure: options(procedure) | shared,
+            options=lambda procedure: of_procedure[id(procedure)] | shared,
         )
-        if not is_captions(inputs[-1]):
-            video = video or str(inputs[-1])
+    if not has_arrays and not is_captions(inputs[-1]):
+        video = video or str(inputs[-1])
     result = replace(result, video=video)
     checked, unchecked = _checked(result) if check else (None, "")
     if checked is not None:
         result = replace(result, options=result.options | {"check": checked.to_json()})
-    for path in dict.fromkeys(path for path in (output, json) if path is not None):
+    written = list(dict.fromkeys(path for path in (output, json) if path is not None))
+    for path in written:
         result.save(path)
     if report is not None:
         from graph2vid.report import write_report
 
         deviations = None if checked is None else checked.deviations
         write_report(report, result, check=deviations, embed_video=embed_video)
-    print_timeline(result)
-    _tell_gap(result.options["alignment"])
-    if checked is not None:
-        show_check(checked)
-    elif check:
-        typer.echo(f"not checked: {unchecked}")
-    write_exports(formats, result, output or json or report or Path(inputs[-1].name))
+        written.append(report)
+    tell_written(written)
+    beside = next((path for path in (output, json, report) if path and not is_stdout(path)), Path(inputs[-1].name))
+    try:
+        write_exports(formats, result, beside)
+    finally:  # a format that is refused does not hide the result
+        print_timeline(result)
+        _tell_gap(result.options["alignment"])
+        if checked is not None:
+            show_check(checked)
+        elif check:
+            typer.echo(f"not checked: {unchecked}")
+
+
+def _refuse_what_changes_nothing(
+    context: typer.Context, *, has_matrix: bool, has_arrays: bool, has_captions: bool, is_heard: bool, is_written: bool
+) -> None:
+    """Refuse options that this kind of evidence has no use for."""
+    from graph2vid.cli.given import refuse
+
+    asked = context.params
+    if not has_matrix:
+        refuse(context, ["transpose"], "there are no --scores or --log-probabilities to transpose")
+    if has_arrays:
+        of_video = ("captions", "embedder", "narration_weight", "speech_model", "language")
+        refuse(context, of_video, "arrays take the place of what is said in a video")
+    elif asked["model"] is not None:
+        refuse(context, ["embedder", "narration_weight"], "--model compares what is said with the steps")
+    if not has_arrays:
+        refuse(context, ["offset"], "it is for arrays; a video begins at 0")
+        if asked["model"] is None:
+            refuse(context, ["preset", "contiguous"], "it is for arrays; a video's narration has settings of its own")
+    if asked["frames"] is None:
+        refuse(context, ["frames_weight"], "no frames are looked at; --frames names what compares them with steps")
+    if has_captions:
+        refuse(context, ["speech_model"], "with captions no speech is recognised")
+        if asked["model"] is not None:
+            refuse(context, ["language"], "with captions no speech is recognised, and --model asks no language")
+    if not is_heard:
+        heard = ("embedder", "speech_model", "language", "captions")
+        refuse(context, heard, "with --narration-weight 0 what is said does not count")
+    if asked["report"] is None:
+        refuse(context, ["embed_video"], "there is no report to put the video into; --report names one")
+    elif has_arrays and asked["video"] is None:
+        refuse(context, ["embed_video"], "arrays are of no video; --video names it")
+    if not is_written:
+        refuse(context, ["video"], "it is named in what is written: give --report, -o or --export")
+    if not asked["confidence"]:
+        refuse(context, ["gamma"], "it is for confidences, and with --no-confidence there are none")
 
 
 def _checked(result: Grounding) -> tuple[OrderCheck | None, str]:
@@ -354,7 +426,7 @@ def _of_step(kind: Kind, text: str, flow: FlowGraph) -> Constraint:
 
     name, equals, span = text.rpartition("=")
     if not equals:
-        raise InputError(f"{text!r} must be STEP=START-END, for example 3=40-60")
+        raise InputError(f"{text!r} must be STEP=START-END, for example {flow.ids[0]}=40-60")
     return _constraint(kind, flow.index(name), span)
 
 

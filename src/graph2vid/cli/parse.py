@@ -55,6 +55,7 @@ def parse(
     from rich.console import Console
 
     from graph2vid._files import write_json
+    from graph2vid.cli.outputs import is_stdout
     from graph2vid.errors import InputError
     from graph2vid.flow import draw as flow_pictures
     from graph2vid.text import draw as entity_pictures
@@ -78,7 +79,8 @@ def parse(
     console = Console(highlight=False)
     _show(console, found, entities, explain)
     for path in filter(None, (output, json, svg, png)):
-        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+        if not is_stdout(path):
+            console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 def _read(procedure: str) -> Procedure:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mimetypes
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +16,38 @@ if TYPE_CHECKING:
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Grounding
     from graph2vid.grounding.from_video import Narration
+
+_ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has lost one of the slashes
+
+
+def check_video(inputs: Sequence[Path], has_arrays: bool) -> None:
+    """Refuse what is not a procedure, or is not a video, by its name, and what is not there: PROCEDURE… [VIDEO]."""
+    from graph2vid.errors import InputError
+
+    for path in inputs:
+        if address := _ADDRESS.match(str(path)):
+            raise InputError(
+                f"{address[1]}://{address[2]} is a web address: download the video first (yt-dlp -f mp4 URL), or its "
+                "captions (yt-dlp --skip-download --write-subs --write-auto-subs URL), and give that file"
+            )
+    procedures, video = (inputs, None) if has_arrays else (inputs[:-1], inputs[-1])
+    for path in procedures:
+        if not _shows_something(path):
+            continue
+        if video is not None and not _shows_something(video):
+            order = shlex.join(["graph2vid", "ground", *(str(one) for one in inputs if one != path), str(path)])
+            raise InputError(f"{path} is a video or its captions, which come after the procedure: {order}")
+        raise InputError(f"{path} is a video or captions, where a procedure is expected: a text, or a flow graph")
+    if video is not None and not video.exists():
+        raise InputError(f"cannot read {video}: No such file or directory")
+
+
+def _shows_something(path: Path) -> bool:
+    """Say whether a file is a video, a sound or captions, by its suffix."""
+    from graph2vid.evidence.captions import SUFFIXES
+
+    kind = mimetypes.guess_type(path.name)[0] or ""
+    return path.suffix.lower() in SUFFIXES or kind.startswith(("video/", "audio/"))
 
 
 def watch_with_progress(video: Path, cache: Cache, **options: Any) -> tuple[Narration, Seen | None]:

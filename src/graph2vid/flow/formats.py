@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from graph2vid._files import parse_json, read_text, write_text
+from graph2vid._files import STDOUT, parse_json, read_text, write_text
 from graph2vid.errors import FormatError
 from graph2vid.flow import dot_format, json_format, text_format
 from graph2vid.flow.graph import FlowGraph
@@ -46,9 +46,9 @@ def load(path: str | os.PathLike[str]) -> FlowGraph:
 
 
 def save(flow: FlowGraph, path: str | os.PathLike[str]) -> None:
-    """Write a flow graph to a file in the format that its suffix names, whole or not at all."""
+    """Write a flow graph to a file in the format that its suffix names, whole or not at all; to ``-`` as JSON."""
     path = Path(path)
-    write = _WRITERS[_known_suffix(path)]
+    write = _WRITERS[".json" if str(path) == STDOUT else _known_suffix(path)]
     write_text(path, write(flow))
 
 

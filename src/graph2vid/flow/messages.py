@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 from graph2vid.errors import GraphError
 
+_MOST_LISTED = 12  # names of steps in a message
+
 
 def quoted(value: object, limit: int = 60) -> str:
     """Return ``value`` as it would be typed, in one line, shortened in the middle when long."""
@@ -20,9 +22,15 @@ def counted(number: int, noun: str) -> str:
 
 
 def unknown_step(name: str, known: Iterable[str]) -> str:
-    """Return the message for a step that does not exist, with the closest name that does."""
-    nearest = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"unknown step {quoted(name)}" + (f"; did you mean {quoted(nearest[0])}?" if nearest else "")
+    """Return the message for a step that does not exist, with the closest name that does, and what there is."""
+    names = list(known)
+    nearest = get_close_matches(name, names, n=1, cutoff=0.6)
+    message = f"unknown step {quoted(name)}" + (f"; did you mean {quoted(nearest[0])}?" if nearest else "")
+    if not names:
+        return message
+    shown = ", ".join(quoted(one, 40) for one in names[:_MOST_LISTED])
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{message}{'' if nearest else ';'} there {'is' if len(names) == 1 else 'are'} {shown}{more}"
 
 
 def no_such_index(index: int, count: int) -> str:

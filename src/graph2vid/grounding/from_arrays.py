@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from graph2vid import alignment
 from graph2vid.alignment import Alignment, Constraint, Durations, Posterior
+from graph2vid.alignment.soft import check_gamma
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Costs, costs_from_arrays, repeat_costs
-from graph2vid.evidence.costs import Choice
+from graph2vid.evidence.costs import PRESETS, Choice, resolve_choice
+from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, REPEAT_POLICIES, SKIP_POLICIES
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -171,6 +173,36 @@ def ground(
         "alignment": _plain(found.options),
     }
     return _grounding(found, sure, spare, _evidence(costs), float(clip_seconds), float(offset), options)
+
+
+def check_settings(
+    *,
+    preset: str | None = None,
+    match: str | None = None,
+    drop: Choice | None = None,
+    skip: Choice | None = None,
+    repeat: Choice | None = None,
+    temperature: float | None = None,
+    gamma: float = 1.0,
+    clip_seconds: float = 1.0,
+) -> None:
+    """Refuse settings of :func:`ground` that no evidence could make right, before evidence is made at great cost."""
+    if preset is not None and preset not in PRESETS:
+        raise InputError(f"unknown preset {preset!r}; known: {', '.join(sorted(PRESETS))}")
+    if match is not None:
+        MATCH_POLICIES.get(match)
+    for choice, policies, of_array in (
+        (drop, DROP_POLICIES, "vector"),
+        (skip, SKIP_POLICIES, "given"),
+        (repeat, REPEAT_POLICIES, "given"),
+    ):
+        if choice is not None:
+            policies.get(resolve_choice(choice, policies, of_array=of_array)[0])
+    if temperature is not None and not 0 < temperature < math.inf:
+        raise InputError(f"temperature must be a positive number, not {temperature!r}")
+    check_gamma(gamma)
+    if not 0 < clip_seconds < math.inf:
+        raise InputError(f"clip_seconds must be positive, not {clip_seconds!r}")
 
 
 def _order_margin(*costs: Any, **beyond: Any) -> float | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -163,6 +164,13 @@ def ground_media(
         margins=margins,
         gamma=gamma,
     )
+    clips, steps = len(found.labels), len(found.flow)
+    if clips < steps:
+        warnings.warn(
+            f"{format_time(duration)} in clips of {clip_seconds:g} s are {clips} clips, fewer than the {steps} steps: "
+            f"at least {steps - clips} cannot be shown; make the clips shorter (clip_seconds)",
+            stacklevel=2,
+        )
     return replace(found, options=found.options | evidence.about, cues=evidence.cues)
 
 

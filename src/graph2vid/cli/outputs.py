@@ -1,0 +1,57 @@
+"""Where commands write: files by their suffix, and ``-`` for standard output, which is then free of all else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import typer
+
+from graph2vid._files import STDOUT
+from graph2vid.errors import InputError
+
+_OPTIONS = ("-o", "--output", "--json")
+
+
+@contextlib.contextmanager
+def stdout_for_documents(arguments: Sequence[str]) -> Iterator[None]:
+    """Where ``-o -`` or ``--json -`` is among the arguments, let all that is printed beside it go to stderr."""
+    joined = {f"{option}{STDOUT}" if len(option) == 2 else f"{option}={STDOUT}" for option in _OPTIONS}
+    asked = any(argument in joined for argument in arguments) or any(
+        option in _OPTIONS and value == STDOUT for option, value in pairwise(arguments)
+    )
+    with contextlib.redirect_stdout(sys.stderr) if asked else contextlib.nullcontext():
+        yield
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Say whether a path stands for standard output."""
+    return path is not None and str(path) == STDOUT
+
+
+def check_output(path: Path | None, option: str, *suffixes: str) -> None:
+    """Refuse a file that cannot be written, or whose name says that it is what it will not be.
+
+    A name without a suffix is fine, and so are standard output, devices and pipes.
+    """
+    if path is None or is_stdout(path) or (path.exists() and not path.is_file() and not path.is_dir()):
+        return
+    if path.is_dir():
+        raise InputError(f"{option}: cannot write {path}: it is a folder")
+    if path.suffix.lower() not in ("", *suffixes):
+        raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}, which is what is written")
+    if not path.parent.is_dir():
+        raise InputError(f"{option}: cannot write {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{option}: cannot write {path}: the folder {path.parent} is not writable")
+
+
+def tell_written(paths: Iterable[Path]) -> None:
+    """Say on stderr what was written, a line for each file."""
+    for path in dict.fromkeys(paths):
+        if not is_stdout(path):
+            typer.echo(f"wrote {path}", err=True)
