@@ -29,7 +29,7 @@ def test_a_corpus_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
         "--json",
         str(summary),
     ]
-    assert main(command) == 0
+    assert main(command) == 1
     told = capsys.readouterr()
     assert "row 3 ('v0002'): procedure: procedure" in told.err and "is not there" in told.err
     assert "6 videos done, 0 done before, 2 failed" in told.out and "no alignment is possible" in told.out
@@ -39,9 +39,18 @@ def test_a_corpus_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     before = data_bytes(out)
     assert main(command) == 2
     assert "add --resume" in capsys.readouterr().err
-    assert main([*command, "--resume"]) == 0
-    assert "0 videos done, 8 done before, 0 failed" in capsys.readouterr().out
+    assert main([*command, "--resume"]) == 1
+    assert "0 videos done, 6 done before, 0 failed and 2 failed before (--retry-failed" in capsys.readouterr().out
     assert data_bytes(out) == before
+    rows[2]["procedure"], rows[5]["scores"] = "tea.flow", scores(5, 4)
+    rows[2]["scores"], rows[5]["procedure"] = scores(2, 3), "salad.flow"
+    write_parquet(manifest, rows[:7])
+    assert main([*command, "--resume"]) == 0
+    told = capsys.readouterr()
+    assert "2 videos done, 5 done before, 0 failed;" in told.out
+    assert "  2 rows changed since, and done again; 1 row no longer in the manifest, and left out" in told.out
+    assert "2 rows changed since they were done" in told.err and "1 row no longer in the manifest" in told.err
+    assert [row["id"] for row in read(out, "videos")] == [row["id"] for row in rows[:7]]
 
 
 def test_check_lists_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,10 +169,9 @@ def test_ids_are_there_once(tmp_path: Path) -> None:
     rows = make_rows(4)
     rows[2]["id"], rows[3]["id"] = rows[0]["id"], None
     manifest = check_manifest(write_parquet(tmp_path / "m.parquet", rows))
-    assert [str(problem) for problem in manifest.fatal] == [
-        "row 3: the id 'v0000' is taken by 1",
-        "row 4: has no id",
-    ]
+    assert [str(problem) for problem in manifest.fatal] == ["row 3: the id 'v0000' is taken by 1"]
+    assert [str(problem) for problem in manifest.problems][1:] == ["row 4: has no id"]
+    assert manifest.unreadable == {"row 4": "has no id"}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_ids_are_there_once(tmp_path: Path) -> None:
         ("m.csv", 'id,procedure\n"a', "not CSV"),
         ("m.jsonl", '{"id": "a", "procedure": "x", "clip_second": 3}\n', "did you mean 'clip_seconds'"),
         ("m.parquet", "PAR1 no", "not a readable Parquet file"),
-        ("m.jsonl", b"\xff\xfe{}", "not a UTF-8 text file"),
+        ("m.jsonl", "{}".encode("utf-16"), "not a UTF-8 text file"),
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, name: str, text: str | bytes, words: str) -> None:
@@ -194,13 +193,15 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, name: str, text: str | b
         check_manifest(tmp_path / name)
 
 
-def test_lines_that_are_no_rows_are_fatal(tmp_path: Path) -> None:
+def test_lines_that_are_no_rows_are_rows_that_fail(tmp_path: Path) -> None:
     save_flows(tmp_path)
-    good = json.dumps({"id": "a", "procedure": "tea.flow", "scores": scores(0, 3).tolist()})
+    good = json.dumps({"id": "line 2", "procedure": "tea.flow", "scores": scores(0, 3).tolist()})
     (tmp_path / "m.jsonl").write_text(f"{good}\n[1]\nnonsense\n")
-    assert [problem.place for problem in check_manifest(tmp_path / "m.jsonl").fatal] == ["line 2", "line 3"]
+    found = check_manifest(tmp_path / "m.jsonl")
+    assert not found.fatal and [problem.place for problem in found.problems] == ["line 2", "line 3"]
+    assert list(found.unreadable) == ["line 2 (2)", "line 3"] and len(found) == 3
     (tmp_path / "m.csv").write_text("id,procedure,scores\na,tea.flow\n")
-    assert "has 2 cells" in str(check_manifest(tmp_path / "m.csv").fatal[0])
+    assert "has 2 cells" in check_manifest(tmp_path / "m.csv").unreadable["line 2"]
     with pytest.raises(InputError, match="is not there"):
         check_manifest(tmp_path / "none.jsonl")
 
@@ -218,7 +219,7 @@ def test_rows_without_arrays_are_sorted_by_procedure(tmp_path: Path) -> None:
         row["scores"] = f"{row['id']}.npy"
     manifest, _ = read_rows(write_parquet(tmp_path / "m.parquet", rows))
     context = Context(folder=str(tmp_path), cache=str(tmp_path / "cache"))
-    job = Job(manifest.rows, pa.array(["v0002"]), 0, manifest.kinds, context, RunOptions())
+    job = Job(manifest.rows, None, pa.array(["v0002"]), 0, manifest.kinds, context, RunOptions())
     ((batch,),) = stretches(job, 1)
     found = [row.procedure for row in decode(RowReader(str(batch.path)).read(batch.places), context)]
     assert found == sorted(found) and len(found) == 7

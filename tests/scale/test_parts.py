@@ -12,17 +12,23 @@ import pytest
 from corpora import data_bytes, pa, read
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.scale import parts as parts_module
-from graph2vid.scale.parts import Parts, check_folder
+from graph2vid.scale.parts import LostRowsError, Parts, check_folder
 from graph2vid.scale.results import failures, result_schema
 
 
-def done(*names: str, attempt: int = 0) -> Any:
+def done(*names: str, attempt: int = 0, digest: bytes = b"x") -> Any:
     segment = {"step": 0, "step_id": "1", "text": "cut", "start": 0.0, "end": 1.0, "confidence": 0.5}
-    rows = [
-        {"id": name, "status": "done", "cost": 1.0, "segments": [segment] * (at % 3), "attempt": attempt}
-        for at, name in enumerate(names)
-    ]
+    common = {"status": "done", "cost": 1.0, "attempt": attempt, "digest": digest}
+    rows = [{"id": name, "segments": [segment] * (at % 3)} | common for at, name in enumerate(names)]
     return pa.Table.from_pylist(rows, schema=result_schema())
+
+
+def wanted(*names: str, digest: bytes | None = None) -> Any:
+    return pa.table({"id": pa.array(names, pa.string()), "digest": pa.array([digest] * len(names), pa.binary())})
+
+
+def failed(*names: str, reason: str, attempt: int = 0) -> Any:
+    return failures(names, [reason] * len(names), attempt, [b"x"] * len(names))
 
 
 def test_data_sets_do_not_depend_on_the_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +40,7 @@ def test_data_sets_do_not_depend_on_the_parts(tmp_path: Path, monkeypatch: pytes
         parts = Parts(tmp_path / str(number))
         for piece in pieces:
             parts.commit(whole.take(pa.array(list(piece))))
-        parts.publish()
+        parts.publish(wanted(*names))
         found.append(data_bytes(parts.out))
     assert found[0] == found[1] == found[2]
     assert len(found[0]) == 6  # three files of four videos at most, in each of the two
@@ -48,7 +54,7 @@ def test_a_row_in_two_parts_is_one_row(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     parts.commit(done("a", "b"))
     parts.commit(done("b", "c"))
-    parts.publish()
+    parts.publish(wanted("a", "b", "c"))
     assert [row["id"] for row in read(tmp_path, "videos")] == ["a", "b", "c"]
 
 
@@ -62,10 +68,10 @@ def test_the_same_rows_give_the_same_part(tmp_path: Path) -> None:
 
 def test_what_failed_and_was_done_later_is_done(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
-    parts.commit(failures(["a", "b"], ["no film", "no film"]))
+    parts.commit(failed("a", "b", reason="no film"))
     parts.commit(done("a", attempt=1))
-    parts.commit(failures(["b"], ["no sound"], 1))
-    parts.publish()
+    parts.commit(failed("b", reason="no sound", attempt=1))
+    parts.publish(wanted("a", "b"))
     assert [(row["id"], row["status"], row["error"]) for row in read(tmp_path, "videos")] == [
         ("a", "done", None),
         ("b", "failed", "no sound"),
@@ -79,12 +85,35 @@ def test_a_damaged_part_counts_as_none(tmp_path: Path) -> None:
     assert path is not None
     path.write_bytes(path.read_bytes()[:100])
     assert parts.known().column("id").to_pylist() == ["a"]
-    parts.publish()
+    with pytest.raises(LostRowsError):
+        parts.publish(wanted("a", "b"))
+    with pytest.raises(LostRowsError):
+        parts.publish(wanted("a"))
+    assert not (tmp_path / "videos").exists()
+    assert parts.discard_damaged() == 1 and not path.exists()
+    parts.publish(wanted("a"))
     assert [row["id"] for row in read(tmp_path, "videos")] == ["a"]
 
 
+def test_rows_are_known_by_id_and_digest(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    parts.commit(done("a", "b", "gone", digest=b"then"))
+    parts.commit(failed("b", reason="of now"))
+    with pytest.raises(LostRowsError):
+        parts.publish(wanted("a", "b", digest=b"x"))
+    parts.commit(done("a"))
+    parts.publish(wanted("a", "b", digest=b"x"))
+    assert [(row["id"], row["status"]) for row in read(tmp_path, "videos")] == [("a", "done"), ("b", "failed")]
+    parts.publish(wanted("a", "b", "gone", digest=b"then"))  # as they were
+    assert [(row["id"], row["status"]) for row in read(tmp_path, "videos")] == [
+        ("a", "done"),
+        ("b", "done"),
+        ("gone", "done"),
+    ]
+
+
 def test_nothing_done_is_an_empty_data_set(tmp_path: Path) -> None:
-    Parts(tmp_path).publish()
+    Parts(tmp_path).publish(wanted())
     assert read(tmp_path, "videos") == [] and read(tmp_path, "segments") == []
 
 
@@ -109,7 +138,7 @@ def test_other_tools_read_the_data_sets(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     parts = Parts(tmp_path)
     parts.commit(done("a", "b", "c"))
-    parts.publish()
+    parts.publish(wanted("a", "b", "c"))
     videos, segments = pandas.read_parquet(tmp_path / "videos"), pandas.read_parquet(tmp_path / "segments")
     joined = segments.merge(videos, on="id", suffixes=("", "_of_video"))
     assert list(joined["id"]) == ["b", "c", "c"] and (joined["cost"] == 1.0).all()

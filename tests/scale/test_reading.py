@@ -61,7 +61,7 @@ def test_every_row_that_is_left_is_in_one_batch(group: int, workers: int, tmp_pa
     done = [row["id"] for row in rows[::7]]
     context = Context(str(tmp_path), str(tmp_path))
     kinds: Any = {"arrays": len(rows), "captions": 0, "speech": 0}
-    found = list(stretches(Job(path, pa.array(done), 0, kinds, context, RunOptions()), workers))
+    found = list(stretches(Job(path, None, pa.array(done), 0, kinds, context, RunOptions()), workers))
     places = np.concatenate([batch.places for stretch in found for batch in stretch])
     assert places.tolist() == [at for at in range(3000) if at % 7]
     assert [name for stretch in found for batch in stretch for name in batch.ids.to_pylist()] == [

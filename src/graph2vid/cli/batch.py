@@ -35,7 +35,12 @@ def batch(
         int | None, typer.Option(min=1, metavar="N", help="Worker processes; one per processor by default.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was cut short: what is done is left as it is.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with a run that was cut short: rows that are done, and are as they were then, are left as "
+            "they are.",
+        ),
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: try again what failed.")] = False,
     on_error: Annotated[
@@ -97,7 +102,8 @@ def batch(
     """Ground all videos of a manifest, and write data sets of segments and videos (Parquet).
 
     A run that was cut short, whatever cut it, goes on with --resume. Options such as --drop are for all rows that do
-    not say otherwise in a column of that name.
+    not say otherwise in a column of that name. The exit status is 0 if all rows of the manifest are done, 1 if some
+    failed (the column error of the videos says why), 2 if nothing could begin.
     """
     from graph2vid._files import write_json
     from graph2vid.errors import InputError
@@ -152,6 +158,8 @@ def batch(
     if json is not None:
         write_json(json, summary.to_json())
     _show(summary, out)
+    if summary.failed or summary.failed_before:
+        raise typer.Exit(1)
 
 
 def _as_json(manifest: Manifest) -> dict[str, object]:
@@ -209,10 +217,25 @@ def _progress() -> Iterator[Progress | None]:
 
 
 def _show(summary: Summary, out: Path) -> None:
+    before = f"{summary.skipped - summary.failed_before:,} done before"
+    failed = f"{summary.failed:,} failed"
+    if summary.failed_before:
+        failed += f" and {summary.failed_before:,} failed before (--retry-failed tries those again)"
     typer.echo(
-        f"{_count(summary.done, 'video')} done, {summary.skipped:,} done before, {summary.failed:,} failed; "
+        f"{_count(summary.done, 'video')} done, {before}, {failed}; "
         f"{summary.seconds:.1f} s, {summary.videos_per_second:,.0f} videos/s"
     )
+    others = [
+        f"{_count(number, what)} {words}"
+        for number, what, words in (
+            (summary.changed, "row", "changed since, and done again"),
+            (summary.removed, "row", "no longer in the manifest, and left out"),
+            (summary.damaged, "damaged part", "whose rows were done again"),
+        )
+        if number
+    ]
+    if others:
+        typer.echo(f"  {'; '.join(others)}")
     for reason, count in summary.reasons.most_common(_SHOWN_REASONS):
         typer.echo(f"  failed, {count:,} ×: {reason}")
     more = len(summary.reasons) - _SHOWN_REASONS

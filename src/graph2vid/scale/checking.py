@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import Graph2VidError, InputError, how_to_install
+from graph2vid._arrays import real
+from graph2vid.errors import FormatError, InputError, how_to_install
 from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
 from graph2vid.evidence.costs import resolve_choice
@@ -21,9 +22,13 @@ from graph2vid.scale._packages import arrow, compute
 from graph2vid.scale.procedures import flow_of
 from graph2vid.scale.rows import ARRAYS, FILES, KINDS, Kind, holds_lists, matrices, matrix_of
 from graph2vid.scale.settings import DEFAULTS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, check_option
+from graph2vid.scale.stages import reason_of
 
 Tell: TypeAlias = Callable[[int, str | None, str], None]
-"""Is told the place of a problem, the id of the row (None: no run can pass over it) and what is wrong."""
+"""Is told the place of a problem, the id of the row (None: no run can pass over it) and what is wrong.
+
+Whatever goes wrong with a row, of whichever kind the error is, is a problem of that row and of no other.
+"""
 
 _CAPTIONS = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
 _REMEMBERED = 10_000
@@ -70,22 +75,18 @@ class Checker:
         kinds: list[Kind] = []
         for at, (name, *alike) in enumerate(zip(ids, given, options, procedures, *shapes, strict=True)):
             key = tuple(alike) if repeating else at
-            if name and key in good:
+            if key in good:
                 kind = good[key]
             else:
-                kind, problems = self._of_columns(names, given[at], chosen, options[at])
-                found = [
-                    *problems,
-                    *self._of_files({column: of_row[at] for column, of_row in files.items()}),
-                    *self._of_procedure(
-                        procedures[at],
-                        dict(zip(chosen, options[at], strict=True)),
-                        {column: of_row[at] for column, of_row in arrays.items()},
-                        doubtful,
-                    ),
-                ]
-                if not name:
-                    self._tell(places[at], None, "has no id")
+                row = {column: of_row[at] for column, of_row in (files | arrays).items()}
+                try:
+                    kind, found = self._of_columns(names, given[at], chosen, options[at])
+                    found += self._of_files(row)
+                    found += self._of_procedure(
+                        procedures[at], dict(zip(chosen, options[at], strict=True)), row, doubtful
+                    )
+                except Exception as error:
+                    kind, found = "arrays", [reason_of(error)]
                 for problem in found:
                     self._tell(places[at], name, problem)
                 if not found:
@@ -113,7 +114,7 @@ class Checker:
 
     def _of_columns(
         self, names: tuple[str, ...], given: tuple[bool, ...], chosen: tuple[str, ...], values: tuple[Any, ...]
-    ) -> tuple[Kind, tuple[str, ...]]:
+    ) -> tuple[Kind, list[str]]:
         """Return where the evidence of a row comes from, and what is wrong with its columns and options."""
         key = (names, given, chosen, values)
         if key not in self._alike:
@@ -133,11 +134,13 @@ class Checker:
             if len(self._alike) >= _REMEMBERED:
                 self._alike.clear()
             self._alike[key] = kind, tuple(problems)
-        return self._alike[key]
+        kind, known = self._alike[key]
+        return kind, list(known)
 
-    def _of_files(self, files: dict[str, str | None]) -> list[str]:
+    def _of_files(self, row: dict[str, Any]) -> list[str]:
         found = []
-        for name, path in files.items():
+        for name in FILES:
+            path = row.get(name)
             if not path:
                 continue
             whole = Path(self._context.folder) / path
@@ -150,7 +153,7 @@ class Checker:
         return found
 
     def _of_procedure(
-        self, procedure: str | None, options: dict[str, Any], arrays: dict[str, Any], doubtful: set[str]
+        self, procedure: str | None, options: dict[str, Any], row: dict[str, Any], doubtful: set[str]
     ) -> list[str]:
         """Return what is wrong with the procedure of a row, or with its arrays beside it."""
         parser = options.get("parser") or self._usual["parser"]
@@ -158,9 +161,7 @@ class Checker:
         if isinstance(n_steps, str):
             return [n_steps]
         wrong = [
-            self._of_array(name, value, n_steps, name in doubtful)
-            for name, value in arrays.items()
-            if value is not None
+            self._of_array(name, row[name], n_steps, name in doubtful) for name in ARRAYS if row.get(name) is not None
         ]
         if file := options.get("durations") or self._usual.get("durations"):
             wrong.append(self._of_durations(file, procedure or "", parser))
@@ -174,8 +175,8 @@ class Checker:
                 flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
                 read_durations(Path(self._context.folder) / file, flow, 1.0)
                 self._durations[key] = None
-            except Graph2VidError as error:
-                self._durations[key] = f"durations: {error}"
+            except Exception as error:
+                self._durations[key] = f"durations: {reason_of(error)}"
         return self._durations[key]
 
     def _steps_of(self, procedure: str | None, parser: str) -> int | str:
@@ -186,16 +187,16 @@ class Checker:
         if key not in self._steps:
             try:
                 self._steps[key] = len(flow_of(procedure, parser, self._context.folder, self._context.cache))
-            except Graph2VidError as error:
-                self._steps[key] = f"procedure: {error}"
+            except Exception as error:
+                self._steps[key] = f"procedure: {reason_of(error)}"
         return self._steps[key]
 
     def _of_array(self, name: str, value: Any, n_steps: int, doubtful: bool) -> str | None:
         if isinstance(value, str):
             try:
                 value = _opened(value, self._context.folder)
-            except Graph2VidError as error:
-                return f"{name}: {error}"
+            except Exception as error:
+                return f"{name}: {reason_of(error)}"
         if value.size == 0 or value.ndim != 2:
             return f"{name} must be a matrix, with two axes and not empty: lists of numbers, all equally long"
         if name != "clips" and len(value) != n_steps:
@@ -217,8 +218,8 @@ def _of_option(name: str, value: Any, folder: str) -> list[str]:
             registry.get(resolve_choice(checked, registry, of_array="")[0])
         elif name == "frames":
             EMBEDDERS.get(checked.partition(":")[0])
-    except Graph2VidError as error:
-        return [str(error)]
+    except Exception as error:
+        return [reason_of(error)]
     return []
 
 
@@ -234,8 +235,8 @@ def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
         wrong.append(f"recognising speech needs the package faster-whisper: {how_to_install('media')}")
     try:
         text_embedder(options["embedder"])
-    except Graph2VidError as error:
-        wrong.append(str(error))
+    except Exception as error:
+        wrong.append(reason_of(error))
     return wrong
 
 
@@ -266,10 +267,10 @@ def _opened(value: str, folder: str) -> NDArray[Any]:
     if not path.is_file():
         raise InputError(f"{path} is not there")
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError):
+        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except Exception:
         return read_array(path)  # which says what is wrong with it
-    return array
+    return real(array, str(path), FormatError)
 
 
 def _present(column: Any) -> list[bool]:

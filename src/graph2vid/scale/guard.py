@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+import warnings
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from graph2vid.errors import Graph2VidError
+from graph2vid import errors
+from graph2vid.errors import FormatError, Graph2VidError
 from graph2vid.scale._packages import arrow
 from graph2vid.scale.job import Batch
+from graph2vid.scale.manifest import Manifest, Problem
 from graph2vid.scale.nursery import LostError, Nursery
-from graph2vid.scale.results import failures, with_failure
+from graph2vid.scale.reading import RowReader
+from graph2vid.scale.results import decode_items, failures, with_failure
 from graph2vid.scale.settings import Context
-from graph2vid.scale.worker import FAILED, READY, from_bytes, to_bytes
+from graph2vid.scale.worker import FAILED, READY, TOLD, from_bytes, to_bytes
 
 _START_SECONDS = 60.0
 _START_TRIES = 10
@@ -71,6 +76,21 @@ class Guard:
         except _Lost:
             return pa.concat_tables(self._alone(rows.slice(at, 1), stages, attempt) for at in range(len(rows)))
 
+    def check(self, manifest: Path, copy: Path) -> Manifest:
+        """Call :func:`graph2vid.scale.manifest.read_manifest` in the worker.
+
+        Reading a damaged Parquet file may crash: then the manifest is refused, and the driver lives.
+        """
+        how = ""
+        for _ in range(_DEATHS):
+            connection = self._started()
+            try:
+                connection.send_bytes(json.dumps({"manifest": str(manifest), "copy": str(copy)}).encode())
+                return _manifest(manifest, from_bytes(connection.recv_bytes()))
+            except (EOFError, OSError):
+                how = self._end()
+        raise FormatError(f"{manifest} is damaged, or too large: the process that reads it ended ({how})")
+
     def stop(self) -> None:
         """End the worker from another thread; whoever waits for it gets an error, and no other is started."""
         self._stopped = True
@@ -96,10 +116,11 @@ class Guard:
             except _Lost as lost:
                 if lost.row_is_to_blame or death == _DEATHS:
                     reason = str(lost) if lost.row_is_to_blame else f"{lost}, {_DEATHS} times in a row"
+                    table = RowReader(str(row.path)).read(row.places.tolist()) if isinstance(row, Batch) else row
                     if stages[-1] != "align":
-                        return with_failure(row, reason)
-                    ids = row.ids if isinstance(row, Batch) else row.column("id")
-                    return failures(ids.to_pylist(), [reason], attempt)
+                        return with_failure(table, reason, self._context)
+                    (item,) = decode_items(table, self._context)
+                    return failures([item.row.id], [reason], attempt, [item.digest])
         raise AssertionError("unreachable")
 
     def _ask(self, rows: Any, stages: tuple[str, ...], attempt: int) -> Any:
@@ -152,3 +173,21 @@ class Guard:
         if connection is not None:
             connection.close()
         return "" if pid is None else self._nursery.end(pid)
+
+
+def _manifest(path: Path, answer: Any) -> Manifest:
+    """Return what the worker found of a manifest; raise and warn as it did."""
+    told = json.loads(answer.schema.metadata[TOLD])
+    for message in told["warnings"]:
+        warnings.warn(message, stacklevel=4)
+    if "error" in told:
+        kind, message = told["error"]
+        raise getattr(errors, kind, Graph2VidError)(message)
+    return Manifest(
+        path,
+        Path(told["rows"]),
+        answer.column("id").combine_chunks(),
+        told["kinds"],
+        [Problem(*problem) for problem in told["problems"]],
+        told["unreadable"],
+    )

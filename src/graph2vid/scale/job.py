@@ -30,6 +30,8 @@ class Job:
     ----------
     rows : Path
         A Parquet file with the rows of a checked manifest.
+    wanted : Arrow table
+        Id and digest of the rows of the manifest; see :func:`graph2vid.scale.parts.is_wanted`.
     done : Arrow array of str
         Ids that are left out.
     attempt : int
@@ -41,6 +43,7 @@ class Job:
     """
 
     rows: Path
+    wanted: Any
     done: Any
     attempt: int
     kinds: dict[Kind, int]

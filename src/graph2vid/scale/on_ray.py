@@ -14,7 +14,7 @@ from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.scale._packages import arrow, compute, ray_data
 from graph2vid.scale.guard import Guard
 from graph2vid.scale.job import BATCH_ROWS, Job, without
-from graph2vid.scale.parts import Parts, read_part
+from graph2vid.scale.parts import Parts, is_wanted, read_part
 from graph2vid.scale.results import FAILED, result_schema
 from graph2vid.scale.rows import KINDS
 from graph2vid.scale.settings import Context
@@ -119,6 +119,7 @@ def _committed(job: Job, parts: Parts) -> Any:
     """Return the ids of rows that need no more work."""
     pc = compute()
     known = parts.known()
+    known = known.filter(is_wanted(known, job.wanted))
     tried = pc.equal(known.column("attempt"), job.attempt)
     found = known.filter(pc.or_(tried, pc.not_equal(known.column("status"), FAILED)))
     return pc.unique(found.column("id"))

@@ -21,7 +21,7 @@ def open_rows(path: str | Path) -> Any:
     """Open a Parquet file so that what was read does not stay in memory."""
     pa = arrow()
     try:
-        return parquet().ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        return parquet().ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise FormatError(f"{path} is not a readable Parquet file: {_line(error)}") from error
 

@@ -15,13 +15,13 @@ from graph2vid.evidence import Cue
 from graph2vid.evidence.captions import Word
 from graph2vid.grounding.from_video import Narration
 from graph2vid.scale._packages import arrow
-from graph2vid.scale.rows import decode
+from graph2vid.scale.rows import decode, row_digests
 from graph2vid.scale.settings import Context
 from graph2vid.scale.stages import Item
 
 DONE, FAILED = "done", "failed"
 
-_SAID, _EVIDENCE, _FAILURE = "_said", "_evidence", "_failure"
+_SAID, _EVIDENCE, _FAILURE, _DIGEST = "_said", "_evidence", "_failure", "_digest"
 """Columns that stages add to a table of rows."""
 
 
@@ -67,10 +67,11 @@ def segment_schema() -> Any:
 
 @cache
 def result_schema() -> Any:
-    """Return the columns of a part: those of a video, its segments within it, and how often it was tried."""
+    """Return the columns of a part: those of a video, its segments, how often it was tried, and the row's digest."""
     pa = arrow()
     segments = pa.list_(pa.struct(list(segment_schema())))
-    return video_schema().append(pa.field("segments", segments)).append(pa.field("attempt", pa.int32()))
+    more = [pa.field("segments", segments), pa.field("attempt", pa.int32()), pa.field("digest", pa.binary())]
+    return pa.schema([*video_schema(), *more])
 
 
 def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
@@ -86,15 +87,17 @@ def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
     tables = [_answered([items[at] for at in members], attempt) for members in groups.values()]
     if failed:
         reasons = [items[at].failure or "nothing was found" for at in failed]
-        tables.append(failures([items[at].row.id for at in failed], reasons, attempt))
+        digests = [items[at].digest for at in failed]
+        tables.append(failures([items[at].row.id for at in failed], reasons, attempt, digests))
     order = np.argsort(np.concatenate([*groups.values(), failed]).astype(np.int64))
     return pa.concat_tables([result_schema().empty_table(), *tables]).take(order).combine_chunks()
 
 
-def failures(ids: Sequence[str], reasons: Sequence[str], attempt: int = 0) -> Any:
+def failures(ids: Sequence[str], reasons: Sequence[str], attempt: int, digests: Sequence[bytes]) -> Any:
     """Return the table of results of rows of which nothing is known but why."""
     pa = arrow()
-    told = {"id": pa.array(ids), "error": pa.array(reasons)}
+    told = {"id": pa.array(ids, pa.string()), "error": pa.array(reasons, pa.string())}
+    told["digest"] = pa.array(digests, pa.binary())
     told |= {"status": pa.repeat(FAILED, len(ids)), "attempt": pa.repeat(pa.scalar(attempt, pa.int32()), len(ids))}
     columns = [told.get(name, pa.nulls(len(ids), kind)) for name, kind in _fields(result_schema())]
     return pa.Table.from_arrays(columns, schema=result_schema())
@@ -148,6 +151,7 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
             ),
         ),
         "attempt": pa.array(np.full(len(items), attempt, dtype=np.int32)),
+        "digest": pa.array([item.digest for item in items], pa.binary()),
     }
     return pa.Table.from_arrays([columns[name] for name in result_schema().names], schema=result_schema())
 
@@ -168,7 +172,9 @@ def _lists(counts: NDArray[np.int64], values: Any) -> Any:
 
 def decode_items(table: Any, context: Context) -> list[Item]:
     """Return the items of a table of rows, with what earlier stages found."""
-    items = [Item(row) for row in decode(table, context)]
+    rows = decode(table, context)
+    digests = table.column(_DIGEST).to_pylist() if _DIGEST in table.column_names else row_digests(rows, context)
+    items = [Item(row, digest) for row, digest in zip(rows, digests, strict=True)]
     for name, fill in ((_SAID, _read_said), (_EVIDENCE, _read_evidence), (_FAILURE, _read_failure)):
         if name in table.column_names:
             for item, value in zip(items, table.column(name).to_pylist(), strict=True):
@@ -184,6 +190,7 @@ def encode_items(table: Any, items: Sequence[Item]) -> Any:
         _SAID: pa.array([None if item.said is None else _said_as_json(item.said) for item in items], pa.string()),
         _EVIDENCE: pa.array([None if item.evidence is None else _npy(item.evidence) for item in items], pa.binary()),
         _FAILURE: pa.array([item.failure for item in items], pa.string()),
+        _DIGEST: pa.array([item.digest for item in items], pa.binary()),
     }
     table = table.drop_columns([name for name in columns if name in table.column_names])
     for name, column in columns.items():
@@ -191,12 +198,12 @@ def encode_items(table: Any, items: Sequence[Item]) -> Any:
     return table
 
 
-def with_failure(table: Any, reason: str) -> Any:
+def with_failure(table: Any, reason: str, context: Context) -> Any:
     """Return a table of rows in which all have failed."""
-    pa = arrow()
-    if _FAILURE in table.column_names:
-        table = table.drop_columns([_FAILURE])
-    return table.append_column(_FAILURE, pa.array([reason] * len(table), pa.string()))
+    items = decode_items(table, context)
+    for item in items:
+        item.failure = reason
+    return encode_items(table, items)
 
 
 def _said_as_json(said: Narration) -> str:

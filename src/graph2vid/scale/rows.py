@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,8 +12,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import InputError
+from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence import read_array
+from graph2vid.evidence.cache import content_hash
 from graph2vid.scale._packages import arrow
 from graph2vid.scale.settings import DEFAULTS, ROW_OPTIONS, Context, check_option
 
@@ -24,6 +26,8 @@ COLUMNS = ("id", "procedure", *FILES, *ARRAYS, *ROW_OPTIONS)
 Kind: TypeAlias = Literal["arrays", "captions", "speech"]
 KINDS: tuple[Kind, ...] = ("arrays", "captions", "speech")
 """Where the evidence of a row comes from, the quickest first."""
+
+_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +102,7 @@ def _checked(name: str, column: Any) -> list[Any]:
 
 def texts(table: Any, name: str) -> Any:
     """Return a column as text, whatever else it holds: numbers as ids, words by their numbers in a dictionary."""
-    return table.column(name).cast(arrow().string())
+    return table.column(name).cast(arrow().string(), safe=False)  # that it is UTF-8 was checked
 
 
 def holds_lists(column: Any) -> bool:
@@ -155,7 +159,7 @@ def matrix_of(value: Any, folder: str) -> NDArray[Any]:
         return read_array(Path(folder) / value)
     try:
         return np.array(json.loads(value), dtype=np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise InputError("an array within the manifest must be lists of numbers, all equally long") from None
 
 
@@ -180,3 +184,65 @@ def with_files(options: dict[str, Any], folder: str) -> dict[str, Any]:
         paths = options["frames"].removeprefix("array:").split(",")
         read["frames"] = "array:" + ",".join(str(Path(folder) / path) for path in paths)
     return options | read if read else options
+
+
+# -- what a row depends on -----------------------------------------------------------------------------------
+
+
+def row_digests(rows: Sequence[Row], context: Context) -> list[bytes]:
+    """Return a digest of the content of each row: what its result depends on, except for the files' inner values.
+
+    The procedure counts by the bytes of its file, or as it stands in the manifest; matrices within the manifest by
+    their numbers; options by their values. Other files (media, captions, ``.npy``, durations) may be too many and too
+    large to be read for this: they count by name, size and time of the last change.
+    """
+    heads: dict[tuple[str, int], bytes] = {}
+    found = []
+    for row in rows:
+        key = row.procedure, id(row.options)  # rows with the same options share the dictionary
+        if key not in heads:
+            heads[key] = _text_digest([_content_of(row.procedure, context), _canonical(row.options, context)])
+        digest = hashlib.blake2b(heads[key], digest_size=_DIGEST_BYTES)
+        for name, value in row.inputs.items():
+            if isinstance(value, str):
+                within = name in ARRAYS and value.lstrip().startswith("[")
+                digest.update(_text_digest([name, value, None if within else _stamp(value, context)]))
+            else:
+                digest.update(f"{name} {value.dtype.str} {value.shape}".encode())
+                digest.update(np.ascontiguousarray(value).data)
+        found.append(digest.digest())
+    return found
+
+
+def _content_of(procedure: str, context: Context) -> str | None:
+    """Return what a row's procedure says, or the hash of its file (None: it cannot be read)."""
+    if "\n" in procedure or procedure.lstrip().startswith("{"):
+        return procedure
+    try:
+        return content_hash(Path(context.folder) / procedure)
+    except (Graph2VidError, ValueError):
+        return None
+
+
+def _canonical(options: Mapping[str, Any], context: Context) -> list[Any]:
+    """Return options, and of the files that they name what :func:`_stamp` says."""
+    files = [options["durations"]] if "durations" in options else []
+    for name in ("drop", "skip", "repeat"):
+        _, _, value = options.get(name, "").partition(":")
+        files += [value] if value.endswith(".npy") else []
+    if options.get("frames", "").startswith("array:"):
+        files += options["frames"].removeprefix("array:").split(",")
+    return [dict(sorted(options.items())), [_stamp(path, context) for path in files]]
+
+
+def _stamp(path: str, context: Context) -> list[int] | None:
+    """Return size and time of the last change of a file (None: it is not there)."""
+    try:
+        status = (Path(context.folder) / path).stat()
+    except (OSError, ValueError):
+        return None
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _text_digest(value: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=_DIGEST_BYTES).digest()

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import tempfile
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from graph2vid import __version__
-from graph2vid._files import check_format, read_json, write_json
+from graph2vid._files import write_json
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence.cache import FOLDER_VARIABLE
+from graph2vid.evidence.cache import FOLDER_VARIABLE, text_hash
 from graph2vid.scale._packages import arrow, compute
+from graph2vid.scale.guard import Guard
 from graph2vid.scale.job import Job
 from graph2vid.scale.local import ready_workers, run_local
-from graph2vid.scale.manifest import Manifest, read_manifest
-from graph2vid.scale.parts import Parts, check_folder
-from graph2vid.scale.results import FAILED
+from graph2vid.scale.manifest import Manifest
+from graph2vid.scale.nursery import Nursery
+from graph2vid.scale.parts import LostRowsError, Parts, check_folder, is_wanted
+from graph2vid.scale.reading import tables
+from graph2vid.scale.results import FAILED, failures
+from graph2vid.scale.rows import decode, row_digests, texts
 from graph2vid.scale.settings import Context, RunOptions, check_option
 from graph2vid.scale.worker import SECONDS
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is told how many rows are done, how many of them failed, and how many there are."""
 
-_Work: TypeAlias = Callable[[Job, "_Committer"], None]
-
 KIND = "graph2vid-batch"
-VERSION = 2
+VERSION = 3
 
 _PART_ROWS = 512
 _PART_SECONDS = 5.0
+_TRIES = 3
 
 
 class StoppedError(Graph2VidError):
@@ -54,7 +58,15 @@ class Summary:
     done, failed : int
         In this run.
     skipped : int
-        Done by an earlier run, and left as they are.
+        Have a result by an earlier run, and are left as they are.
+    failed_before : int
+        Of those, rows that failed.
+    changed : int
+        Have a result by an earlier run, but are others now (another procedure, video or option): done again.
+    removed : int
+        Have a result by an earlier run, but are no longer in the manifest: not among the results.
+    damaged : int
+        Parts that were not what had been written: removed, and their rows done again.
     reasons : dict of str to int
         Why rows failed, in this run, and how many did for each reason.
     seconds : float
@@ -67,6 +79,10 @@ class Summary:
     done: int = 0
     failed: int = 0
     skipped: int = 0
+    failed_before: int = 0
+    changed: int = 0
+    removed: int = 0
+    damaged: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     stage_seconds: dict[str, float] = field(default_factory=dict)
@@ -95,6 +111,10 @@ class Summary:
             "done": self.done,
             "skipped": self.skipped,
             "failed": self.failed,
+            "failed_before": self.failed_before,
+            "changed": self.changed,
+            "removed": self.removed,
+            "damaged": self.damaged,
             "reasons": dict(self.reasons.most_common()),
             "seconds": self.seconds,
             "videos_per_second": self.videos_per_second,
@@ -150,18 +170,29 @@ def run_batch(
     out, manifest = Path(out), Path(manifest)
     check_folder(out, options.resume)
     parts = Parts(out)
-    with parts.locked(), _workers(options) as work:
+    with parts.locked(), ready_workers(options) as nursery:
         context = _context(manifest, out, row_options, cache)
-        _check_same_run(out, context.options)
         if documents:
             context = replace(context, documents=str(out.resolve() / "documents"))
-        found = read_manifest(manifest, out / "rows.parquet", context)
+        found = _checked(nursery, manifest, out / "rows.parquet", context)
         if checked is not None:
             checked(found)
         refuse_unusable(found, options.on_error)
-        context = replace(context, problems=found.unusable)
-        summary = _work(found, parts, context, options, progress, work)
-        parts.publish()
+        write_json(out / "run.json", _about(context))
+        summary = Summary(len(found))
+        run = _Run(found, parts, replace(context, problems=found.unusable), options, progress, nursery)
+        for _ in range(_TRIES):
+            wanted = run.work(summary)
+            try:
+                parts.publish(wanted)
+            except LostRowsError:
+                continue
+            break
+        else:
+            raise Graph2VidError(
+                f"{parts.folder}: parts are damaged as soon as they are written, or files of the manifest change while "
+                "they are worked on; nothing is published: check the disk, then --resume"
+            )
         summary.seconds = time.perf_counter() - began
         _log(out, "end", summary.to_json())
     return summary
@@ -173,9 +204,15 @@ def check_manifest(
     cache: str | os.PathLike[str] | None = None,
 ) -> Manifest:
     """Read and check a manifest as :func:`run_batch` does, and leave it at that."""
-    with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder:
+    with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder, ready_workers(RunOptions(workers=1)) as nursery:
         context = _context(Path(manifest), Path(folder), row_options, cache)
-        return read_manifest(Path(manifest), Path(folder) / "rows.parquet", context)
+        return _checked(nursery, Path(manifest), Path(folder) / "rows.parquet", context)
+
+
+def _checked(nursery: Nursery, manifest: Path, copy: Path, context: Context) -> Manifest:
+    arrow()  # it loads while the worker does
+    with Guard(context, math.inf, nursery) as guard:
+        return guard.check(manifest, copy)
 
 
 def _context(
@@ -199,45 +236,115 @@ def refuse_unusable(manifest: Manifest, on_error: str) -> None:
         raise InputError(f"{manifest.path}, {problems[0]}{more}")
 
 
-def _work(
-    manifest: Manifest,
-    parts: Parts,
-    context: Context,
-    options: RunOptions,
-    progress: Progress | None,
-    work: _Work,
-) -> Summary:
-    pc = compute()
-    known = parts.known()
-    attempt = 0
-    if options.retry_failed and len(known):
-        attempt = (pc.max(known.column("attempt")).as_py() or 0) + 1
-        known = known.filter(pc.not_equal(known.column("status"), FAILED))
-    done = pc.unique(known.column("id"))
-    summary = Summary(len(manifest))
-    summary.skipped = pc.sum(pc.is_in(manifest.ids, value_set=done)).as_py() or 0
-    if summary.skipped == len(manifest):
-        return summary
-    job = Job(manifest.rows, done, attempt, manifest.kinds, context, options)
-    _log(parts.out, "begin", {"rows": len(manifest), "skipped": summary.skipped, "engine": options.engine})
-    committer = _Committer(parts, summary, options, progress)
-    try:
-        work(job, committer)
-    finally:
-        committer.flush()
-    return summary
+@dataclass
+class _Run:
+    """All that working through a manifest takes; ``attempt`` is what this run is to rows that were tried before."""
 
+    manifest: Manifest
+    parts: Parts
+    context: Context
+    options: RunOptions
+    progress: Progress | None
+    nursery: Nursery
+    attempt: int | None = None
 
-@contextmanager
-def _workers(options: RunOptions) -> Iterator[_Work]:
-    """Yield what works on a job, by the engine."""
-    if options.engine == "ray":
-        from graph2vid.scale.on_ray import run_ray
+    def work(self, summary: Summary) -> Any:
+        """Do all rows that have no sound result; return id and digest of all rows, as :meth:`Parts.publish` wants."""
+        pa, pc = arrow(), compute()
+        damaged = self.parts.discard_damaged()
+        summary.damaged += damaged
+        known = self.parts.known()
+        ids = self.manifest.ids
+        digests = self._digests(pc.is_in(ids, value_set=known.column("id")))
+        wanted = pa.Table.from_arrays([ids, digests], ["id", "digest"])
+        first, attempt = self.attempt is None, self.attempt or 0
+        if first and self.options.retry_failed and len(known):
+            attempt = (pc.max(known.column("attempt")).as_py() or 0) + 1
+        self.attempt = attempt
+        done = self._settled(known, wanted, summary if first else None)
+        self._tell(summary, damaged)
+        if len(done) == len(ids):
+            return wanted
+        job = Job(self.manifest.rows, wanted, done, attempt, self.manifest.kinds, self.context, self.options)
+        _log(
+            self.parts.out,
+            "begin",
+            {"rows": len(ids), "skipped": len(done), "damaged": damaged, "engine": self.options.engine},
+        )
+        committer = _Committer(self.parts, summary, self.options, self.progress)
+        try:
+            self._fail_unreadable(job, committer)
+            self._engine(job, committer)
+        finally:
+            committer.flush()
+        return wanted
 
-        yield lambda job, committer: run_ray(job, committer.parts, committer.count)
-        return
-    with ready_workers(options) as nursery:
-        yield lambda job, committer: run_local(job, nursery, committer.keep, committer.flush_when_due)
+    def _settled(self, known: Any, wanted: Any, summary: Summary | None) -> Any:
+        """Return the ids of rows that are left as they are; the first time they and others are counted, too."""
+        pc = compute()
+        if not len(known):  # nor is pandas loaded, as it would be by a comparison below
+            return pc.unique(known.column("id"))
+        now = known.filter(is_wanted(known, wanted))
+        failed = pc.equal(now.column("status"), FAILED)
+        left = pc.invert(pc.and_(failed, pc.less(now.column("attempt"), self.attempt)))
+        sound, failed = now.filter(left), failed.filter(left)
+        done = pc.unique(sound.column("id"))
+        if summary is not None:
+            before = pc.unique(known.column("id"))
+            there = pc.sum(pc.is_in(before, value_set=wanted.column("id"))).as_py() or 0
+            summary.skipped = len(done)
+            summary.failed_before = len(done) - len(pc.unique(sound.column("id").filter(pc.invert(failed))))
+            summary.removed = len(before) - there
+            summary.changed = there - len(pc.unique(now.column("id")))
+        return done
+
+    def _engine(self, job: Job, committer: _Committer) -> None:
+        if not sum(job.kinds.values()):
+            return
+        if self.options.engine == "ray":
+            from graph2vid.scale.on_ray import run_ray
+
+            run_ray(job, committer.parts, committer.count)
+        else:
+            run_local(job, self.nursery, committer.keep, committer.flush_when_due)
+
+    def _digests(self, asked: Any) -> Any:
+        """Return the digests of rows of the manifest; None of those that are not asked for."""
+        pa, pc = arrow(), compute()
+        if not pc.any(asked).as_py():
+            return pa.nulls(len(asked), pa.binary())
+        names = self.manifest.ids.filter(asked)
+        unreadable = self.manifest.unreadable
+        found = {name: text_hash(why).encode() for name, why in unreadable.items()}
+        if len(self.manifest) > len(unreadable):
+            for table in tables(self.manifest.rows):
+                rows = decode(table.filter(pc.is_in(texts(table, "id"), value_set=names)), self.context)
+                found |= zip((row.id for row in rows), row_digests(rows, self.context), strict=True)
+        chosen = zip(self.manifest.ids.to_pylist(), asked.to_pylist(), strict=True)
+        return pa.array([found[name] if ask else None for name, ask in chosen], pa.binary())
+
+    def _fail_unreadable(self, job: Job, committer: _Committer) -> None:
+        """Give rows that no worker can read their results."""
+        left = set(self.manifest.unreadable) - set(job.done.to_pylist())
+        if left:
+            names = sorted(left)
+            reasons = [self.manifest.unreadable[name] for name in names]
+            digests = [text_hash(reason).encode() for reason in reasons]
+            committer.keep(failures(names, reasons, job.attempt, digests))
+
+    def _tell(self, summary: Summary, damaged: int) -> None:
+        """Warn of what is not as an earlier run left it, before the work begins."""
+        told = [
+            f"{_count(count, what)} {words}"
+            for count, what, words in (
+                (damaged, "part", "damaged, or of an older version: their rows are done again"),
+                (summary.changed, "row", "changed since they were done: they are done again"),
+                (summary.removed, "row", "no longer in the manifest: they are left out"),
+            )
+            if count
+        ]
+        if told:
+            warnings.warn(f"{self.parts.out}: {'; '.join(told)}", stacklevel=4)
 
 
 class _Committer:
@@ -296,19 +403,13 @@ def _stage_seconds(table: Any) -> dict[str, float]:
     return told
 
 
-def _check_same_run(out: Path, row_options: Mapping[str, Any]) -> None:
-    """Write what a run is about beside its results; a run that goes on must be about the same."""
-    path = out / "run.json"
-    about = {"format": KIND, "version": VERSION, "graph2vid": __version__, "options": dict(row_options)}
-    if path.exists() and Parts(out).files():
-        before = check_format(read_json(path), kind=KIND, version=VERSION, source=str(path)).get("options")
-        if before != about["options"]:
-            raise InputError(
-                f"{out} was begun with the options {before or 'by default'}, not {dict(row_options) or 'by default'}: "
-                "go on with the same, or name another folder"
-            )
-        return
-    write_json(path, about)
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s'[: number != 1]}"
+
+
+def _about(context: Context) -> dict[str, Any]:
+    """Return what a run is about; for people, since each row's result knows what it depends on."""
+    return {"format": KIND, "version": VERSION, "graph2vid": __version__, "options": dict(context.options)}
 
 
 def _log(out: Path, event: str, what: Mapping[str, Any]) -> None:

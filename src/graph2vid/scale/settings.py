@@ -11,37 +11,44 @@ from graph2vid.errors import InputError
 from graph2vid.evidence import MATCH_POLICIES, PRESETS
 from graph2vid.text import PARSERS
 
+_LONGEST_SHOWN = 60
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it: not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
 
 
 def _number(value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"must be a number, not {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"must be a number, not {_shown(value)}") from None
     if isinstance(value, bool) or not math.isfinite(number):
-        raise InputError(f"must be a finite number, not {value!r}")
+        raise InputError(f"must be a finite number, not {_shown(value)}")
     return number
 
 
 def _positive(value: Any) -> float:
     number = _number(value)
     if number <= 0:
-        raise InputError(f"must be positive, not {value!r}")
+        raise InputError(f"must be positive, not {_shown(value)}")
     return number
 
 
 def _not_negative(value: Any) -> float:
     number = _number(value)
     if number < 0:
-        raise InputError(f"must be 0 or more, not {value!r}")
+        raise InputError(f"must be 0 or more, not {_shown(value)}")
     return number
 
 
 def _count(value: Any) -> int:
     number = _number(value)
     if number < 1 or number != int(number):
-        raise InputError(f"must be a whole number from 1 on, not {value!r}")
+        raise InputError(f"must be a whole number from 1 on, not {_shown(value)}")
     return int(number)
 
 
@@ -50,13 +57,13 @@ def _truth(value: Any) -> bool:
         return value
     text = str(value).strip().lower()
     if text not in (*_TRUE, *_FALSE):
-        raise InputError(f"must be true or false, not {value!r}")
+        raise InputError(f"must be true or false, not {_shown(value)}")
     return text in _TRUE
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InputError(f"must be text, not {value!r}")
+        raise InputError(f"must be text, not {_shown(value)}")
     return value
 
 
@@ -68,7 +75,7 @@ def _choice(value: Any) -> str:
 def _one_of(known: Any) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in known:
-            raise InputError(f"must be one of {', '.join(sorted(known))}, not {value!r}")
+            raise InputError(f"must be one of {', '.join(sorted(known))}, not {_shown(value)}")
         return str(value)
 
     return check

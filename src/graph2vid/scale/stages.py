@@ -42,6 +42,8 @@ class Item:
     Attributes
     ----------
     row : Row
+    digest : bytes
+        Of the row's content, before anything was read; see :func:`graph2vid.scale.rows.row_digests`.
     said : Narration or None
         What is said in the video, after ``hear``.
     evidence : float64 [K + 1, N + 1] or None
@@ -54,6 +56,7 @@ class Item:
     """
 
     row: Row
+    digest: bytes
     said: Narration | None = None
     evidence: NDArray[np.float64] | None = None
     found: Found | None = None
@@ -131,10 +134,15 @@ def reason_of(error: BaseException) -> str:
     """Return why something failed, in one line."""
     if isinstance(error, MemoryError):
         return "out of memory"
-    said = " ".join(str(error).split())
+    said = printable(" ".join(str(error).split()))
     if isinstance(error, Graph2VidError):
         return said
     return f"{type(error).__name__}: {said}"
+
+
+def printable(text: str) -> str:
+    """Return text in which nothing is left that no file can hold: lone surrogates are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @contextmanager

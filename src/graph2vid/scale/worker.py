@@ -15,10 +15,12 @@ import time
 import warnings
 from functools import lru_cache
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NoReturn
 
 from graph2vid.alignment.backends import native
 from graph2vid.scale._packages import arrow, compute, parquet
+from graph2vid.scale.manifest import read_manifest
 from graph2vid.scale.nursery import how_it_ended
 from graph2vid.scale.reading import RowReader
 from graph2vid.scale.results import decode_items, encode_items, encode_results
@@ -31,6 +33,9 @@ FAILED = b"!"
 
 SECONDS = b"seconds"
 """Under this key the metadata of an answer tell the seconds of each stage."""
+
+TOLD = b"told"
+"""Under this key the metadata of an answer tell what was found of a manifest, beside the ids."""
 
 _ENDING_SECONDS = 0.3
 
@@ -68,6 +73,9 @@ def serve(connection: Connection) -> None:
     opened = lru_cache(maxsize=1)(RowReader)
     while True:
         request = json.loads(connection.recv_bytes())
+        if "manifest" in request:
+            connection.send_bytes(_checked(Path(request["manifest"]), Path(request["copy"]), context))
+            continue
         sent = None if "path" in request else from_bytes(connection.recv_bytes())
         answer: bytes | memoryview
         try:
@@ -76,6 +84,27 @@ def serve(connection: Connection) -> None:
         except Exception as error:  # a defect of ours, or no memory: the parent tries the rows one by one
             answer = FAILED + reason_of(error).encode()
         connection.send_bytes(answer)
+
+
+def _checked(manifest: Path, copy: Path, context: Context) -> memoryview:
+    """Return the manifest after the check, or the error, as an Arrow stream: see :meth:`Guard.check`."""
+    pa = arrow()
+    ids: Any = pa.nulls(0, pa.string())
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("default")
+        try:
+            found = read_manifest(manifest, copy, context)
+            ids = found.ids
+            told: dict[str, Any] = {
+                "rows": str(found.rows),
+                "kinds": found.kinds,
+                "problems": [(problem.place, problem.id, problem.text) for problem in found.problems],
+                "unreadable": found.unreadable,
+            }
+        except Exception as error:
+            told = {"error": (type(error).__name__, reason_of(error))}
+    told["warnings"] = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
+    return to_bytes(pa.table({"id": ids}).replace_schema_metadata({TOLD: json.dumps(told).encode()}))
 
 
 def main() -> None:
