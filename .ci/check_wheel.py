@@ -134,7 +134,9 @@ def check(name: str, python: str, sdist: Path, torch: bool) -> Iterator[str]:
 
 def check_torch(name: str, pip: list[str], wheel: Path, code: str, folder: Path, everywhere: bool) -> Iterator[str]:
     """Install the extra learn, and run the blocks that need it."""
-    pin = next(line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if line.startswith("torch=="))
+    pin = next(
+        line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if line.startswith("torch==")
+    )
     local = any(TORCH_FROM.glob(f"torch-*cp{name.replace('.', '')}-*.whl"))
     if not (everywhere or local):
         print(f"{name:5} skipped           the README's Python with torch: for this Python it brings gigabytes of CUDA")

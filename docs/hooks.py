@@ -1,127 +1,15 @@
-"""Parts of the documentation that are made from the product itself, so that they cannot go stale.
-
-In a page, a line ``<!-- made: … -->`` is replaced:
-
-``commands``
-    by the reference of the command line;
-``policies KIND``
-    by a table of the policies of a kind (match, drop, skip, repeat);
-``run ARGUMENTS``
-    by ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the sample and the procedures
-    of the examples.
-"""
+"""The changelog as a page of the documentation; it stands at the root of the repository."""
 
 from __future__ import annotations
 
-import inspect
-import os
-import re
-import shlex
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-_MARK = re.compile(r"<!-- made: (\w+) ?(.*) -->")
+from mkdocs.structure.files import File, Files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the made parts of a page."""
-    makers = {"commands": _commands, "policies": _policies, "run": _run}
-    return _MARK.sub(lambda mark: "\n".join(makers[mark[1]](mark[2])), markdown)
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder, kept until the end, with the files of the sample and the procedures of the examples."""
-    from graph2vid.sample import FILES
-
-    folder = tempfile.TemporaryDirectory()
-    procedures = Path(__file__).parent.parent / "examples" / "procedures"
-    for file in (*FILES, *procedures.iterdir()):
-        with open(os.path.join(folder.name, file.name), "wb") as copy:  # noqa: PTH118, PTH123
-            copy.write(file.read_bytes())
-    return folder
-
-
-def _run(arguments: str) -> Iterator[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "graph2vid", *shlex.split(arguments)],
-        cwd=_folder().name,
-        env=os.environ | {"COLUMNS": "96", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    yield "```console"
-    yield f"$ graph2vid {arguments}"
-    yield from (line.rstrip() for line in done.stdout.splitlines())
-    yield "```"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def _policies(kind: str) -> Iterator[str]:
-    from graph2vid import evidence
-
-    registry = getattr(evidence, f"{kind.upper()}_POLICIES")
-    yield "| name | meaning |"
-    yield "| --- | --- |"
-    for name in registry:
-        meaning = inspect.cleandoc(registry.get(name).__doc__ or "").replace("``", "`")
-        yield f"| `{name}` | {_cell(meaning)} |"
-
-
-def _commands(_: str) -> Iterator[str]:
-    import typer
-
-    from graph2vid.cli import build_app
-
-    root = typer.main.get_command(build_app())
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
-        yield from _command(command, f"graph2vid {name}", level=2)
-
-
-def _command(command: Any, path: str, level: int) -> Iterator[str]:
-    name = path.removeprefix("graph2vid ")
-    yield f"{'#' * level} {name} {{ #{name.replace(' ', '-')} }}"
-    yield ""
-    yield inspect.cleandoc(command.help or "").replace("\f", "").replace("\b\n", "")
-    yield ""
-    inner = getattr(command, "commands", None)
-    if inner:
-        for name, part in inner.items():
-            yield from _command(part, f"{path} {name}", level + 1)
-        return
-    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
-    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
-    shown = [_argument(argument) for argument in arguments]
-    yield "    " + " ".join([path, *shown, *(["[OPTIONS]"] if options else [])])
-    yield ""
-    if parameters:
-        yield "| | | default |"
-        yield "| --- | --- | --- |"
-        for argument, name in zip(arguments, shown, strict=True):
-            yield f"| `{name}` | {_cell(argument.help or '')} | |"
-        for option in options:
-            names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-            yield f"| {names} | {_cell(option.help or '')} | {_default(option)} |"
-        yield ""
-
-
-def _argument(argument: Any) -> str:
-    name = (argument.metavar or argument.name).upper().strip("[]")
-    return name if argument.required else f"[{name}]"
-
-
-def _default(option: Any) -> str:
-    value = option.default
-    if value is None or value is False or value == () or callable(value):
-        return ""
-    return f"`{getattr(value, 'value', value)}`"
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the page."""
+    text = (Path(__file__).parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "changelog.md", content=text))
+    return files

@@ -39,7 +39,7 @@ def test_python_examples_run(page: str, folder: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_run(page: str, folder: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = re.findall(r"^(?:    graph2vid|<!-- made: run) (.*?)(?: -->| *#.*)?$", text, flags=re.MULTILINE)
+    lines = re.findall(r"^(?:    graph2vid|<!-- generated: run) (.*?)(?: -->| *#.*)?$", text, flags=re.MULTILINE)
     assert lines
     for line in lines:
         assert main(shlex.split(line)) == 0, line
