@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from graph2vid.errors import FormatError, Graph2VidError
 
 STDOUT = "-"
 """The name that stands for standard output where something is written."""
+
+_MOST_DIGITS = 30  # of a whole number in JSON
+_DEEPEST = 100  # lists and objects within each other
+_HOLDERS = (dict, list)
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 
 @contextlib.contextmanager
@@ -89,16 +96,66 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise FormatError(f"{path} is not a UTF-8 text file (byte {error.start})") from error
 
 
-def parse_json(text: str, source: str) -> Any:
-    """Parse JSON text; an error names ``source``, line and column."""
+def parse_json(text: str, source: str, *, lenient: bool = False) -> Any:
+    """Parse JSON text; an error names ``source``, line and column.
+
+    Refused are NaN, infinite numbers, whole numbers of more than 30 digits, values nested more than 100
+    deep, and strings that are no text, for they hold half a character (a lone surrogate).
+
+    Parameters
+    ----------
+    text, source : str
+    lenient : bool
+        For what pages hold: strings may have bare line breaks and lone surrogates in them.
+    """
     try:
-        return json.loads(text)
+        value = json.loads(
+            text, strict=not lenient, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant
+        )
+        _refuse_depth(value)
+        if not lenient and _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
     except RecursionError as error:
-        raise FormatError(f"{source}: JSON nested too deeply") from error
+        raise FormatError(
+            f"{source}: JSON nested too deeply (more than {_DEEPEST} lists and objects within each other)"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise FormatError(f"{source}: a string holds half a character (a lone surrogate), which is no text") from error
     except ValueError as error:
         raise FormatError(f"{source}: not JSON that can be read ({error})") from error
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a whole number of {len(digits)} digits; at most {_MOST_DIGITS} are read")
+    return int(digits)
+
+
+def _decimal(digits: str) -> float:
+    found = float(digits)
+    if not abs(found) < math.inf:
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _refuse_depth(value: Any) -> None:
+    """Raise a RecursionError where lists and objects lie too deep within each other for those who walk through them."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [
+            holder.values() if isinstance(holder, dict) else holder for holder in level if type(holder) in _HOLDERS
+        ]
+        level = [child for children in inner for child in children if type(child) in _HOLDERS]
+        if not level:
+            return
+    raise RecursionError
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

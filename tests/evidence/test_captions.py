@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from graph2vid.errors import FormatError, Graph2VidError
 from graph2vid.evidence.captions import Cue, Word, parse_captions, read_captions
 from graph2vid.evidence.captions.reading import mend
+from graph2vid.evidence.captions.timed_text import parse_timed_text
 
 VTT = """WEBVTT Kind: captions
 
@@ -135,12 +136,21 @@ def test_word_times_out_of_range_stay_within_the_cue() -> None:
         ),
         ("a.srt", "Peel the pears.\n", "a.srt: not a SubRip file, for no line holds a cue's times"),
         ("a.srt", "\0\1\2", r"a.srt is not a text file \(byte 0\)"),
-        ("a.txt", "x", r"captions are read from .vtt, .srt and .json files, not '.txt'"),
+        ("a.doc", "x", r"captions are read from .vtt, .srt, .sbv, .json3, .json, .txt files, not '.doc'"),
+        ("a.txt", "x", "a.txt: not a transcript with times, for no line begins with one, such as 0:15"),
+        ("a.txt", "0:20 - 0:10 x", r"line 1: it ends \(10 s\) before it starts \(20 s\)"),
+        ("a.sbv", "x", "a.sbv: not a SubViewer file"),
+        ("a.json3", "{}", "a.json3: not a transcript of Whisper"),
+        ("a.json3", '{"events": 3}', "a.json3: not captions of YouTube, for it has no list of events"),
+        ("a.json3", '{"events": [3]}', "event 0 .*an event has tStartMs"),
+        ("a.json3", '{"events": [{"segs": [3]}]}', "event 0 .*'segs' must be a list of objects"),
+        ("a.json3", '{"events": [{"segs": 3}]}', "event 0 .*'segs' must be a list of objects"),
+        ("a.json3", '{"events": [{"tStartMs": -1, "segs": [{"utf8": "x"}]}]}', "'tStartMs' must be a number from 0"),
         ("a.json", "{", "a.json, line 1, column 2: not JSON"),
         ("a.json", '{"steps": []}', "a.json: not a transcript of Whisper, for it has no list of segments"),
         ("a.json", "[3]", r"a.json, segment 0 \(counted from 0\): a segment has start, end and text"),
         ("a.json", '[{"start": 1, "end": null, "text": "x"}]', "segment 0, 'end' must be a number, not None"),
-        ("a.json", '[{"start": NaN, "end": 1, "text": "x"}]', "segment 0, 'start' must be a number, not nan"),
+        ("a.json", '[{"start": NaN, "end": 1, "text": "x"}]', "a.json: not JSON that can be read .NaN is no"),
         ("a.json", '[{"start": 2, "end": 1, "text": "x"}]', r"segment 0: it ends \(1.0 s\) before it starts"),
         ("a.json", '[{"start": 1, "end": 2, "text": "x", "words": {}}]', "segment 0: 'words' must be a list"),
         ("a.json", '[{"start": 1, "end": 2, "text": "x", "words": [1]}]', "segment 0, word 0 .*a word has"),
@@ -249,3 +259,65 @@ def test_anything_is_read_or_refused(text: str) -> None:
         return
     assert all(cue.start <= cue.end and cue.text for cue in cues)
     assert list(cues) == sorted(cues, key=lambda cue: (cue.start, cue.end))
+
+
+def test_subviewer(tmp_path: Path) -> None:
+    path = tmp_path / "a.sbv"
+    path.write_text("0:00:01.000,0:00:03.500\nCut &amp; peel\nthe pears\n\n0:01:02.000,0:01:04.000\nServe them.\n")
+    assert read_captions(path) == (Cue(1.0, 3.5, "Cut & peel the pears"), Cue(62.0, 64.0, "Serve them."))
+
+
+JSON3 = {
+    "wireMagic": "pb3",
+    "events": [
+        {"tStartMs": 0, "dDurationMs": 9000, "id": 1},
+        {
+            "tStartMs": 1000,
+            "dDurationMs": 4000,
+            "segs": [{"utf8": "cut"}, {"utf8": " the", "tOffsetMs": 400}, {"utf8": " pears", "tOffsetMs": 900}],
+        },
+        {"tStartMs": 2990, "dDurationMs": 2010, "aAppend": 1, "segs": [{"utf8": "\n"}]},
+        {"tStartMs": 3000, "dDurationMs": 2000, "segs": [{"utf8": "and serve\nthem"}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ["a.json3", "a.en.json"])
+def test_captions_of_youtube(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(json.dumps(JSON3))
+    first, second = read_captions(tmp_path / name)
+    assert first == Cue(
+        1.0, 3.0, "cut the pears", (Word(1.0, 1.4, "cut"), Word(1.4, 1.9, "the"), Word(1.9, 3.0, "pears"))
+    )
+    assert second == Cue(3.0, 5.0, "and serve them")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0:15 now we cut\n1:02:03 and serve",
+        "[00:15] now we cut\n[01:02:03] and serve",
+        "(0:15) now we cut\n(1:02:03) and serve",
+        "0:15\nnow we cut\n\n1:02:03\nand serve\n",
+        "A talk\n\n0:15: now we\ncut\n62:03 - and serve",
+        "0:15.000 now we cut\r\n1:02:03,0 and serve",
+    ],
+)
+def test_transcripts_with_times(tmp_path: Path, text: str) -> None:
+    (tmp_path / "talk.txt").write_text(text)
+    first, second = read_captions(tmp_path / "talk.txt")
+    assert (first.start, first.end, first.text) == (15.0, 20.0, "now we cut")
+    assert (second.start, second.end, second.text) == (3723.0, 3728.0, "and serve")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["00:15 - 00:20 now we cut", "[0:15-0:20] now we cut", "0:15 – 0:20: now we cut", "(0:15 to 0:20) now we cut"],
+)
+def test_transcripts_with_ends(line: str) -> None:
+    assert parse_timed_text(f"{line}\n0:17 and fry") == (Cue(15.0, 20.0, "now we cut"), Cue(17.0, 22.0, "and fry"))
+
+
+def test_subrip_in_a_text_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n00:00:01,000 --> 00:00:02,000\nCut.\n")
+    assert read_captions(tmp_path / "a.txt") == (Cue(1.0, 2.0, "Cut."),)

@@ -73,7 +73,7 @@ def test_tables_of_other_programs(tmp_path: Path) -> None:
         ("id,start,end\na,1,\n", "row 2: give both start and end"),
         ("id,start,end\na,1,x\n", "row 2: 'x' is not a time"),
         ("id,start,end\na,2,2\n", "row 2: the end .2 s. must be later"),
-        ('id,start,end\n"a,1,2\n', "is not a table in CSV"),
+        ('id,start,end\n"a,1,2\n', "line 2: not CSV"),
         ("1,0,4\nmix,5,6\n", "row 2: a number of a step"),
         ("4,0,4\n", "there is no step 4; the procedure has the steps 1 to 3"),
     ],

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dags import dags
@@ -230,7 +230,7 @@ def test_threads_follow_edges() -> None:
     assert flow.threads == ((0, 3, 4, 5), (1,), (2,))
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(dags(min_steps=65, max_steps=90))
 def test_more_than_64_steps(flow: FlowGraph) -> None:
     assert_chain_cover(flow)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
+from graph2vid._values import count_of
 from graph2vid.datasets.model import Annotation, Dataset, HowTo, Recording, Task
 from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.reading import (
@@ -294,7 +295,8 @@ def _annotation(
 ) -> Annotation:
     where, named, start, end = row
     if str(named).isdecimal():
-        steps = [int(named) - 1] if 1 <= int(named) <= len(task.steps) else []
+        number = count_of(str(named), f"{where}: the number of a step")
+        steps = [number - 1] if 1 <= number <= len(task.steps) else []
     else:
         steps = step_of.get(_plain(str(named)), [])
     if not steps:

@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from graph2vid._values import count_of
 from graph2vid.datasets.crosstask_tasks import (
     SUB_FOLDERS,
     ListedTask,
@@ -323,10 +324,11 @@ def _recording(
 
 
 def _read_annotation(row: list[str], n_steps: int, where: str, duration: float | None, slack: float) -> Annotation:
-    if not row[0].isdecimal() or not 1 <= int(row[0]) <= n_steps:
+    step = count_of(row[0], f"{where}: the number of a step") if row[0].isdecimal() else 0
+    if not 1 <= step <= n_steps:
         raise FormatError(f"{where}: there is no step {row[0]!r}; the task has {n_steps}, counted from 1")
     start, end = as_number(row[1], where, "the start"), as_number(row[2], where, "the end")
-    return annotation(int(row[0]) - 1, start, end, where, duration, slack)
+    return annotation(step - 1, start, end, where, duration, slack)
 
 
 def _read_validation(path: Path | None, recordings: list[Recording]) -> tuple[Split, ...]:

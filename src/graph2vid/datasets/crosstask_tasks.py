@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graph2vid._files import check_format, read_json
+from graph2vid._values import count_of
 from graph2vid.datasets.model import HowTo
 from graph2vid.datasets.published_flows import PublishedFlow, pairs_of, read_published_flows
 from graph2vid.datasets.reading import Trouble, as_number, entry, read_lines
@@ -60,7 +61,7 @@ def read_tasks(places: list[Path]) -> dict[str, ListedTask]:
                     f"{path}, line {number}: a task is five lines: its number, title, address, number of steps, steps"
                 )
             steps = tuple(step.strip() for step in block[4][1].split(","))
-            if len(steps) != int(block[3][1]):
+            if len(steps) != count_of(block[3][1], f"{path}, line {block[3][0]}: the number of steps"):
                 raise FormatError(f"{path}, line {block[4][0]}: {len(steps)} steps where {block[3][1]} are announced")
             listed[block[0][1]] = ListedTask(block[1][1], tuple(step.replace("_", " ") for step in steps))
     return listed

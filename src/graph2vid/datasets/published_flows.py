@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
+from graph2vid._values import count_of
 from graph2vid.datasets.reading import entry
 from graph2vid.errors import FormatError, GraphError
 from graph2vid.flow import FlowGraph
@@ -90,7 +91,7 @@ def _read_recipe(recipe: dict[str, Any], record: dict[str, Any], where: str) -> 
 def pairs_of(value: Any, key: str, where: str) -> list[tuple[int, int]]:
     """Return a list of pairs of whole numbers."""
     if isinstance(value, dict):  # {"instruction": step} says the same
-        value = [[int(a) if str(a).isdecimal() else a, b] for a, b in value.items()]
+        value = [[count_of(a, f"{where}: {key}") if a.isdecimal() else a, b] for a, b in value.items()]
     pairs = []
     for pair in value if isinstance(value, list) else [value]:
         if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):

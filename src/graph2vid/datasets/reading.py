@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_text
+from graph2vid._values import number_of, read_number, table_rows
 from graph2vid.datasets.model import Annotation, Dataset, Recording
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
 from graph2vid.registry import Registry
@@ -78,7 +77,7 @@ def stems(directory: Path, *suffixes: str) -> dict[str, Path]:
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Return a key that sorts "split2" before "split10"."""
     parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    return [(0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part) for part in parts]
 
 
 def read_lines(path: Path) -> list[tuple[int, str]]:
@@ -91,7 +90,7 @@ def read_rows(path: Path, columns: int) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file with their line numbers; each must have at least ``columns`` fields."""
     rows = []
     for number, line in read_lines(path):
-        row = [field.strip() for field in next(csv.reader([line]))]
+        row = [field.strip() for _, row in table_rows([line], f"{path}, line {number}") for field in row]
         if len(row) < columns:
             raise FormatError(f"{path}, line {number}: {len(row)} fields where there should be {columns}: {line!r}")
         rows.append((number, row))
@@ -100,13 +99,8 @@ def read_rows(path: Path, columns: int) -> list[tuple[int, list[str]]]:
 
 def as_number(value: Any, where: str, what: str) -> float:
     """Return a finite number; ``where`` and ``what`` are named in the error."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise FormatError(f"{where}: {what} must be a number, not {value!r}")
-    return number
+    read = read_number if isinstance(value, str) else number_of
+    return read(value, f"{where}: {what}")
 
 
 def annotation(step: int, start: float, end: float, where: str, duration: float | None, slack: float) -> Annotation:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from graph2vid._files import read_text
+from graph2vid._values import count_of
 from graph2vid.datasets.reading import folder, stems
 from graph2vid.errors import FormatError
 
@@ -143,7 +144,7 @@ def _heads(fields: list[str], where: str) -> Iterator[tuple[int, str]]:
     """Yield the heads of a token with their labels, the primary one first; 0 is none."""
     if not (fields[6].isascii() and fields[6].isdecimal()):
         raise FormatError(f"{where}: the head must be a token number or 0, not {fields[6]!r}")
-    yield int(fields[6]), fields[7]
+    yield count_of(fields[6], f"{where}: the head"), fields[7]
     further = fields[8].strip()
     if further == NO_HEAD:
         return
@@ -152,7 +153,7 @@ def _heads(fields: list[str], where: str) -> Iterator[tuple[int, str]]:
     if not found or not re.fullmatch(r"\[[\s,]*\]", _FURTHER_HEAD.sub("", further)):
         raise FormatError(f"{where}: further heads are {NO_HEAD} or [(head, 'label'), …], not {further!r}")
     for head, single, double in found:
-        yield int(head), single or double
+        yield count_of(head, f"{where}: the head"), single or double
 
 
 def _compare(recipes: tuple[Recipe, ...], blocks: list[list[Row]], path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._values import count_of
 from graph2vid.datasets.model import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
 from graph2vid.datasets.reading import DATASETS, Trouble, choice, folder, natural, read_lines, stems
 from graph2vid.errors import FormatError, InputError
@@ -180,9 +181,10 @@ def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classe
         index, _, name = line.partition(" ")
         if not index.isdecimal() or not name.strip():
             raise FormatError(f"{path}, line {number}: should be a class number and a name, not {line!r}")
-        if int(index) in names or name.strip() in names.values():
+        place = count_of(index, f"{path}, line {number}: the class number")
+        if place in names or name.strip() in names.values():
             raise FormatError(f"{path}, line {number}: class {line!r} is there already")
-        names[int(index)] = name.strip()
+        names[place] = name.strip()
     if sorted(names) != list(range(len(names))):
         raise FormatError(f"{path}: the classes must be numbered 0, 1, … without a gap, not {sorted(names)}")
     ordered = tuple(names[index] for index in range(len(names)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph2vid._files import read_text
+from graph2vid._values import count_of, read_number, table_rows
 from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.export.elan import read_elan
@@ -121,10 +121,7 @@ def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowG
     text = read_text(path)
     head = text.split("\n", 1)[0]
     sign = max(",;\t", key=head.count)
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=sign, strict=True) if any(map(str.strip, row))]
-    except csv.Error as error:
-        raise FormatError(f"{path} is not a table in CSV ({error})") from error
+    rows = [row for _, row in table_rows(io.StringIO(text, newline=""), str(path), sign) if any(map(str.strip, row))]
     if not rows:
         raise FormatError(f"{path} is empty")
     columns = [cell.strip().lower() for cell in rows[0]]
@@ -133,10 +130,10 @@ def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowG
             place = f"{path}, row {number}"
             if not _is_numbers(row):
                 raise FormatError(f"{place}: a number of a step, start and end are needed, not {quoted(row)}")
-            step = int(row[0])
+            step = count_of(row[0], f"{place}: the number of a step")
             if not 1 <= step <= len(flow):
                 raise FormatError(f"{place}: there is no step {step}; the procedure has the steps 1 to {len(flow)}")
-            yield _annotation(place, step - 1, float(row[1]), float(row[2]))
+            yield _annotation(place, step - 1, *(read_number(cell, f"{place}: a time") for cell in row[1:]))
         return
     named = next((name for name in _NAMES if name in columns), None)
     if named is None or "start" not in columns or "end" not in columns:
@@ -162,7 +159,8 @@ def _is_numbers(row: list[str]) -> bool:
     if len(row) != 3 or not row[0].strip().isdecimal():
         return False
     try:
-        float(row[1]), float(row[2])
-    except ValueError:
+        for cell in row:
+            read_number(cell, "")
+    except FormatError:
         return False
     return True

@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from graph2vid._files import read_bytes
+from graph2vid._values import number_of
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
 from graph2vid.export.parts import Timed, file_name, format_named, labels, one_line, timed
 from graph2vid.grounding import Grounding
@@ -89,14 +90,16 @@ def read_elan(path: str | os.PathLike[str], tier: str | None = None) -> list[tup
             warnings.simplefilter("ignore")  # newer versions of the format are read alike
             eaf = pympi.Elan.Eaf(Path(path).resolve())
     except Exception as error:  # pympi raises whatever comes its way
-        raise FormatError(f"{path} cannot be read as an ELAN file ({type(error).__name__}: {error})") from error
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(f"{path} cannot be read as an ELAN file ({type(error).__name__}: {reason})") from error
     name = _chosen_tier(path, eaf, tier)
     found = []
     for annotation, (begin, end, value, _) in eaf.tiers[name][0].items():
         start, stop = eaf.timeslots.get(begin), eaf.timeslots.get(end)
         if start is None or stop is None:
             raise FormatError(f"{path}, tier {name!r}: annotation {annotation} ({value!r}) has no times")
-        found.append((value, start / 1000, stop / 1000))
+        where = f"{path}, tier {name!r}: a time"
+        found.append((value, number_of(start, where) / 1000, number_of(stop, where) / 1000))
     return found
 
 

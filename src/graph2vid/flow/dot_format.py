@@ -11,12 +11,12 @@ A backslash in a name or text is written twice, a line break as ``\n``.
 
 from __future__ import annotations
 
-import html
 import re
 from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
-from graph2vid.errors import FormatError, GraphError
+from graph2vid._values import read_number, unescaped
+from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.graph import FlowGraph
 from graph2vid.flow.messages import quoted
@@ -79,6 +79,7 @@ _TOKEN = re.compile(
     |(?P<sign>->|--|[{}\[\]=;,:+])""",
     re.VERBOSE | re.DOTALL,
 )
+_TAG = re.compile(r"<[^<>]*>")
 _ESCAPE = re.compile(r"\\(\r\n|.)", re.DOTALL)
 _LINE_ESCAPES = {"n": "\n", "l": "\n", "r": "\n", "\n": "", "\r\n": "", '"': '"', "\\": "\\"}
 
@@ -167,8 +168,8 @@ class _Reader:
 
     def _confidence(self, text: str | None) -> float:
         try:
-            return 1.0 if text is None else check_confidence(float(text), "confidence")
-        except (ValueError, GraphError):
+            return 1.0 if text is None else check_confidence(read_number(text, "confidence"), "confidence")
+        except InputError:
             self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(text)}")
 
     def _end(self, depth: int) -> list[str]:
@@ -217,7 +218,7 @@ class _Reader:
     def _value(self, token: _Token) -> str:
         """Return what a name or string stands for; quoted strings may be joined by '+'."""
         if token.kind == "html":
-            return html.unescape(re.sub(r"<[^<>]*>", " ", token.text)).strip()
+            return unescaped(_TAG.sub(" ", token.text)).strip()
         if token.kind == "word":
             return token.text
         text = _unescaped(token.text)

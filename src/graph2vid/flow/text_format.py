@@ -38,7 +38,8 @@ import re
 from itertools import pairwise
 from typing import NoReturn
 
-from graph2vid.errors import FormatError, Graph2VidError, GraphError
+from graph2vid._values import read_number
+from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.graph import FlowGraph
 from graph2vid.flow.messages import quoted, self_loop, unknown_step
@@ -144,8 +145,8 @@ class _Reader:
 
     def _confidence(self, text: str | None) -> float:
         try:
-            return 1.0 if text is None else check_confidence(float(text), "the arrow")
-        except GraphError as error:
+            return 1.0 if text is None else check_confidence(read_number(text, "the arrow"), "the arrow")
+        except InputError as error:
             self._fail(str(error), GraphError)
 
     def _declaration(self, name: str, name_is_quoted: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from graph2vid._files import check_format, parse_json, read_text
+from graph2vid._values import number_of
 from graph2vid.alignment import Durations
 from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
@@ -24,6 +25,7 @@ from graph2vid.flow.messages import quoted, unknown_step
 
 KIND = "graph2vid-durations"
 VERSION = 1
+_LEAST = 1e-6  # of a weight, a median in seconds, a spread
 
 
 def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: float) -> Durations:
@@ -36,7 +38,7 @@ def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: 
     """
     source = os.fspath(path)
     document = check_format(parse_json(read_text(path), source), kind=KIND, version=VERSION, source=source)
-    weight = _number(document.get("weight", 1.0), f"{source}: weight")
+    weight = number_of(document.get("weight", 1.0), f"{source}: weight", least=_LEAST)
     named = document.get("steps", {})
     if not isinstance(named, dict):
         raise FormatError(f"{source}: steps must be an object, not {quoted(named)}")
@@ -70,10 +72,5 @@ def durations_of(
 def _entry(entry: Any, where: str) -> tuple[float, float]:
     if not isinstance(entry, Mapping) or not {"median", "spread"} <= set(entry):
         raise FormatError(f"{where}: a median (seconds) and a spread are needed, not {quoted(entry)}")
-    return _number(entry["median"], f"{where}.median"), _number(entry["spread"], f"{where}.spread")
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
-        raise FormatError(f"{where} must be a number above 0, not {quoted(value)}")
-    return float(value)
+    median, spread = (number_of(entry[key], f"{where}.{key}", least=_LEAST) for key in ("median", "spread"))
+    return median, spread

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_json, write_json
+from graph2vid._values import number_of
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
@@ -326,10 +327,7 @@ class _Reader:
         return holder[key]
 
     def number(self, holder: dict[str, Any], key: str, place: str = "") -> float:
-        found = holder.get(key)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-            raise self.wrong(place + key, "a finite number", found)
-        return float(found)
+        return number_of(holder.get(key), f"{self.source}: {place + key!r}")
 
     def steps(self, document: dict[str, Any], key: str, flow: FlowGraph) -> tuple[int, ...]:
         return tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))

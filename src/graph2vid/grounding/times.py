@@ -7,9 +7,10 @@ import re
 
 import numpy as np
 
+from graph2vid._values import read_number, shown
 from graph2vid.errors import InputError
 
-_TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)")
+_TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 
 def format_time(seconds: float) -> str:
@@ -26,9 +27,11 @@ def parse_time(text: str) -> float:
     """Read ``75``, ``75.5``, ``1:15.5`` or ``0:01:15.5`` as seconds."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise InputError(f"{text!r} is not a time; write seconds (75.5) or m:ss (1:15.5)")
+        raise InputError(f"{shown(text)} is not a time; write seconds (75.5) or m:ss (1:15.5)")
     hours, minutes, seconds = found.groups(default="0")
-    return 3600.0 * int(hours) + 60.0 * int(minutes) + float(seconds)
+    return sum(
+        scale * read_number(part, "a time") for part, scale in ((hours, 3600.0), (minutes, 60.0), (seconds, 1.0))
+    )
 
 
 def parse_span(text: str) -> tuple[float, float]:

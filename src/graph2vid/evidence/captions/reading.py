@@ -10,23 +10,29 @@ from pathlib import Path
 from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions.cues import Cue
+from graph2vid.evidence.captions.json3 import parse_json3
 from graph2vid.evidence.captions.texts import HEADER, parse_captions
+from graph2vid.evidence.captions.timed_text import parse_timed_text
 from graph2vid.evidence.captions.whisper import parse_transcript
 
-SUFFIXES = (".vtt", ".srt")
+SUFFIXES = (".vtt", ".srt", ".sbv", ".json3")
 """Files that hold captions and nothing else."""
 
-TRANSCRIPT_SUFFIXES = (".json",)
-"""Files that may be what a speech recogniser wrote."""
+MOST_BYTES = 256 << 20
+"""Larger files hold no captions."""
+
+TRANSCRIPT_SUFFIXES = (".json", ".txt")
+"""Files that may be what a speech recogniser wrote, or a transcript with times."""
 
 
 def read_captions(path: str | os.PathLike[str]) -> tuple[Cue, ...]:
     """Read a caption file; the suffix names the format.
 
-    ``.vtt`` is WebVTT, ``.srt`` SubRip, ``.json`` what Whisper, faster-whisper or WhisperX writes. Markup is removed,
-    entities are resolved, lines of one cue are joined by a space, and cues without text are left out. In automatic
-    captions that roll (each cue shows the line before once more) every line is read once. Times of words are kept
-    where the file has them. Text that was once decoded wrongly ("donâ€™t") is mended.
+    ``.vtt`` is WebVTT, ``.srt`` SubRip, ``.sbv`` SubViewer, ``.json3`` YouTube's JSON, ``.json`` that or what Whisper,
+    faster-whisper or WhisperX writes, ``.txt`` a transcript whose lines begin with times. Markup is removed, entities
+    are resolved, lines of one cue are joined by a space, and cues without text are left out. In automatic captions
+    that roll (each cue shows the line before once more) every line is read once. Times of words are kept where the
+    file has them. Text that was once decoded wrongly ("donâ€™t") is mended.
 
     Returns
     -------
@@ -35,22 +41,30 @@ def read_captions(path: str | os.PathLike[str]) -> tuple[Cue, ...]:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (*SUFFIXES, *TRANSCRIPT_SUFFIXES):
-        raise FormatError(f"{path}: captions are read from .vtt, .srt and .json files, not {path.suffix!r}")
-    text = _decoded(read_bytes(path), path)
-    if suffix in TRANSCRIPT_SUFFIXES:
-        cues = parse_transcript(parse_json(text, str(path)), str(path))
+    known = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+    if suffix not in known:
+        raise FormatError(f"{path}: captions are read from {', '.join(known)} files, not {path.suffix!r}")
+    text = _decoded(read_bytes(path, MOST_BYTES + 1), path)
+    if suffix in (".json", ".json3"):
+        document = parse_json(text, str(path))
+        parse = parse_json3 if isinstance(document, dict) and "events" in document else parse_transcript
+        cues = parse(document, str(path))
+    elif suffix == ".txt" and "-->" not in text:
+        cues = parse_timed_text(text, str(path))
     else:
         if suffix == ".vtt" and not text.startswith(HEADER):
             raise FormatError(f"{path}, line 1: a WebVTT file begins with WEBVTT")
         cues = parse_captions(text, str(path))
-        if not cues and "-->" not in text and suffix == ".srt" and text.strip():
-            raise FormatError(f"{path}: not a SubRip file, for no line holds a cue's times")
+        if not cues and "-->" not in text and suffix in (".srt", ".sbv") and text.strip():
+            kind = "SubRip" if suffix == ".srt" else "SubViewer"
+            raise FormatError(f"{path}: not a {kind} file, for no line holds a cue's times")
     return tuple(_mended(cue) for cue in cues)
 
 
 def _decoded(data: bytes, path: Path) -> str:
     """Return the text of a file: UTF-8, UTF-16 with a byte-order mark, or else the Western code page of old."""
+    if len(data) > MOST_BYTES:
+        raise FormatError(f"{path} is larger than {MOST_BYTES >> 20} MiB: these are no captions of one video")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
             return data.decode("utf-16")

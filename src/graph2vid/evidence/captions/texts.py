@@ -1,20 +1,21 @@
-"""WebVTT and SubRip, and automatic captions that roll."""
+"""WebVTT, SubRip and SubViewer, and automatic captions that roll."""
 
 from __future__ import annotations
 
-import html
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from graph2vid._values import seconds_of, unescaped
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions.cues import Cue, Word
 
 HEADER = "WEBVTT"
 
-_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
-_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
-_TAG = re.compile(r"<[^>]*>")
+_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2}[.,]\d{1,3})"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_SUBVIEWER = re.compile(r"\s*(\d+):(\d{1,2}):(\d{1,2}\.\d{1,3}),(\d+):(\d{1,2}):(\d{1,2}\.\d{1,3})\s*")
+_TAG = re.compile(r"<[^<>]*>")
 _WORD_TIME = re.compile(rf"<{_TIME}>")
 
 
@@ -29,7 +30,7 @@ class _Block:
 
 
 def parse_captions(text: str, source: str = "captions") -> tuple[Cue, ...]:
-    """Parse the text of a WebVTT or SubRip file; ``source`` is what messages call it.
+    """Parse the text of a WebVTT, SubRip or SubViewer file; ``source`` is what messages call it.
 
     Returns
     -------
@@ -44,9 +45,13 @@ def parse_captions(text: str, source: str = "captions") -> tuple[Cue, ...]:
     for block, first in zip(blocks, news, strict=True):
         said = " ".join(block.lines[first:])
         if said:
-            words = tuple(_words(" ".join(block.marked[first:]), block.start, block.end))
+            words = tuple(_words(" ".join(block.marked[first:]), block.start, block.end, source))
             cues.append(Cue(block.start, block.end, said, words))
     return tuple(cues)
+
+
+def _has_times(line: str) -> bool:
+    return "-->" in line or bool(_SUBVIEWER.fullmatch(line))
 
 
 def _blocks(text: str, source: str) -> list[_Block]:
@@ -56,13 +61,13 @@ def _blocks(text: str, source: str) -> list[_Block]:
     blocks = []
     number = 0
     while number < len(lines):
-        if "-->" not in lines[number]:  # a header, a note, a style, a cue's name or number, or nothing
+        if not _has_times(lines[number]):  # a header, a note, a style, a cue's name or number, or nothing
             number += 1
             continue
         start, end = _timing(lines[number], f"{source}, line {number + 1}")
         number += 1
         marked, plain = [], []
-        while number < len(lines) and lines[number].strip(spaces) and "-->" not in lines[number]:
+        while number < len(lines) and lines[number].strip(spaces) and not _has_times(lines[number]):
             words = _plain(lines[number])
             if words:
                 marked.append(lines[number])
@@ -73,23 +78,22 @@ def _blocks(text: str, source: str) -> list[_Block]:
 
 
 def _plain(line: str) -> str:
-    return " ".join(html.unescape(_TAG.sub("", line)).split())
+    return " ".join(unescaped(_TAG.sub("", line)).split())
 
 
 def _timing(line: str, where: str) -> tuple[float, float]:
-    match = _TIMING.match(line)
+    match = _SUBVIEWER.fullmatch(line) or _TIMING.fullmatch(line)
     if match is None:
         raise FormatError(f"{where}: not a cue's times, such as 00:01:02.500 --> 00:01:04.000")
-    start, end = _seconds(match.groups()[:4]), _seconds(match.groups()[4:])
+    start, end = _seconds(match.groups()[:3], where), _seconds(match.groups()[3:], where)
     if end < start:
         raise FormatError(f"{where}: the cue ends ({end} s) before it starts ({start} s)")
     return start, end
 
 
-def _seconds(parts: tuple[str | None, ...]) -> float:
-    hours, minutes, seconds, fraction = parts
-    whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    return round(whole + float(f"0.{fraction}"), 3)
+def _seconds(parts: tuple[str | None, ...], where: str) -> float:
+    hours, minutes, seconds = parts
+    return seconds_of(hours, minutes, (seconds or "0").replace(",", "."), f"{where}: a time")
 
 
 def _news(blocks: list[_Block]) -> list[int]:
@@ -107,14 +111,14 @@ def _rolls(blocks: list[_Block], news: list[int]) -> bool:
     return follow >= 2 and sum(1 for repeated in news if repeated) > follow / 2
 
 
-def _words(marked: str, start: float, end: float) -> list[Word]:
+def _words(marked: str, start: float, end: float, source: str) -> list[Word]:
     """Return the words of a line with times between them: ``one<00:01.500> two``; none if there are no times."""
     times = [start]
     pieces = [""]
     at = 0
     for match in _WORD_TIME.finditer(marked):
         pieces[-1] += marked[at : match.start()]
-        times.append(min(max(_seconds(match.groups()), times[-1]), end))
+        times.append(min(max(_seconds(match.groups(), source), times[-1]), end))
         pieces.append("")
         at = match.end()
     if at == 0:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from graph2vid._values import number_of
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions.cues import Cue, Word
 
@@ -28,7 +28,7 @@ def parse_transcript(document: Any, source: str = "transcript") -> tuple[Cue, ..
         where = f"{source}, segment {number}"
         if not isinstance(segment, dict) or not isinstance(segment.get("text"), str):
             raise FormatError(f"{where} (counted from 0): a segment has start, end and text")
-        start, end = (_number(segment.get(key), f"{where}, {key!r}") for key in ("start", "end"))
+        start, end = (number_of(segment.get(key), f"{where}, {key!r}") for key in ("start", "end"))
         if end < start:
             raise FormatError(f"{where}: it ends ({end} s) before it starts ({start} s)")
         text = " ".join(segment["text"].split())
@@ -49,15 +49,9 @@ def _words(words: Any, where: str) -> tuple[Word, ...]:
             raise FormatError(f"{where}, word {number} (counted from 0): a word has word, start and end")
         if word.get("start") is None or word.get("end") is None:
             continue
-        start, end = (_number(word[key], f"{where}, word {number}, {key!r}") for key in ("start", "end"))
+        start, end = (number_of(word[key], f"{where}, word {number}, {key!r}") for key in ("start", "end"))
         sure = word.get("probability", word.get("score"))
         if sure is not None:
-            sure = min(max(_number(sure, f"{where}, word {number}, its probability"), 0.0), 1.0)
+            sure = min(max(number_of(sure, f"{where}, word {number}, its probability"), 0.0), 1.0)
         read.append(Word(start, max(end, start), text.strip(), sure))
     return tuple(sorted(read, key=lambda word: (word.start, word.end)))
-
-
-def _number(value: Any, place: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise FormatError(f"{place} must be a number, not {value!r}")
-    return float(value)

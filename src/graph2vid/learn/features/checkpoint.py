@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_bytes, read_json, write_bytes, write_json
-from graph2vid.errors import FormatError, InputError
+from graph2vid._values import count_of, shown
+from graph2vid.errors import FormatError, Graph2VidError
 from graph2vid.evidence.cache import content_hash
 from graph2vid.learn.features.model import ResidualMLP
 from graph2vid.learn.features.options import TrainingOptions
@@ -26,6 +27,7 @@ from graph2vid.learn.features.options import TrainingOptions
 NAME = "checkpoint.json"
 _FORMAT = "graph2vid-features"
 _VERSION = 1
+_MOST_UNITS = 1 << 16  # of a layer
 
 
 @dataclass
@@ -120,6 +122,7 @@ def load(path: str | os.PathLike[str]) -> State:
     path = path / NAME if path.is_dir() else path
     document = check_format(read_json(path), kind=_FORMAT, version=_VERSION, source=str(path))
     try:
+        _check(document)
         options = TrainingOptions(**document["options"])
         last, best = (_read_tensors(path.parent, document["files"][kind]) for kind in ("last", "best"))
         state = State(
@@ -137,11 +140,23 @@ def load(path: str | os.PathLike[str]) -> State:
             best,
         )
         state.model()  # whether the weights fit
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise FormatError(f"{path} is damaged, or was made by another version: {str(error).splitlines()[0]}") from error
+    except Graph2VidError:
+        raise
+    except Exception as error:  # torch and safetensors raise whatever comes their way
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise FormatError(f"{path} is damaged, or was made by another version: {reason}") from error
     return state
+
+
+def _check(document: dict[str, Any]) -> None:
+    """Refuse a document whose numbers or words cannot be those of a checkpoint, before anything is made from them."""
+    for key in ("dimension", "hidden"):
+        count_of(document[key], key, least=1, most=_MOST_UNITS)
+    for key in ("epoch", "best"):
+        count_of(document[key], key)
+    for key, kind in (("about", dict), ("history", list), ("data", str)):
+        if not isinstance(document[key], kind):
+            raise TypeError(f"{key!r} must be a {kind.__name__}, not {shown(document[key])}")
 
 
 def _read_tensors(folder: Path, file: dict[str, str]) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import InputError
+from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.embed import Grid, text_embedder
 from graph2vid.evidence.said import SaidSettings, said_vectors, step_vectors
@@ -59,12 +59,21 @@ class TrainedFeatures:
                 f"{self.path} was not trained on what is said in videos: give arrays of its kind, --clips and --steps"
             )
         embed = text_embedder(source.pop("embedder"))
+        try:
+            settings = SaidSettings(**source)
+        except TypeError as error:
+            raise FormatError(f"{self.path} is damaged, or was made by another version: {error}") from None
         n_clips = max(1, Grid(clip_seconds).clips_until(duration))
-        clips = said_vectors(cues, n_clips, embed, clip_seconds=clip_seconds, settings=SaidSettings(**source))
+        clips = said_vectors(cues, n_clips, embed, clip_seconds=clip_seconds, settings=settings)
         return self.arrays(step_vectors(steps, embed), clips)
 
 
 def load_features(path: str | os.PathLike[str]) -> TrainedFeatures:
     """Read the features of a checkpoint: those of its best epoch."""
     state = checkpoint.load(path)
+    source = state.about.get("source")
+    embedder = source.get("embedder", "") if isinstance(source, dict) else None
+    told = (state.about.get("comparison"), source.get("kind") if isinstance(source, dict) else None, embedder)
+    if not all(isinstance(part, str) for part in told):
+        raise FormatError(f"{path} does not say what its features are made from: its 'about' is damaged")
     return TrainedFeatures(Path(path), state.model(), state.about)

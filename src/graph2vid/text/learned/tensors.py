@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -10,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid._files import read_bytes, write_bytes
+from graph2vid._files import parse_json, read_bytes, write_bytes
+from graph2vid._values import count_of
 from graph2vid.errors import FormatError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -61,8 +63,10 @@ def read_safetensors(path: str | os.PathLike[str]) -> tuple[Tensors, dict[str, s
     try:
         if len(data) < 8 or body > len(data):
             raise ValueError("its header is cut off")
-        header = json.loads(data[8:body])
+        header = parse_json(data[8:body].decode("utf-8"), "its header")
         metadata = header.pop("__metadata__", {})
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise ValueError("what it says of itself is no text")
         tensors = {name: _tensor(data, body, entry) for name, entry in header.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path} is not a whole safetensors file ({error}): fetch or make it anew") from error
@@ -70,10 +74,10 @@ def read_safetensors(path: str | os.PathLike[str]) -> tuple[Tensors, dict[str, s
 
 
 def _tensor(data: bytes, body: int, entry: Mapping[str, Any]) -> Array:
-    dtype, shape = _TYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
-    start, stop = entry["data_offsets"]
-    count = int(np.prod(shape, dtype=np.int64))
-    if min(shape, default=0) < 0 or start < 0 or stop - start != count * dtype.itemsize or body + stop > len(data):
+    dtype, shape = _TYPES[entry["dtype"]], tuple(count_of(size, "a size") for size in entry["shape"])
+    start, stop = (count_of(offset, "an offset") for offset in entry["data_offsets"])
+    count = math.prod(shape)
+    if stop - start != count * dtype.itemsize or body + stop > len(data):
         raise ValueError("its numbers are cut off")
     return np.frombuffer(data, dtype, count, body + start).reshape(shape)
 

@@ -105,7 +105,7 @@ def procedure_from_text(text: str, *, source: str = "") -> Procedure:
     if not has_words(text):
         raise InputError(f"{called} holds no words; a procedure needs at least one instruction")
     if suffix in _JSON_SUFFIXES or _LIKE_JSON.match(text):
-        found = _from_json(parse_json(text, called), called)
+        found = _from_json(parse_json(text, called, lenient=True), called)
     elif suffix in _HTML_SUFFIXES or _LIKE_HTML.match(text):
         found = read_web_page(text, called)
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
+
+from graph2vid._values import unescaped
 
 # Soft hyphens, zero-width spaces, marks of direction. Joiners stay: words of some scripts need them.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]")
@@ -40,10 +41,10 @@ def without_html(text: str, bullet: str = "") -> str:
     Tags that begin or end a line become line breaks; ``bullet`` marks the items of lists.
     """
     for _ in range(3):  # pages often escape twice
-        unescaped = html.unescape(text)
-        if unescaped == text:
+        resolved = unescaped(text)
+        if resolved == text:
             break
-        text = unescaped
+        text = resolved
     text = _ITEM_TAG.sub(f"\n{bullet}", _without_comments(text))
     return repaired(_TAG.sub("", _BREAKING_TAG.sub("\n", text)))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from graph2vid.errors import InputError
+from graph2vid._files import parse_json
+from graph2vid.errors import FormatError, InputError
 from graph2vid.text.model import Procedure
 from graph2vid.text.reading.json_ld import read_json_ld
 
@@ -29,8 +29,8 @@ def read_web_page(text: str, source: str) -> Procedure:
     for script in scripts:
         try:
             # Pages put bare line breaks into strings, which strict JSON forbids.
-            values.append(json.loads(_bare(script), strict=False))
-        except (ValueError, RecursionError):
+            values.append(parse_json(_bare(script), source, lenient=True))
+        except FormatError:
             broken += 1
     procedure = read_json_ld(values, source)
     if procedure is None:
