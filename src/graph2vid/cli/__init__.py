@@ -165,6 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    if sys.stdout is None:  # as after `>&-`: the next file that is opened would take its place
+        _say("error: standard output is closed")
+        return 2
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign gets a question mark, not a crash.
         if hasattr(stream, "reconfigure"):
