@@ -52,7 +52,7 @@ def test_words_have_times() -> None:
 
 def test_progress_is_told_in_seconds_of_sound() -> None:
     _, _, told = spoken.bundled()
-    assert len(told) > 3
+    assert len(told) > 3 and told[0][0] == 0.0  # as soon as the model is loaded
     totals = {total for _, total in told}
     assert len(totals) == 1 and told[-1][0] == pytest.approx(totals.pop(), abs=0.1)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -82,8 +82,9 @@ def test_interrupted_recognition_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         tell(2.0)
 
     def interrupt(done: float, total: float) -> None:
-        assert done == 2.0
-        raise KeyboardInterrupt
+        if done:
+            assert done == 2.0
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(speech, "_segments", segments)
     with pytest.raises(KeyboardInterrupt):

@@ -80,6 +80,7 @@ def _from_scores() -> tuple[Outcome, ...]:
 
 
 def _from_video(console: Console) -> tuple[Outcome, ...]:
+    from graph2vid.cli.progress import progress
     from graph2vid.cli.watching import watch_with_progress
     from graph2vid.evidence.cache import Cache
     from graph2vid.sample import ground_narrated_sample, load_narrated
@@ -89,7 +90,8 @@ def _from_video(console: Console) -> tuple[Outcome, ...]:
     found = parse(sample.files.text)
     steps, links = len(found.flow), len(found.flow.edges)
     console.print(f"{sample.files.text.name}: {steps} steps, {links} links ({found.parser} parser)", style="dim")
-    narration, _ = watch_with_progress(sample.files.video, Cache())
+    with progress("loading") as tell:
+        narration, _ = watch_with_progress(sample.files.video, Cache(), tell)
     words = sum(len(cue.text.split()) for cue in narration.cues)
     console.print(f"{sample.files.video.name}: {words} words by {narration.source}", style="dim")
     outcomes = ground_narrated_sample(sample, found.flow, narration.cues)

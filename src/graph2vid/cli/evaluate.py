@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +12,11 @@ from graph2vid.cli.evaluate_calibration import CALIBRATION, draw_confidence, jud
 from graph2vid.cli.evaluate_check import CHECK, judge_check
 from graph2vid.cli.evaluate_parser import PARSER, judge, show_and_write
 from graph2vid.cli.evaluate_training import TRAINING, compare
+from graph2vid.cli.progress import progress
 from graph2vid.cli.tables import show_table
 from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
-    from graph2vid.evaluate.engine import Progress
     from graph2vid.evaluate.tables import Report
 
 _NOT_IN_COMMAND = ("json", "markdown", "plots", "workers", "debug")
@@ -198,26 +196,26 @@ def evaluate(
     named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
     reader = dict(reader_option(text) for text in option or ())
     if dataset == PARSER:
-        with _progress() as progress:
-            found = judge(context, data, split, named, reader, _command(context), progress)
+        with progress("reading the data") as tell:
+            found = judge(context, data, split, named, reader, _command(context), tell)
         show_and_write(found, json, markdown)
         return
     if dataset == TRAINING:
-        with _progress() as progress:
-            compared = compare(context, data, reader, workers, _command(context), progress)
+        with progress("reading the data") as tell:
+            compared = compare(context, data, reader, workers, _command(context), tell)
         show_and_write(compared, json, markdown)
         return
     if dataset == CALIBRATION:
-        with _progress() as progress:
-            judged = judge_confidence(context, data, reader, workers, _command(context), progress)
+        with progress("reading the data") as tell:
+            judged = judge_confidence(context, data, reader, workers, _command(context), tell)
         show_and_write(judged, json, markdown)
         if plots is not None:
             draw_confidence(judged, plots, markdown)
         return
     if dataset == CHECK:
-        with _progress() as progress:
+        with progress("reading the data") as tell:
             noises = None if noise is None else _numbers(noise)
-            checked = judge_check(context, data, noises, reader, _command(context), progress)
+            checked = judge_check(context, data, noises, reader, _command(context), tell)
         show_and_write(checked, json, markdown)
         return
     if split is not None:
@@ -242,7 +240,7 @@ def evaluate(
         beyond=() if beyond is None else check_features(beyond),
         tune_for=check_measures(tune_for),
     )
-    with _progress() as progress:
+    with progress("reading the data") as tell:
         report = study(
             lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
             None if methods is None else [name.strip() for name in methods.split(",")],
@@ -254,7 +252,7 @@ def evaluate(
             videos=video or (),
             workers=workers,
             skip_bad=skip_bad,
-            progress=progress,
+            progress=tell,
         )
     # Tables first, pictures after: whatever becomes of a picture, the tables are kept.
     if json is not None:
@@ -323,31 +321,6 @@ def _command(context: typer.Context) -> str:
             for item in value if isinstance(value, list | tuple) else [value]:
                 words += [parameter.opts[0], str(item)]
     return shlex.join(words)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Yield what shows progress on a terminal, and nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    stderr = Console(stderr=True)
-    if not stderr.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=stderr, transient=True) as bar:
-        shown: dict[str, Any] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in shown:
-                for earlier in shown.values():
-                    bar.remove_task(earlier)
-                shown.clear()
-                shown[what] = bar.add_task(what, total=total)
-            bar.update(shown[what], completed=done)
-
-        yield tell
 
 
 def _show(report: Report) -> None:

@@ -191,6 +191,7 @@ def ground(
     from graph2vid.cli.export import formats_named, write_exports
     from graph2vid.cli.given import refuse
     from graph2vid.cli.outputs import check_output, is_stdout, tell_written
+    from graph2vid.cli.progress import progress
     from graph2vid.cli.watching import check_video, ground_best, watch_with_progress
     from graph2vid.errors import InputError
     from graph2vid.evidence import read_array, text_embedder
@@ -250,9 +251,6 @@ def ground(
             text_embedder(embedder)
         if frames is not None:
             joint_embedder(frames)
-    procedures = [read_flow(path, parser) for path in inputs[: None if has_arrays else -1]]
-    if not any(procedure.confidences for procedure in procedures):
-        refuse(context, ["breaking"], "no edge of the flow graph has a confidence below 1")
 
     def options(procedure: FlowGraph) -> dict[str, Any]:
         return {
@@ -276,38 +274,49 @@ def ground(
             ],
         }
 
-    of_procedure = {id(procedure): options(procedure) for procedure in procedures}
-    cache = Cache()
-    if trained is not None and not has_arrays:
-        narration, _ = watch_with_progress(inputs[-1], cache, captions=captions, model=speech_model, language=language)
-        heard = narration.cues, narration.duration
-        arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
-    elif trained is not None:
-        arrays = trained.arrays(**arrays)
-    if arrays:
-        (procedure,) = procedures
-        settings = of_procedure[id(procedure)] | {"offset": offset, "preset": preset, "contiguous": contiguous}
-        result = ground(procedure, **arrays, **settings)
-    else:
-        narration, seen = watch_with_progress(
-            inputs[-1],
-            cache,
-            captions=captions,
-            frames=frames,
-            listen=narration_weight != 0,
-            model=speech_model,
-            language=language,
-            clip_seconds=clip_seconds,
-        )
-        shared = {"language": language, "narration_weight": narration_weight, "frames_weight": frames_weight}
-        result = ground_best(
-            procedures,
-            narration,
-            seen,
-            embedder=embedder,
-            cache=cache,
-            options=lambda procedure: of_procedure[id(procedure)] | shared,
-        )
+    with progress("reading the procedure") as tell:
+        procedures = [read_flow(path, parser) for path in inputs[: None if has_arrays else -1]]
+        if not any(procedure.confidences for procedure in procedures):
+            refuse(context, ["breaking"], "no edge of the flow graph has a confidence below 1")
+        of_procedure = {id(procedure): options(procedure) for procedure in procedures}
+        cache = Cache()
+        if trained is not None and not has_arrays:
+            narration, _ = watch_with_progress(
+                inputs[-1], cache, tell, captions=captions, model=speech_model, language=language
+            )
+            heard = narration.cues, narration.duration
+            arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
+        elif trained is not None:
+            arrays = trained.arrays(**arrays)
+        if arrays:
+            tell("aligning")
+            (procedure,) = procedures
+            settings = of_procedure[id(procedure)] | {"offset": offset, "preset": preset, "contiguous": contiguous}
+            result = ground(procedure, **arrays, **settings)
+        else:
+            narration, seen = watch_with_progress(
+                inputs[-1],
+                cache,
+                tell,
+                captions=captions,
+                frames=frames,
+                listen=narration_weight != 0,
+                model=speech_model,
+                language=language,
+                clip_seconds=clip_seconds,
+            )
+            tell(
+                "comparing what is said and seen with the steps" if frames else "comparing what is said with the steps"
+            )
+            shared = {"language": language, "narration_weight": narration_weight, "frames_weight": frames_weight}
+            result = ground_best(
+                procedures,
+                narration,
+                seen,
+                embedder=embedder,
+                cache=cache,
+                options=lambda procedure: of_procedure[id(procedure)] | shared,
+            )
     if not has_arrays and not is_captions(inputs[-1]):
         video = video or str(inputs[-1])
     result = replace(result, video=video)

@@ -41,8 +41,8 @@ def parser(
 ) -> None:
     """Train the learned parser on annotated recipes; `graph2vid evaluate parser -o weights=FILE` judges it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from graph2vid.cli.progress import progress
     from graph2vid.datasets.recipe_flowgraph import read_recipes
     from graph2vid.errors import InputError, MissingDependencyError
 
@@ -57,17 +57,15 @@ def parser(
             raise MissingDependencyError("training needs torch", extra="learn") from error
         raise
     console = Console(highlight=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        options = TrainingOptions(seed=seed, epochs=epochs)
-        task = bar.add_task("epochs", total=epochs)
-        last = 0.0
+    last = 0.0
+    with progress("loading the encoder") as tell:
 
         def report(done: int, loss: float) -> None:
             nonlocal last
             last = loss
-            bar.update(task, completed=done, description=f"epochs, loss {loss:.3f}")
+            tell(f"epoch {done}, loss {loss:.3f}", done, epochs)
 
+        options = TrainingOptions(seed=seed, epochs=epochs)
         train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
     console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
     console.print(f"wrote {output}", markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph2vid.cli.evaluate import reader_option
+from graph2vid.cli.progress import progress
 from graph2vid.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def features(
     )
     if resume and output is None:
         raise InputError("--resume needs --out, the folder of the training to go on with")
-    read = read_dataset(dataset, data, skip_bad=skip_bad, **dict(reader_option(text) for text in option or ()))
+    with progress("reading the data"):
+        read = read_dataset(dataset, data, skip_bad=skip_bad, **dict(reader_option(text) for text in option or ()))
     found, source = with_graphs(with_splits(read, folds), graph)
     named = [one for one in found.splits if split is None or one.name == split]
     if not named:
@@ -139,22 +141,21 @@ def features(
 
 @contextmanager
 def _progress(course: Course, objective: str, epochs: int, group: Processes) -> Iterator[Report]:
-    """Say what is left out, and yield what shows progress on a terminal."""
+    """Say what is left out, and yield what shows progress."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     stderr = Console(stderr=True, highlight=False)
     examples, left_out = course.examples(objective)
     if left_out and group.first:
         stderr.print(f"left out ({len(left_out)}): {'; '.join(left_out)}", markup=False, soft_wrap=True, style="dim")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    shown = stderr.is_terminal and group.first
-    with Progress(*columns, console=stderr, transient=True, disable=not shown) as bar:
-        task = bar.add_task("videos", total=epochs * len(examples))
+    if not group.first:
+        yield lambda *_: None
+        return
+    with progress("videos") as tell:
 
         def report(epoch: int, videos: int, loss: float) -> None:
             done = (epoch - 1) * len(examples) + videos
-            bar.update(task, completed=done, description=f"epoch {epoch}, loss {loss:.3f}, videos")
+            tell(f"epoch {epoch}, loss {loss:.3f}", done, epochs * len(examples))
 
         yield report
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graph2vid.cli.progress import Tell
     from graph2vid.evidence import Seen
     from graph2vid.evidence.cache import Cache
     from graph2vid.flow import FlowGraph
@@ -50,24 +51,21 @@ def _shows_something(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES or kind.startswith(("video/", "audio/"))
 
 
-def watch_with_progress(video: Path, cache: Cache, **options: Any) -> tuple[Narration, Seen | None]:
-    """Find out what is said and seen in a video, with progress bars where that takes long.
+def watch_with_progress(video: Path, cache: Cache, tell: Tell, **options: Any) -> tuple[Narration, Seen | None]:
+    """Find out what is said and seen in a video; ``tell`` is told how far that is.
 
     ``options`` are those of :func:`graph2vid.grounding.from_video.watch`.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
     from graph2vid.grounding.from_video import watch
 
-    stderr = Console(stderr=True)
-    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
-
-        def teller(what: str) -> Callable[[float, float], None]:
-            task = bar.add_task(what, total=None, visible=False)
-            return lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-        return watch(video, cache=cache, listening=teller("listening"), looking=teller("looking"), **options)
+    tell("loading the video and models")
+    return watch(
+        video,
+        cache=cache,
+        listening=lambda done, total: tell("transcribing", done, total),
+        looking=lambda done, total: tell("embedding frames", done, total),
+        **options,
+    )
 
 
 def ground_best(

@@ -122,6 +122,8 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
     if language is not None and language not in known:
         which = "English alone" if known == ["en"] else ", ".join(known)
         raise InputError(f"speech model {name!r} knows {which}, not {language!r}; give another model, such as 'small'")
+    if progress is not None:
+        progress(0.0, info.duration)  # what took long so far was loading
     for start, sound in _windows(audio(path)):
 
         def tell(done: float, start: float = start) -> None:

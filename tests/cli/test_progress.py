@@ -1,0 +1,84 @@
+"""Progress: a bar on a terminal from the first moment, elsewhere a line now and then; never on stdout."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from graph2vid.cli import progress as module
+from graph2vid.cli.progress import progress
+
+pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
+
+
+def wait_for(capfd: pytest.CaptureFixture[str], words: str) -> str:
+    """Return what was written on stderr, once the words are there."""
+    told, limit = "", time.monotonic() + 30
+    while words not in told and time.monotonic() < limit:
+        time.sleep(0.01)
+        told += capfd.readouterr().err
+    return told
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.02)
+    with progress("loading [b]") as tell:
+        assert "graph2vid: loading [b], 0:00 so far\n" in wait_for(capfd, "loading")
+        tell("transcribing", 30.0, 120.0)
+        assert "graph2vid: transcribing, 25%, 0:00 so far\n" in wait_for(capfd, "transcribing")
+        tell("comparing")
+        assert "graph2vid: comparing, 0:00 so far\n" in wait_for(capfd, "comparing")
+    capfd.readouterr()
+    time.sleep(0.1)
+    written = capfd.readouterr()
+    assert (written.out, written.err) == ("", "")
+
+
+def test_quick_work_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress("loading") as tell:
+        tell("transcribing", 1.0, 2.0)
+    assert capfd.readouterr() == ("", "")
+
+
+PROGRAM = """
+from graph2vid.cli.progress import progress
+with progress("loading [models]") as tell:
+    input()
+    tell("transcribing", 30.0, 120.0)
+    input()
+print("done")
+"""
+
+
+def test_a_bar_on_a_terminal_from_the_first_moment(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    ) as process:
+        os.close(theirs)
+        shown = ""
+
+        def until(pattern: str) -> None:
+            nonlocal shown
+            while not re.search(pattern, shown):
+                shown += os.read(ours, 65536).decode(errors="replace")
+
+        assert process.stdin is not None and process.stdout is not None
+        until(r"loading \[models\]")  # nothing was told yet
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        until(r"transcribing[^%]* 25%")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.read() == b"done\n"
+    os.close(ours)
