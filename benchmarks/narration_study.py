@@ -1,8 +1,9 @@
-"""How evidence from narration was chosen: ``python benchmarks/narration_study.py DATA [--page docs/narration.md]``.
+"""How good evidence from narration is: ``python benchmarks/narration_study.py DATA [--page docs/narration.md]``.
 
-DATA holds ``crosstask_release``, ``crosstask_procedures``, ``crosstask_narrated`` and ``youcook2_narrated``. Every
-setting is chosen on some folds and judged on the one that is left out: on CrossTask the three large tasks and the
-rest, on YouCook2 four groups of recipe types. Prints the tables, or writes them into the page between its marks.
+DATA holds ``crosstask_release``, ``crosstask_procedures``, ``crosstask_narrated`` and ``youcook2_narrated``. Settings are
+chosen on some folds and judged on the one that is left out: on CrossTask the three large tasks and the rest, on YouCook2
+four groups of recipe types. The product's defaults, which were set by hand, stand beside. Prints the tables, or writes
+them into the page between its marks.
 """
 
 from __future__ import annotations
@@ -324,7 +325,7 @@ class Study:
         lines += [self._row(f"{key[0]}, {key[1]}", self.plain[key], now[key]) for key in self.plain]
         best = ", ".join(f"{name} {asdict(found)[name]:g}" for name in SPACE)
         lines += ["", f"A search on all videos ends at: {best}."]
-        return "### Defaults\n\nOn the videos they were chosen on.\n\n" + "\n".join(lines)
+        return "### Defaults\n\nSet by hand, and judged on the videos they were set on.\n\n" + "\n".join(lines)
 
     def skips(self) -> str:
         """Say how often steps that are there, and steps that are not, are called not shown."""

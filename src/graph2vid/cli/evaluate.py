@@ -174,7 +174,7 @@ def evaluate(
     """Judge the ways of grounding side by side on a dataset, with every measure, interval and time.
 
     Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given),
-    and the true order as an upper bound. All of them read the same costs.
+    and the true order: what knowing it would give. All of them read the same costs.
 
     DATASET parser judges the parsers of procedures instead: --data is the recipe flow graph corpus; CrossTask and
     CaptainCook4D are read from the folders beside it (or -o crosstask=DIR, -o captaincook4d=DIR); -o weights=FILE and

@@ -9,7 +9,7 @@ argmax+background   the same with the score of "no step" among them, where the s
 bag                 the steps in any order
 linear              the steps in one order: the listed one, or that of their mean position in the training split
 graph:SOURCE        the steps in any order that a flow graph allows (mined, expert, manual, rules, learned, …)
-true-order          the steps that the video shows, by their first occurrence: an upper bound
+true-order          the steps that the video shows, by their first occurrence: what knowing the order gives
 true-order-repeats  every occurrence of a step in its true place
 ==================  =========================================================================================
 """

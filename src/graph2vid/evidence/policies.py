@@ -83,7 +83,7 @@ REPEAT_POLICIES: Registry[SkipPolicy] = Registry("repeat policy", "graph2vid.rep
 DEFAULT_DROP_PERCENTILE = 30.0
 DEFAULT_SKIP_PERCENTILE = 75.0
 AUTO_SKIP, AUTO_REPEAT = 0.5, 1.25
-"""Prices in runs: chosen by leaving out one data set at a time (docs, "Prices without training")."""
+"""In multiples of what one segment gains; chosen over four data sets together (docs, "Prices without training")."""
 DEFAULT_REPEAT_PERCENTILE = 50.0
 
 
