@@ -15,7 +15,7 @@ import graph2vid
 PACKAGE = Path(graph2vid.__file__).parent
 
 # The picture of the house: a room may import from the rooms named here, itself and the ground floor.
-GROUND_FLOOR = {"", "errors", "_arrays", "_files", "_memory", "_processes", "registry"}
+GROUND_FLOOR = {"", "errors", "_arrays", "_files", "_memory", "_processes", "_user_cache", "registry", "weights"}
 MAY_IMPORT = {
     "flow": set(),
     "tsort": {"flow", "_native"},

@@ -12,8 +12,6 @@ import io
 import json
 import os
 import re
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,13 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import check_format, parse_json, read_bytes, write_bytes
+from graph2vid._user_cache import cache_folder
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 
 Key: TypeAlias = Mapping[str, object]
 """Everything that a result depends on (content hashes, model name and version, options), fit for JSON."""
-
-FOLDER_VARIABLE = "GRAPH2VID_CACHE"
-"""The environment variable that names the folder of the cache."""
 
 LIMIT_VARIABLE = "GRAPH2VID_CACHE_LIMIT"
 """The environment variable that says how large the cache may grow: bytes, or a number with K, M, G or T."""
@@ -71,23 +67,6 @@ def text_hash(*parts: str) -> str:
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
-
-
-def cache_folder() -> Path:
-    """Return the folder of the user's cache: ``$GRAPH2VID_CACHE``, else where this system keeps caches."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    try:
-        home = Path.home()
-    except RuntimeError:  # a user whom this system does not know
-        return Path(tempfile.gettempdir()) / f"graph2vid-{os.getuid()}"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "graph2vid" / "Cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "graph2vid"
-    users = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (users if users.is_absolute() else home / ".cache") / "graph2vid"
 
 
 def cache_limit() -> int:

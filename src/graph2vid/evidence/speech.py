@@ -19,6 +19,7 @@ from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDep
 from graph2vid.evidence.cache import Cache, content_hash
 from graph2vid.evidence.captions import Cue, Word
 from graph2vid.evidence.media import SAMPLE_RATE, audio, probe
+from graph2vid.weights import check_weights
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
@@ -185,6 +186,7 @@ def _folder(name: str) -> Path | None:
     if name == BUNDLED:
         spec = find_spec(_PACKAGE)
         if spec is not None and spec.origin is not None:
+            check_weights(_PACKAGE, Path(spec.origin).parent)
             return Path(spec.origin).parent / "model"
         if find_spec("faster_whisper") is not None:
             return None

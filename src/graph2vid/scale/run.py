@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 from graph2vid import __version__
 from graph2vid._files import write_json
+from graph2vid._user_cache import FOLDER_VARIABLE
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence.cache import FOLDER_VARIABLE, text_hash
+from graph2vid.evidence.cache import text_hash
 from graph2vid.scale._packages import arrow, compute
 from graph2vid.scale.guard import Guard
 from graph2vid.scale.job import Job

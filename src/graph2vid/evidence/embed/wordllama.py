@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graph2vid.errors import InputError
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder
 from graph2vid.evidence.embed.sources import require
+from graph2vid.weights import check_weights
 
 DIMENSION = 256
 
@@ -28,6 +29,7 @@ def load(argument: str) -> Embedder:
     def model() -> Any:
         from wordllama import WordLlama
 
+        check_weights("wordllama", folder)
         return WordLlama.load(cache_dir=folder, disable_download=True)
 
     def texts(texts: Sequence[str]) -> NDArray[np.floating[Any]]:

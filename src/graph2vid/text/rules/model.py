@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.weights import check_weights
 
 INSTALLED = ("en_core_web_md", "en_core_web_lg", "en_core_web_sm")
 """Models by name, best first; a transformer is never chosen unasked: it is slow, and hardly better on instructions."""
@@ -76,6 +77,8 @@ def language_model(model: str | None = None) -> Any:
             "the rules parser needs an English spaCy model and found none: "
             "python -m spacy download en_core_web_md (or pass the name or path of a model)"
         )
+    if Path(place).parent.name == CARRIER:
+        check_weights(CARRIER, Path(place).parent)
     with _without_torch() if by_default else nullcontext():
         import spacy
 
