@@ -15,6 +15,8 @@ import sys
 import threading
 from multiprocessing.connection import Connection
 
+from graph2vid.errors import Graph2VidError
+
 _PROGRAM = "from graph2vid.scale.worker import main; main()"
 _SECONDS = 120.0  # until it has loaded, on a machine that is busy
 
@@ -33,6 +35,8 @@ class Nursery:
     """
 
     def __init__(self, threads: int | None) -> None:
+        if not hasattr(os, "fork"):  # Windows
+            raise Graph2VidError("worker processes are forked, which this system cannot do: use the engine ray")
         self._threads = threads
         self._lock = threading.Lock()
         self._start()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import write_bytes
+from graph2vid._locks import hold
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence.cache import text_hash
 from graph2vid.scale._packages import arrow, compute, parquet
@@ -96,7 +96,7 @@ class Parts:
         self.out.mkdir(parents=True, exist_ok=True)
         with (self.out / ".lock").open("w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hold(file)
             except OSError:
                 raise Graph2VidError(f"another run is writing to {self.out}: wait for it, or end it") from None
             yield

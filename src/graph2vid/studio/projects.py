@@ -14,7 +14,6 @@ FOLDER/NAME/project.json       title, chosen video and captions, settings
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import threading
@@ -25,6 +24,7 @@ from typing import Any
 from uuid import uuid4
 
 from graph2vid._files import check_format, read_json, read_text, write_json, write_text
+from graph2vid._locks import hold
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.studio import corrections as correcting
 from graph2vid.studio.corrections import Correction
@@ -238,7 +238,7 @@ class Projects:
         except OSError as error:
             raise Graph2VidError(f"cannot use the folder {folder}: {error.strerror}") from error
         try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(self._lock_file)
         except OSError:
             self._lock_file.close()
             raise Graph2VidError(f"another studio is using {folder}: close it, or name another folder") from None
