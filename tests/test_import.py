@@ -115,6 +115,18 @@ def test_nothing_needs_posix_to_be_imported(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["ground", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    heavy = ["numpy", "networkx", "multiprocessing", "concurrent.futures", "graph2vid.flow", "graph2vid.alignment"]
+    if arguments[0] == "ground":
+        heavy += ["graph2vid.cli.evaluate", "graph2vid.cli.train"]
+    loaded = run(
+        f"import sys; from graph2vid.cli import main; main({arguments}); "
+        f"print('loaded:', [name for name in {heavy} if name in sys.modules])"
+    )
+    assert loaded.splitlines()[-1] == "loaded: []"
+
+
 @pytest.mark.parametrize("name", [name for name in graph2vid.__all__ if name != "__version__"])
 def test_public_names_are_there(name: str) -> None:
     assert getattr(graph2vid, name) is not None

@@ -8,7 +8,6 @@ hears no signal) is ended at once, and a second signal does so too.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import select
 import signal
@@ -113,8 +112,11 @@ def _watch(told: int) -> None:
 
 
 def _end_now(number: int) -> NoReturn:
-    for child in multiprocessing.active_children():
-        child.kill()
+    if "multiprocessing" in sys.modules:  # else there are no workers
+        from multiprocessing import active_children
+
+        for child in active_children():
+            child.kill()
     os._exit(128 + number)
 
 
@@ -143,7 +145,9 @@ def end_with_parent(parent: int | None = None) -> None:
     parent : int, optional
         The process id of the parent; by default the parent is the one :mod:`multiprocessing` knows.
     """
-    known = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    known = parent_process()
     if sys.platform == "linux":
         import ctypes
 
@@ -158,7 +162,9 @@ def end_with_parent(parent: int | None = None) -> None:
 
 def _outlive(parent: int | None) -> NoReturn:
     """Wait for the end of the parent, and end."""
-    known = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    known = parent_process()
     if parent is None and known is not None:
         known.join()
     else:
@@ -183,8 +189,9 @@ def worker_pool(
         Called in each worker as it begins.
     """
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
-    context = multiprocessing.get_context(start)
+    context = get_context(start)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(initializer, initargs))
     try:
         yield pool

@@ -15,10 +15,10 @@ from graph2vid import cli
 from graph2vid.errors import InputError
 
 
-def app_that(action: Callable[[], object]) -> Callable[[], typer.Typer]:
+def app_that(action: Callable[[], object]) -> Callable[..., typer.Typer]:
     """Return a stand-in for `cli.build_app` with one command, ``act``."""
 
-    def build() -> typer.Typer:
+    def build(*_: object) -> typer.Typer:
         app = typer.Typer(pretty_exceptions_enable=False)
         app.callback()(lambda: None)
 

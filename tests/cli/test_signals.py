@@ -65,7 +65,7 @@ def ended_by(code: str, *numbers: signal.Signals) -> tuple[int, str]:
             app = typer.Typer(pretty_exceptions_enable=False)
             app.callback()(lambda: None)
             app.command("act")(lambda: action())
-            cli.build_app = lambda: app
+            cli.build_app = lambda *_: app
             raise SystemExit(cli.main(["act"]))
 
         def ready():

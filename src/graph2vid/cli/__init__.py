@@ -72,8 +72,8 @@ def _options(
     """Say when each step of a procedure happens in a video, in whichever legal order the video shows."""
 
 
-def build_app() -> typer.Typer:
-    """Return the application with all commands in it."""
+def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Return the application with the command that the arguments name, or with all where they name none."""
     app = typer.Typer(
         name="graph2vid",
         no_args_is_help=True,
@@ -81,7 +81,8 @@ def build_app() -> typer.Typer:
         context_settings={"max_content_width": 110},
     )
     app.callback()(_options)
-    for name in COMMANDS:
+    first = arguments[0] if arguments else ""
+    for name in (first,) if first in COMMANDS else COMMANDS:
         register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}").register
         register(app)
     return app
@@ -175,12 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ending_on_signals(), warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
-            with stdout_for_documents(given):
-                status = build_app()(
-                    args=[argument for argument in given if argument != "--debug"],
-                    prog_name="graph2vid",
-                    standalone_mode=False,
-                )
+            arguments = [argument for argument in given if argument != "--debug"]
+            with stdout_for_documents(arguments):
+                status = build_app(arguments)(args=arguments, prog_name="graph2vid", standalone_mode=False)
             sys.stdout.flush()
         except BaseException as error:
             if isinstance(error, SystemExit) and not isinstance(error, Terminated):
