@@ -202,6 +202,30 @@ def test_how_workers_ended_is_told() -> None:
         assert nursery.end(third) == "status 0"
 
 
+# -- large ---------------------------------------------------------------------------------------------------
+
+# In workers: the system has 1 GiB left and no limits, and a row fails with what its worker may use of it.
+_MEMORY = """
+import graph2vid._memory as memory
+import graph2vid.scale.stages as stages
+memory._system, memory._cgroups, memory._rlimits = (lambda: 1 << 30), (lambda: []), (lambda: [])
+def align(items, context):
+    for item in items:
+        item.failure = str(memory.available_memory())
+stages.STAGES["align"] = align
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_workers_share_the_memory(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults" / "sitecustomize.py").write_text(_MEMORY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "faults"))
+    manifest = write_parquet(tmp_path / "m.parquet", make_rows(8))
+    summary = run_batch(manifest, tmp_path / "out", options=RunOptions(workers=workers))
+    assert summary.reasons == {str((1 << 30) // workers): 8}
+
+
 # -- full ----------------------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ def run_local(job: Job, nursery: Nursery, keep: Callable[[Any], None], meanwhile
     While none come, ``meanwhile`` is called every second. An error of either ends the work at once.
     """
     workers = _workers(job.options)
-    context = replace(job.context, threads=_threads(workers))
+    context = replace(job.context, threads=_threads(workers), workers=workers)
     waiting: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
     found: queue.Queue[Any] = queue.Queue(maxsize=2 * workers)
     ending = threading.Event()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
+import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from graph2vid.scale._packages import arrow, compute, ray_data
 from graph2vid.scale.guard import Guard
 from graph2vid.scale.job import BATCH_ROWS, Job, without
 from graph2vid.scale.parts import Parts, is_wanted, read_part
+from graph2vid.scale.reaper import reaped
 from graph2vid.scale.results import FAILED, result_schema
 from graph2vid.scale.rows import KINDS
 from graph2vid.scale.settings import Context
@@ -94,13 +97,15 @@ def _pipeline(job: Job, data: Any) -> Any:
     rows = data.read_parquet(str(job.rows.resolve()), **_LITTLE).repartition(target_num_rows_per_block=_block_rows(job))
     slowest = _slowest(job)
     workers = job.options.workers or _processors()
-    for stage in _needed(job):
+    actors = {stage: workers if stage == slowest else max(1, workers // 4) for stage in _needed(job)}
+    beside = math.ceil(sum(actors.values()) / _machines())
+    for stage, size in actors.items():
         many = stage == slowest
         rows = rows.map_batches(
             StageActor,
             fn_constructor_args=(
                 (stage,),
-                replace(job.context, threads=1),
+                replace(job.context, threads=1, workers=beside),
                 job.options.row_seconds,
                 job.attempt,
                 job.done,
@@ -108,7 +113,7 @@ def _pipeline(job: Job, data: Any) -> Any:
             ),
             batch_size=BATCH_ROWS["arrays"],
             batch_format="pyarrow",
-            compute=data.ActorPoolStrategy(size=workers if many else max(1, workers // 4)),
+            compute=data.ActorPoolStrategy(size=size),
             num_cpus=_SHARE if many else _SHARE / 4,
             num_gpus=job.options.gpus if stage != "align" and job.options.gpus else None,
         )
@@ -157,46 +162,52 @@ def _processors() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
+def _machines() -> int:
+    ray, _ = ray_data()
+    return max(1, sum(bool(node["Alive"]) for node in ray.nodes()))
+
+
 @contextmanager
 def _cluster(job: Job) -> Iterator[Any]:
     """Yield ray.data on a cluster: the one at hand, the one at the address, or one started for the run."""
     ray, data = ray_data()
     began = not ray.is_initialized()
-    if began:
-        address = job.options.address
-        own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
-        if address is None and job.options.workers is not None:
-            own["num_cpus"] = max(2, job.options.workers + 1)  # the reader and the writer want a share, too
-        try:
-            ray.init(
-                address=address,
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                **(own if address is None else {}),
-            )
-        except Exception as error:  # of many kinds: no answer, no time, no room
-            told = " ".join(str(error).split())
-            raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {told}") from error
-    context = data.DataContext.get_current()
-    changed = {
-        "target_max_block_size": _BLOCK_BYTES,
-        "enable_progress_bars": False,
-        "print_on_execution_start": False,
-        # The newer reader of Parquet begins with actors that are not restarted when their machine is lost.
-        "use_datasource_v2": False,
-    }
-    changed = {name: value for name, value in changed.items() if hasattr(context, name)}
-    before = {name: getattr(context, name) for name in changed}
-    try:
+    with ExitStack() as ending:
+        if began:
+            ending.enter_context(reaped(str(Path(ray.__file__).parent)))
+            ending.callback(ray.shutdown)
+            _begin(job)
+        context = data.DataContext.get_current()
+        changed = {
+            "target_max_block_size": _BLOCK_BYTES,
+            "enable_progress_bars": False,
+            "print_on_execution_start": False,
+            # The newer reader of Parquet begins with actors that are not restarted when their machine is lost.
+            "use_datasource_v2": False,
+        }
         for name, value in changed.items():
-            setattr(context, name, value)
+            if hasattr(context, name):
+                ending.callback(setattr, context, name, getattr(context, name))
+                setattr(context, name, value)
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         yield data
-    finally:
-        for name, value in before.items():
-            setattr(context, name, value)
-        if began:
-            ray.shutdown()
+
+
+def _begin(job: Job) -> None:
+    """Connect to the cluster at the address, or start one."""
+    ray, _ = ray_data()
+    address = job.options.address
+    own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    if address is None and job.options.workers is not None:
+        own["num_cpus"] = max(2, job.options.workers + 1)  # the reader and the writer want a share, too
+    terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **(own if address is None else {}))
+    except Exception as error:  # of many kinds: no answer, no time, no room
+        told = " ".join(str(error).split())
+        raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {told}") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)  # Ray has put its own handler in its place, and a dump of the stack
 
 
 def _sink(out: Path) -> Any:

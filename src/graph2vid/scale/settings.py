@@ -158,6 +158,8 @@ class Context:
         Where each video's grounding is written as JSON, too.
     threads : int or None
         Threads of one worker, in libraries that have threads of their own; None: as they like.
+    workers : int
+        Worker processes that share the memory of a machine.
     processors : tuple of int
         The processors that a worker keeps to, since speech recognition uses all that it sees; none: all.
     """
@@ -168,6 +170,7 @@ class Context:
     problems: Mapping[str, str] = field(default_factory=dict)
     documents: str | None = None
     threads: int | None = None
+    workers: int = 1
     processors: tuple[int, ...] = ()
 
 

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
+from graph2vid._memory import share_memory
 from graph2vid.alignment.backends import native
 from graph2vid.scale._packages import arrow, compute, parquet
 from graph2vid.scale.manifest import read_manifest
@@ -69,6 +70,7 @@ def serve(connection: Connection) -> None:
     context = Context(**json.loads(connection.recv_bytes()))
     if context.processors and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, context.processors)
+    share_memory(context.workers)
     connection.send_bytes(READY)
     opened = lru_cache(maxsize=1)(RowReader)
     while True:
