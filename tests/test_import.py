@@ -16,17 +16,19 @@ PACKAGE = Path(graph2vid.__file__).parent
 # The picture of the house: a room may import from the rooms named here, itself and the ground floor.
 GROUND_FLOOR = {
     "",
-    "errors",
     "_arrays",
     "_files",
     "_locks",
     "_memory",
     "_processes",
+    "_stopping",
     "_user_cache",
+    "errors",
     "registry",
     "weights",
 }
 MAY_IMPORT = {
+    "_stopping": {"_native"},
     "flow": set(),
     "tsort": {"flow", "_native"},
     "alignment": {"flow", "tsort", "_native"},

@@ -6,23 +6,14 @@
 #pragma once
 #include <atomic>
 #include <limits>
-#include <system_error>
-#include <thread>
 
 #include "procedure.hpp"
 #include "scratch.hpp"
+#include "watch.hpp"
 
 namespace g2v {
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// Start up to `count` threads of work(1), work(2), …: as many as the system gives.
-template <class Work> void add_threads(std::vector<std::jthread> &team, int64_t count, Work &work) {
-    try {
-        for (int64_t i = 0; i < count; ++i) team.emplace_back([&work, me = i + 1] { work(me); });
-    } catch (const std::system_error &) {
-    }
-}
 
 // How the ideals of a procedure lie in vectors: lanes are ideals of one video, or videos.
 template <class T> struct Layout {
@@ -31,8 +22,8 @@ template <class T> struct Layout {
     bool videos;
     const Packing &packing;
 
-    Layout(const Procedure &procedure, bool lanes_are_videos)
-        : g(procedure), videos(lanes_are_videos), packing(procedure.packing(lanes_are_videos ? 1 : L)) {}
+    Layout(const Procedure &procedure, bool lanes_are_videos, Poll &poll)
+        : g(procedure), videos(lanes_are_videos), packing(procedure.packing(lanes_are_videos ? 1 : L, poll)) {}
     int64_t groups() const { return packing.groups(); }
     int64_t n_slots() const { return packing.n_slots(); }
     int64_t ideal_place(int64_t ideal, int lane) const {
@@ -81,8 +72,8 @@ public:
     };
 
     Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips,
-            bool contiguous, int64_t window, bool checkpoints, int threads)
-        : layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
+            bool contiguous, int64_t window, bool checkpoints, int threads, Poll &poll)
+        : poll_(poll), layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
           contiguous_(contiguous), each_(layout.videos ? L : 1), window_(std::min(window, sizes.blocks)),
           threads_(threads), checkpoints_(checkpoints),
           table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
@@ -133,6 +124,7 @@ public:
     }
 
     const Procedure &procedure() const { return g_; }
+    Poll &poll() const { return poll_; }
     bool contiguous() const { return contiguous_; }
     T match(int step, int64_t clip, int lane) const {  // clip counted from 1
         return costs_.match[(step * costs_.match_stride + clip - 1) * each_ + (each_ == 1 ? 0 : lane)];
@@ -142,6 +134,7 @@ public:
     T skip(int step, int lane) const { return costs_.skip[step * each_ + (each_ == 1 ? 0 : lane)]; }
 
 private:
+    Poll &poll_;
     const Layout<T> &layout_;
     const Sizes<T> &sizes_;
     const Procedure &g_;
@@ -169,42 +162,49 @@ private:
         std::fill_n(first, sizes_.start_numbers, INF);
         for (int lane = 0; lane < each_; ++lane) first[layout_.ideal_place(0, lane)] = 0;
         if (!costs_.skip) return;
-        for (int64_t ideal = 1; ideal < g_.ideals(); ++ideal)
+        for (int64_t ideal = 1; ideal < g_.ideals(); ++ideal) {
+            if (ideal % 4096 == 4095) poll_(4096 * 8 * each_);
             for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s)
                 for (int lane = 0; lane < each_; ++lane) {
                     T &here = first[layout_.ideal_place(ideal, lane)];
                     const T from = first[layout_.ideal_place(g_.state_from[s], lane)];
                     here = std::min(here, from + skip(g_.state_step[s], lane));
                 }
+        }
     }
 
     void run_window(int64_t w) {
         current_ = w;
         for (int64_t group = 0; group < layout_.groups(); ++group)
             std::copy_n(column() + group * L, L, block(0) + group * sizes_.row * L);
-        // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups.
-        const int64_t wanted = std::min<int64_t>(threads_, window_);
-        const int64_t piece = wanted == 1 ? layout_.groups() : std::max<int64_t>(layout_.groups() / 256, 1);
+        // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups. A
+        // piece is no more than a few milliseconds of work.
+        const int64_t wanted = std::min<int64_t>(threads_, window_), groups = layout_.groups();
+        const int64_t most = std::max<int64_t>(Poll::OFTEN * groups / std::max<int64_t>(layout_.n_slots() * L * sizes_.width, 1), 1);
+        const int64_t piece = std::min(wanted == 1 ? groups : std::max<int64_t>(groups / 256, 1), most);
         std::vector<std::atomic<int64_t>> done(static_cast<size_t>(window_));  // groups done, of each block
-        std::atomic<int64_t> team{0};  // how many threads there are, once that is known
-        auto work = [&](int64_t me) {
-            team.wait(0);
-            for (int64_t b = me; b < window_ && to_do(b) > 0; b += team) {
-                const Job<T> job = job_for(b);
-                for (int64_t begin = 0; begin < layout_.groups(); begin += piece) {
-                    const int64_t end = std::min(begin + piece, layout_.groups());
-                    if (b > 0) wait_for(done[b - 1], end);
-                    advance_(job, begin, end);
-                    done[b].store(end, std::memory_order_release);
-                    done[b].notify_one();
+        run_team(wanted, poll_, [&](int64_t me, int64_t team) {
+            try {
+                for (int64_t b = me; b < window_ && to_do(b) > 0; b += team) {
+                    const Job<T> job = job_for(b);
+                    for (int64_t begin = 0; begin < groups; begin += piece) {
+                        const int64_t end = std::min(begin + piece, groups);
+                        if (b > 0) wait_for(done[b - 1], end);
+                        poll_((layout_.packing.group_slot[end] - layout_.packing.group_slot[begin] + end - begin) * L * job.clips);
+                        advance_(job, begin, end);
+                        done[b].store(end, std::memory_order_release);
+                        done[b].notify_one();
+                    }
                 }
+            } catch (...) {  // nobody shall wait for what does not come
+                poll_.stop();
+                for (auto &progress : done) {
+                    progress.store(groups, std::memory_order_release);
+                    progress.notify_all();
+                }
+                throw;
             }
-        };
-        std::vector<std::jthread> others;
-        add_threads(others, wanted - 1, work);
-        team = static_cast<int64_t>(others.size()) + 1;
-        team.notify_all();
-        work(0);
+        });
     }
 
     // Wait until another thread has come to `end`: it is mostly there already, or soon; else sleep.

@@ -19,6 +19,7 @@ G2V_INLINE double sum_of(Vec v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 
 // Both ways to bring alternatives together: the least of them, or the sum of their exp(-x).
 struct Least {
+    static constexpr int64_t WORK = 1;  // of an operation, beside others
     static G2V_INLINE Vec plus(Vec a, Vec b) { return least(a, b); }
 
     // Bring `rest` and x[0 .. width) together in all, and for each i all but x[i].
@@ -49,6 +50,7 @@ struct Least {
 };
 
 struct Sum {
+    static constexpr int64_t WORK = 8;
     static G2V_INLINE Vec plus(Vec a, Vec b) {
         const Vec low = least(a, b), from = finite_or_zero<double>(low);
         return low - log_to_two<double>(exp_negative<double>(from - most(a, b)) + 1.0);
@@ -127,6 +129,7 @@ public:
         n.run.shape(rows, n.width, NEVER);
         row_.resize(static_cast<size_t>(rows + LANE));
         for (int64_t k = 0; k < n.states; ++k) {
+            v.pause(2 * rows * (m.entry_start[n.first + k + 1] - m.entry_start[n.first + k] + 4) * R::WORK);
             std::fill(row_.begin(), row_.end(), NEVER);
             for (int64_t e = m.entry_start[n.first + k]; e < m.entry_start[n.first + k + 1]; ++e)
                 if (m.entry_from[e] != node) gather(best + m.entry_from[e] * rows, v.entry[e], rows, row_.data());
@@ -144,6 +147,7 @@ public:
                 for (int64_t i = 0; i < n.width; i += LANE)
                     store(n.enter.at(j) + i, R::plus(load(n.enter.at(j) + i), load(&n.self[i]) + load(&n.ex[i])));
             if (j == v.clips) return;
+            now_and_then(j, n);
             v.longest > 1 ? advance_long(n, j) : advance(n, j);
         }
     }
@@ -166,10 +170,12 @@ public:
             for (int64_t i = 0; i < n.width; ++i) again[i] = n.self[i] + begin.at(j)[i];
             on[j] = R::others(rest, again.data(), n.width, leave.at(j));
             if (j == 0) break;
+            now_and_then(j, n);
             v.longest > 1 ? retreat_long(n, j, begin, leave, ended, stay) : retreat(n, j, begin, leave, stay);
         }
         row_.resize(static_cast<size_t>(rows + LANE));
         for (int64_t k = 0; k < n.states; ++k) {
+            v.pause(2 * rows * (m.entry_start[n.first + k + 1] - m.entry_start[n.first + k] + 2) * R::WORK);
             for (int64_t j = 0; j < rows; ++j) row_[j] = begin.at(j)[k];
             for (int64_t e = m.entry_start[n.first + k]; e < m.entry_start[n.first + k + 1]; ++e)
                 if (m.entry_from[e] != node) gather(row_.data(), v.entry[e], rows, after + m.entry_from[e] * rows);
@@ -180,6 +186,11 @@ private:
     const MachineVideo &v;
     const Machine &m;
     std::vector<double> row_;
+
+    // Every 64 clips of a node.
+    G2V_INLINE void now_and_then(int64_t j, const Node &n) const {
+        if (j % 64 == 63) v.pause(64 * n.width * (4 + (v.longest > 1 ? std::min(v.longest, v.clips) : 0)) * R::WORK);
+    }
 
     static void gather(const double *from, double price, int64_t count, double *into) {
         if (price == NEVER) return;
@@ -325,6 +336,7 @@ double soft(const MachineVideo &video, double *probability) {
         std::vector<double> began = node.enter.numbers, ran = node.run.numbers;
         recursion.backward(p, after.get(), node, begin, leave, on);
         for (int64_t k = 0; k < node.states; ++k) {
+            video.pause(20 * clips);
             double *of_step = probability + m.state_step[node.first + k] * clips;
             double going = 0.0;  // the mass of runs that cover the clip
             for (int64_t j = 0; j < clips; ++j) {

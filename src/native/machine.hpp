@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "watch.hpp"
+
 namespace g2v {
 
 struct Machine {
@@ -24,6 +26,7 @@ struct Machine {
 // One video. A run of L clips costs, beside its clips, length[L - 1] of its step up to L = longest, and `tail` more for each
 // clip beyond. Columns of steps stand side by side: [clips][steps].
 struct MachineVideo {
+    Pause pause;
     const Machine *machine;
     int64_t clips, longest;
     const double *match;   // [clips][steps]

@@ -12,6 +12,7 @@ public:
         for (int64_t p = 0; p < m_.nodes(); ++p)
             if (best(p, v_.clips) + v_.end[p] == cost) free_.push_back({p, -1});
         for (int64_t j = v_.clips; j > 0; --j) {
+            v_.pause(64 * static_cast<int64_t>(free_.size() + runs_.size() + 1));
             leave_runs(j);
             labels_[j - 1] = step_back(j);
         }
@@ -127,6 +128,7 @@ private:
     // The lengths that the best run of state k that ends at time `end` may have.
     std::vector<int64_t> lengths(Node &n, int64_t k, int64_t end) {
         std::vector<int64_t> found;
+        v_.pause(end);
         if (v_.longest == 1) {
             for (int64_t j = end; j > 0; --j) {
                 const double began = n.enter.at(j - 1)[k] + n.length.at(0)[k], went_on = n.run.at(j - 1)[k] + n.tail[k];

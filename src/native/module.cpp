@@ -26,13 +26,32 @@ template <class T> Owned<T> give(std::vector<T> &&values, std::initializer_list<
 template <class T> std::vector<T> take(const Array<T> &a) { return {a.data(), a.data() + a.size()}; }
 template <class T> const T *pointer(const std::optional<Array<T>> &a) { return a ? a->data() : nullptr; }
 
-nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit) {
+// Whether a signal's handler has raised; the error stays set for the thread that made the call. In any thread but Python's
+// main one this is never so: whoever waits for it there stops it through its watch.
+bool signals() {
+    const nb::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() != 0;
+}
+
+// Work without the interpreter, which can be stopped.
+template <class Work> void run(const Watch *watch, Work work) {
+    Poll poll(watch, &signals);
+    try {
+        const nb::gil_scoped_release release;
+        work(poll);
+    } catch (const Stopped &) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(poll.late() ? PyExc_TimeoutError : PyExc_InterruptedError, poll.late() ? "the time is up" : "stopped");
+        throw nb::python_error();
+    }
+}
+
+nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit, const Watch *watch) {
     const size_t words = predecessors.shape(1);
     Lattice built;
-    {
-        nb::gil_scoped_release release;
-        built = build_lattice(static_cast<int>(predecessors.shape(0)), take(predecessors), limit);
-    }
+    run(watch, [&](Poll &poll) {
+        built = build_lattice(static_cast<int>(predecessors.shape(0)), take(predecessors), limit, poll);
+    });
     const size_t ideals = built.state_start.size() - 1, levels = built.level_start.size();
     const size_t states = built.state_step.size();
     return nb::make_tuple(give(std::move(built.masks), {ideals, words}), give(std::move(built.level_start), {levels}),
@@ -43,14 +62,11 @@ nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit) {
 
 template <class T>
 nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop, const std::optional<Array<T>> &skip,
-                bool contiguous, bool cost_only, int64_t block, int64_t window, int threads) {
+                bool contiguous, bool cost_only, int64_t block, int64_t window, int threads, const Watch *watch) {
     const int64_t clips = static_cast<int64_t>(match.shape(1));
     std::vector<int64_t> labels(cost_only ? 0 : static_cast<size_t>(clips), -1);
     Video<T> video{match.data(), drop.data(), pointer(skip), clips, cost_only ? nullptr : labels.data(), 0};
-    {
-        nb::gil_scoped_release release;
-        solve_one(p, video, {contiguous, block, window, threads});
-    }
+    run(watch, [&](Poll &poll) { solve_one(p, video, {contiguous, block, window, threads}, poll); });
     const double cost = video.cost;
     if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
     return nb::make_tuple(cost, give(std::move(labels), {static_cast<size_t>(clips)}));
@@ -58,7 +74,8 @@ nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop,
 
 template <class T>
 nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, const std::vector<Array<T>> &drops,
-                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int threads) {
+                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int threads,
+                     const Watch *watch) {
     std::vector<Video<T>> videos;
     std::vector<std::vector<int64_t>> labels(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
@@ -67,10 +84,7 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
         videos.push_back({matches[i].data(), drops[i].data(), pointer(skips[i]), clips,
                           cost_only ? nullptr : labels[i].data(), 0});
     }
-    {
-        nb::gil_scoped_release release;
-        solve_many(p, videos, {contiguous, block, 0, threads});
-    }
+    run(watch, [&](Poll &poll) { solve_many(p, videos, {contiguous, block, 0, threads}, poll); });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
         const double cost = videos[i].cost;
@@ -86,7 +100,8 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
 template <class T>
 nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
                     const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips, double gamma,
-                    bool smooth, bool contiguous, bool gradient, bool starts, int threads, int64_t memory) {
+                    bool smooth, bool contiguous, bool gradient, bool starts, int threads, int64_t memory,
+                    const Watch *watch) {
     std::vector<SoftVideo<T>> videos;
     std::vector<std::vector<T>> grads(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
@@ -102,10 +117,9 @@ nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std:
         }
         videos.push_back(v);
     }
-    {
-        nb::gil_scoped_release release;
-        soft_many(videos, {gamma, smooth, contiguous, threads, memory}, soft_kernels_for<T>());
-    }
+    run(watch, [&](Poll &poll) {
+        soft_many(videos, {gamma, smooth, contiguous, threads, memory}, soft_kernels_for<T>(), poll);
+    });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
         if (!gradient) {
@@ -119,14 +133,23 @@ nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std:
 }
 
 // Blocks of the table, and bytes needed with `window` of them kept (0: all).
-template <class T> std::tuple<int64_t, int64_t> memory(const Procedure &p, int64_t clips, int64_t window, bool cost_only) {
-    const Sizes<T> sizes(Layout<T>(p, false), clips, 0);
-    const bool all = window == 0 || window >= sizes.blocks;
-    return {sizes.blocks, sizes.bytes(all ? sizes.blocks : window, !all && !cost_only)};
+template <class T>
+std::tuple<int64_t, int64_t> memory(const Procedure &p, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {
+    std::tuple<int64_t, int64_t> found;
+    run(watch, [&](Poll &poll) {
+        const Sizes<T> sizes(Layout<T>(p, false, poll), clips, 0);
+        const bool all = window == 0 || window >= sizes.blocks;
+        found = {sizes.blocks, sizes.bytes(all ? sizes.blocks : window, !all && !cost_only)};
+    });
+    return found;
 }
-template <class T> int64_t lane_memory(const Procedure &p, int64_t clips) {
-    const Sizes<T> sizes(Layout<T>(p, true), clips, 0);
-    return sizes.bytes(sizes.blocks, false);
+template <class T> int64_t lane_memory(const Procedure &p, int64_t clips, const Watch *watch) {
+    int64_t found = 0;
+    run(watch, [&](Poll &poll) {
+        const Sizes<T> sizes(Layout<T>(p, true, poll), clips, 0);
+        found = sizes.bytes(sizes.blocks, false);
+    });
+    return found;
 }
 
 const MachineKernels &machine_kernels() {
@@ -141,19 +164,19 @@ const MachineKernels &machine_kernels() {
 // Cost and labels [clips], or cost and probabilities [steps + 1][clips]; None where they are not wanted or there is no alignment.
 nb::tuple solve_machine(const Machine &machine, const Array<double> &match, const Array<double> &drop, const Array<double> &entry,
                         const Array<double> &end, const Array<double> &length, const Array<double> &tail, bool soft,
-                        bool cost_only) {
+                        bool cost_only, const Watch *watch) {
     const size_t clips = match.shape(0), steps = match.shape(1);
-    const MachineVideo video{&machine, static_cast<int64_t>(clips), static_cast<int64_t>(length.shape(0)), match.data(),
+    MachineVideo video{{}, &machine, static_cast<int64_t>(clips), static_cast<int64_t>(length.shape(0)), match.data(),
                              drop.data(), entry.data(), end.data(), length.data(), tail.data()};
     std::vector<int64_t> labels(cost_only || soft ? 0 : clips, -1);
     std::vector<double> probability(cost_only || !soft ? 0 : (steps + 1) * clips);
-    double cost;
-    {
-        nb::gil_scoped_release release;
-        const MachineKernels &run = machine_kernels();
-        cost = soft ? run.soft(video, cost_only ? nullptr : probability.data())
-                    : run.hard(video, cost_only ? nullptr : labels.data());
-    }
+    double cost = 0;
+    run(watch, [&](Poll &poll) {
+        const MachineKernels &kernels = machine_kernels();
+        video.pause = poll.pause();
+        cost = soft ? kernels.soft(video, cost_only ? nullptr : probability.data())
+                    : kernels.hard(video, cost_only ? nullptr : labels.data());
+    });
     if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
     if (soft) return nb::make_tuple(cost, give(std::move(probability), {steps + 1, clips}));
     return nb::make_tuple(cost, give(std::move(labels), {clips}));
@@ -176,14 +199,20 @@ NB_MODULE(_native, m) {
     }, "Instruction sets the kernels can run on here, the fastest first.");
     m.def("use_simd", [](size_t level) { chosen_kernels = std::min(level, all_kernels().size() - 1); }, "level"_a,
           "Choose one of simd_levels() by its index, for all later calls.");
-    m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a);
+    nb::class_<Watch>(m, "Watch")
+        .def(nb::init<double, const Watch *>(), "seconds"_a, "outer"_a.none(), nb::keep_alive<1, 3>())
+        .def("stop", [](Watch &self) { self.stop = true; }, "End the calls that watch it, in whatever thread they are.");
+    m.def("poll_counts", [] {
+        return std::tuple(poll_counts.asked.exchange(0), poll_counts.longest.exchange(0), poll_counts.work.exchange(0));
+    }, "Since the last time: questions whether to go on, the most work between two of them, all work (in updates).");
+    m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a, "watch"_a.none() = nb::none());
     m.def("scalar_scan", &scan<float>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
     m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
 
     m.def("soft_many", &soft_batch<float>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a);
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a, "watch"_a.none() = nb::none());
     m.def("soft_many", &soft_batch<double>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a);
+          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a, "watch"_a.none() = nb::none());
 
     nb::class_<Machine>(m, "Machine")
         .def("__init__",
@@ -193,7 +222,7 @@ NB_MODULE(_native, m) {
              },
              "n_steps"_a, "state_start"_a, "state_step"_a, "entry_start"_a, "entry_from"_a)
         .def("solve", &solve_machine, "match"_a.noconvert(), "drop"_a.noconvert(), "entry"_a.noconvert(), "end"_a.noconvert(),
-             "length"_a.noconvert(), "tail"_a.noconvert(), "soft"_a, "cost_only"_a);
+             "length"_a.noconvert(), "tail"_a.noconvert(), "soft"_a, "cost_only"_a, "watch"_a.none() = nb::none());
 
     nb::class_<Procedure>(m, "Procedure")
         .def("__init__",
@@ -212,18 +241,18 @@ NB_MODULE(_native, m) {
              },
              "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
         .def("solve", &solve<float>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a)
+             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a, "watch"_a.none() = nb::none())
         .def("solve", &solve<double>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a)
+             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a, "watch"_a.none() = nb::none())
         .def("solve_many", &solve_batch<float>, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
+             "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a, "watch"_a.none() = nb::none())
         .def("solve_many", &solve_batch<double>, "matches"_a.noconvert(), "drops"_a.noconvert(),
-             "skips"_a.noconvert(), "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a)
-        .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only) {
-            return itemsize == 4 ? memory<float>(p, clips, window, cost_only)
-                                 : memory<double>(p, clips, window, cost_only);
-        }, "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a)
-        .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips) {
-            return itemsize == 4 ? lane_memory<float>(p, clips) : lane_memory<double>(p, clips);
-        }, "itemsize"_a, "clips"_a);
+             "skips"_a.noconvert(), "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a, "watch"_a.none() = nb::none())
+        .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {
+            return itemsize == 4 ? memory<float>(p, clips, window, cost_only, watch)
+                                 : memory<double>(p, clips, window, cost_only, watch);
+        }, "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a, "watch"_a.none() = nb::none())
+        .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips, const Watch *watch) {
+            return itemsize == 4 ? lane_memory<float>(p, clips, watch) : lane_memory<double>(p, clips, watch);
+        }, "itemsize"_a, "clips"_a, "watch"_a.none() = nb::none());
 }

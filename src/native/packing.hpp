@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "job.hpp"
+#include "watch.hpp"
 
 namespace g2v {
 
@@ -49,7 +50,7 @@ struct Packing {
 
 template <class Graph> class Packer {
 public:
-    Packer(const Graph &g, int lanes) : g_(g), lanes_(lanes) {}
+    Packer(const Graph &g, int lanes, Poll &poll) : g_(g), lanes_(lanes), poll_(poll) {}
 
     Packing run() {
         std::vector<int64_t> rest(static_cast<size_t>(g_.ideals()));
@@ -69,7 +70,13 @@ private:
 
     const Graph &g_;
     int lanes_;
+    Poll &poll_;
     std::vector<Group> groups_;
+
+    // After each of many small things of about `each` updates.
+    void now_and_then(int64_t number, int64_t each) const {
+        if (number % 1024 == 1023) poll_(1024 * each);
+    }
 
     // Steps chosen to tell lanes apart, and the subsets of them that are closed under "must come before" (as bits): each
     // is a lane.
@@ -126,13 +133,18 @@ private:
         Chosen chosen = chosen_in_order(first);
         std::vector<int64_t> apart = rest;  // ideals that have not joined
         auto join = [&](int step) {
-            std::erase_if(apart, [&](int64_t ideal) { return g_.state_of(ideal, step) >= 0; });
+            std::erase_if(apart, [&](int64_t ideal) {
+                now_and_then(ideal, 8);
+                return g_.state_of(ideal, step) >= 0;
+            });
         };
         for (int step : first) join(step);
         while (static_cast<int>(chosen.legal.size()) < lanes_) {
             std::vector<int64_t> gain(static_cast<size_t>(g_.n_steps), 0);
-            for (int64_t ideal : apart)
+            for (int64_t ideal : apart) {
+                now_and_then(ideal, 8);
                 for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) ++gain[g_.state_step[s]];
+            }
             int best = -1;
             size_t best_size = 0;
             for (int step = 0; step < g_.n_steps; ++step) {
@@ -173,6 +185,7 @@ private:
         // All ideals that differ in chosen steps only have the same smallest one below them.
         std::vector<int64_t> smallest(static_cast<size_t>(g_.ideals()));
         for (int64_t ideal = 0; ideal < g_.ideals(); ++ideal) {
+            now_and_then(ideal, 8);
             smallest[ideal] = ideal;
             for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s)
                 if (is_chosen[g_.state_step[s]]) {
@@ -187,6 +200,7 @@ private:
         const int32_t enough = std::min<int32_t>(largest, lanes_ / 2);
         std::vector<int64_t> group_of(static_cast<size_t>(g_.ideals()), -1), left;
         for (int64_t ideal : rest) {
+            now_and_then(ideal, 16);
             const int64_t key = smallest[ideal];
             if (members[key] < enough) {
                 left.push_back(ideal);
@@ -207,7 +221,10 @@ private:
     // What no family takes: ideals of one level side by side.
     void take_singles(const std::vector<int64_t> &rest) {
         std::vector<std::vector<int64_t>> by_level(static_cast<size_t>(g_.n_steps) + 1);
-        for (int64_t ideal : rest) by_level[level_of(ideal)].push_back(ideal);
+        for (int64_t ideal : rest) {
+            now_and_then(ideal, 16);
+            by_level[level_of(ideal)].push_back(ideal);
+        }
         for (const auto &level : by_level)
             for (size_t first = 0; first < level.size(); first += lanes_) {
                 Group group(lanes_, -1);
@@ -234,6 +251,7 @@ private:
         const auto group_of = group_of_ideal();
         std::vector<std::vector<int64_t>> result(groups_.size());
         for (size_t group = 0; group < groups_.size(); ++group) {
+            now_and_then(static_cast<int64_t>(group), 64 * lanes_);
             auto &of_group = result[group];
             for (int64_t ideal : groups_[group])
                 if (ideal >= 0)
@@ -262,8 +280,11 @@ private:
             return *std::find_if(group.begin(), group.end(), [](int64_t ideal) { return ideal >= 0; });
         };
         while (true) {
-            std::sort(groups_.begin(), groups_.end(),
-                      [&](const Group &a, const Group &b) { return smaller(least_ideal(a), least_ideal(b)); });
+            int64_t compared = 0;
+            std::sort(groups_.begin(), groups_.end(), [&](const Group &a, const Group &b) {
+                now_and_then(++compared, 16);
+                return smaller(least_ideal(a), least_ideal(b));
+            });
             const auto from = sources();
             const size_t n = groups_.size();
             std::vector<int64_t> place(n, -1), order;
@@ -275,6 +296,7 @@ private:
             };
             size_t first = 0;  // all before it are placed
             while (order.size() < n) {
+                now_and_then(static_cast<int64_t>(order.size()), 64);
                 // The first ready group that does not need the last one placed; if none is near, the first ready one.
                 size_t chosen = n, seen = 0;
                 for (size_t group = first; group < n && seen < NEAR; ++group) {
@@ -287,8 +309,10 @@ private:
                         break;
                     }
                 }
-                for (size_t group = first; chosen == n && group < n; ++group)
+                for (size_t group = first; chosen == n && group < n; ++group) {
+                    now_and_then(static_cast<int64_t>(group), 16);
                     if (place[group] < 0 && ready(group)) chosen = group;
+                }
                 if (chosen == n) break;
                 place[chosen] = static_cast<int64_t>(order.size());
                 order.push_back(static_cast<int64_t>(chosen));
@@ -326,6 +350,7 @@ private:
         p.group_slot.push_back(0);
         p.group_waiver.push_back(0);
         for (size_t group = 0; group < groups_.size(); ++group) {
+            now_and_then(static_cast<int64_t>(group), 400 * lanes_);
             for (int64_t ideal : groups_[group]) p.group_ideal.push_back(static_cast<int32_t>(ideal));
             add_slots(p, static_cast<int64_t>(group));
         }

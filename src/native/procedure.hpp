@@ -39,17 +39,17 @@ struct Procedure {
     }
 
     // The ideals in vectors of 8 or 4, or (1) one by one in the order that is best for the cache; made when first asked for.
-    const Packing &packing(int lanes) const {
+    const Packing &packing(int lanes, Poll &poll) const {
         Once &once = lanes == 8 ? packed8_ : lanes == 4 ? packed4_ : packed1_;
-        std::call_once(once.flag, [&] { once.packing = Packer<Procedure>(*this, lanes).run(); });
+        std::call_once(once.flag, [&] { once.packing = Packer<Procedure>(*this, lanes, poll).run(); });
         return once.packing;
     }
 
     // The same for the soft kernels.
-    const SoftLayout &soft_layout(int lanes) const {
-        const Packing &base = packing(lanes);
+    const SoftLayout &soft_layout(int lanes, Poll &poll) const {
+        const Packing &base = packing(lanes, poll);
         Once &once = lanes == 8 ? packed8_ : lanes == 4 ? packed4_ : packed1_;
-        std::call_once(once.soft_flag, [&] { once.soft = SoftLayout::of(*this, base); });
+        std::call_once(once.soft_flag, [&] { once.soft = SoftLayout::of(*this, base, poll); });
         return once.soft;
     }
 

@@ -2,7 +2,6 @@
 // lane. With softmin each label sequence counts once, and the gradient is the posterior.
 #pragma once
 #include <cmath>
-#include <exception>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -44,7 +43,8 @@ public:
     std::vector<End> ends;
 
     // `may` [steps]: whether a step may be waived at all.
-    Waivers(const Procedure &g, const Packing &packing, const std::vector<char> &may) : g_(g), may_(may) {
+    Waivers(const Procedure &g, const Packing &packing, const std::vector<char> &may, Poll &poll)
+        : g_(g), may_(may), poll_(poll) {
         set_of({});
         std::vector<int64_t> state_of_slot(static_cast<size_t>(packing.n_slots()), -1);
         for (int64_t s = 0; s < g.states(); ++s) state_of_slot[packing.state_place[s]] = s;
@@ -56,6 +56,7 @@ public:
             slot_entry.push_back(static_cast<int64_t>(group.size()));
         }
         for (int64_t ideal = 0; ideal < g.ideals(); ++ideal) {
+            poll_(8 * g.n_steps);
             std::vector<int> left;
             bool possible = true;
             for (int step = 0; step < g.n_steps && possible; ++step)
@@ -71,6 +72,7 @@ private:
     static constexpr size_t MOST = 50'000'000;
     const Procedure &g_;
     const std::vector<char> &may_;
+    Poll &poll_;
     std::map<std::vector<int>, int32_t> known_;
 
     int32_t set_of(std::vector<int> steps) {
@@ -81,6 +83,7 @@ private:
     }
     // Removing the waived steps in falling order of place makes each set come once.
     void visit(const Packing &packing, int64_t ideal, int step, std::vector<int> &without, int after) {
+        poll_(200);
         if (group.size() >= MOST) throw std::length_error("too many ways to leave out steps");
         group.push_back(static_cast<int32_t>(packing.ideal_place[ideal]));
         waived.push_back(set_of(without));
@@ -119,11 +122,13 @@ public:
     static constexpr int64_t MOST_WITH_NOTES = 1 << 20;  // bytes of a table
 
     SoftSolver(std::span<SoftVideo<T> *> videos, bool in_lanes, const SoftOptions &o, const SoftKernels<T> &kernels,
-               int64_t memory)
-        : videos_(videos), g_(*videos[0]->procedure), each_(in_lanes ? L : 1), kernels_(kernels),
-          packing_(g_.packing(in_lanes ? 1 : L)), layout_(g_.soft_layout(in_lanes ? 1 : L)), gradient_(videos[0]->match_grad), job_{} {
+               int64_t memory, Poll &poll)
+        : poll_(poll), videos_(videos), g_(*videos[0]->procedure), each_(in_lanes ? L : 1), kernels_(kernels),
+          packing_(g_.packing(in_lanes ? 1 : L, poll)), layout_(g_.soft_layout(in_lanes ? 1 : L, poll)),
+          gradient_(videos[0]->match_grad), job_{} {
         for (const SoftVideo<T> *v : videos_) longest_ = std::max(longest_, v->clips);
         job_.videos = in_lanes;
+        job_.pause = poll.pause();
         job_.contiguous = o.contiguous;
         job_.smooth = o.smooth;
         job_.gamma = static_cast<T>(o.gamma);
@@ -181,6 +186,7 @@ private:
         int64_t place;  // in the gradient of the groups
         T value;
     };
+    Poll &poll_;
     std::span<SoftVideo<T> *> videos_;
     const Procedure &g_;
     int each_;
@@ -218,7 +224,7 @@ private:
             for (int step = 0; v->skip && step < g_.n_steps; ++step)
                 if (v->skip[step] < INF) may[step] = 1;
         if (std::find(may.begin(), may.end(), 1) == may.end()) return;
-        waivers_ = std::make_unique<Waivers>(g_, packing_, may);
+        waivers_ = std::make_unique<Waivers>(g_, packing_, may, poll_);
         job_.entries = {waivers_->slot_entry.data(), waivers_->group.data(), waivers_->waived.data()};
         waived_.assign(waivers_->sets.size() * L, 0);
         for (size_t set = 0; set < waivers_->sets.size(); ++set)
@@ -235,7 +241,7 @@ private:
         for (int lane = 0; lane < lanes(); ++lane) {
             const SoftVideo<T> &v = *videos_[lane];
             for (int64_t j = 0; j < v.clips; ++j) drop_[j * each_ + lane] = v.drop[j];
-            for (int k = 0; k < g_.n_steps; ++k)
+            for (int k = 0; k < g_.n_steps; ++k, poll_(4 * v.clips))
                 for (int64_t j = 0; j < v.clips; ++j) match_[(j * steps + k) * each_ + lane] = v.match[k * v.clips + j];
         }
         job_.match = match_.data();
@@ -260,8 +266,15 @@ private:
                 }
     }
 
+    // Updates of one clip that the kernels do not tell themselves: those of the groups after the last 512.
+    int64_t rest_work() const {
+        const int64_t first = job_.groups / 512 * 512;
+        return 8 * (layout_.n_slots() - layout_.group_slot[first] + job_.groups - first) * L;
+    }
+
     void step_forward(int64_t j, T *now, int64_t place) {
         const int64_t column = job_.column_numbers();
+        poll_(rest_work());
         kernels_.forward(job_, j, now + place * column, now + (place + 1) * column, shifts_.data() + j * L,
                          shifts_.data() + (j + 1) * L);
     }
@@ -340,6 +353,7 @@ private:
         for (int lane = 0; lane < lanes(); ++lane)
             if (videos_[lane]->clips == clips)
                 for (const Seed &seed : seeds_[lane]) group_grad_[seed.place] += seed.value;
+        poll_(rest_work());
         job_.group_grad = group_grad_.data();
         job_.group_grad_prev = group_grad_prev_.data();
         kernels_.backward(job_, clips - 1, before, after, shifts_.data() + (clips - 1) * L);
@@ -358,6 +372,7 @@ private:
                 return total;
             };
             for (int64_t j = 0; j < v.clips; ++j) {
+                poll_(steps * (each_ > 1 ? 4 : 2 * L));
                 v.drop_grad[j] = sum(drop_grad_.data() + j * L);
                 for (int k = 0; k < g_.n_steps; ++k) {
                     v.match_grad[k * v.clips + j] = sum(match_grad_.data() + (j * steps + k) * L);
@@ -375,7 +390,8 @@ private:
 
 // Videos of any procedures and lengths. Those of one procedure share their lanes where there are several of them or steps
 // may be waived; else the ideals of the one video fill them.
-template <class T> void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const SoftKernels<T> &kernels) {
+template <class T>
+void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const SoftKernels<T> &kernels, Poll &poll) {
     constexpr size_t L = LANES<T>, ENOUGH = 3;
     struct Batch {
         std::vector<SoftVideo<T> *> videos;
@@ -397,24 +413,10 @@ template <class T> void soft_many(std::vector<SoftVideo<T>> &videos, const SoftO
     }
     const int64_t team_size = std::min<int64_t>(o.threads, static_cast<int64_t>(batches.size()));
     std::atomic<size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failing;
-    auto work = [&](int64_t) {
-        try {
-            for (size_t b; (b = next++) < batches.size();)
-                SoftSolver<T>(batches[b].videos, batches[b].in_lanes, o, kernels, o.memory / team_size).run();
-        } catch (...) {
-            next = batches.size();
-            const std::lock_guard lock(failing);
-            if (!failure) failure = std::current_exception();
-        }
-    };
-    {
-        std::vector<std::jthread> team;
-        add_threads(team, team_size - 1, work);
-        work(0);
-    }
-    if (failure) std::rethrow_exception(failure);
+    run_team(team_size, poll, [&](int64_t, int64_t) {
+        for (size_t b; (b = next++) < batches.size();)
+            SoftSolver<T>(batches[b].videos, batches[b].in_lanes, o, kernels, o.memory / team_size, poll).run();
+    });
 }
 
 }  // namespace g2v

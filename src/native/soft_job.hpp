@@ -6,6 +6,7 @@
 // exact where it matters however many clips there are.
 #pragma once
 #include "job.hpp"
+#include "watch.hpp"
 
 namespace g2v {
 
@@ -28,6 +29,7 @@ struct Entries {
 };
 
 template <class T> struct SoftJob {
+    Pause pause;
     bool videos, contiguous, smooth;
     bool notes;  // whether a column notes shares for the way back
     T gamma;

@@ -15,11 +15,12 @@ struct SoftLayout {
         return {group_slot.data(), mixed.data(), slot_source.data(), slot_step.data(), mixed_source.data(), mixed_step.data()};
     }
 
-    template <class Graph> static SoftLayout of(const Graph &g, const Packing &packing) {
+    template <class Graph> static SoftLayout of(const Graph &g, const Packing &packing, Poll &poll) {
         SoftLayout layout;
         const int lanes = packing.lanes;
         const int32_t nowhere = static_cast<int32_t>(packing.groups()) * lanes;
         for (int64_t group = 0; group < packing.groups(); ++group) {
+            poll(20 * (packing.group_slot[group + 1] - packing.group_slot[group]) * lanes);
             const int64_t crossed = packing.crossed[group];
             for (int64_t slot = packing.group_slot[group]; slot < crossed; ++slot) {
                 layout.slot_source.push_back(packing.slot_group[slot]);

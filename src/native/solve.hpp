@@ -1,8 +1,6 @@
 // From cost matrices to cost and labels: one video with its ideals in the lanes, or many with a video per lane.
 #pragma once
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -64,7 +62,7 @@ template <class T> struct Padded {
     Scratch memory;
     typename Forward<T>::Costs costs;
 
-    Padded(const Layout<T> &layout, std::span<const Video<T>> videos, const Sizes<T> &sizes)
+    Padded(const Layout<T> &layout, std::span<const Video<T>> videos, const Sizes<T> &sizes, Poll &poll)
         : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers + sizes.inner_numbers)) {
         const Procedure &g = layout.g;
         const int each = layout.videos ? LANES<T> : 1;
@@ -84,30 +82,35 @@ template <class T> struct Padded {
                 for (int64_t j = 0; j < clips; ++j) to[j * each + lane] = from[j];
                 for (int64_t j = clips; j < stride; ++j) to[j * each + lane] = inf;
             };
-            for (int k = 0; k < g.n_steps; ++k) put(match + k * of_step, used ? videos[lane].match + k * clips : nullptr);
+            for (int k = 0; k < g.n_steps; ++k) {
+                poll(stride);
+                put(match + k * of_step, used ? videos[lane].match + k * clips : nullptr);
+            }
             put(drop, used ? videos[lane].drop : nullptr);
             for (int k = 0; k <= g.n_steps; ++k)
                 skip[k * each + lane] = used && k < g.n_steps && videos[lane].skip ? videos[lane].skip[k] : inf;
         }
         const bool skips = std::any_of(videos.begin(), videos.end(), [](const Video<T> &v) { return v.skip; });
         T *inner_match = match + sizes.cost_numbers;
-        for (int64_t row = 0; row < layout.packing.n_rows(); ++row)
+        for (int64_t row = 0; row < layout.packing.n_rows(); ++row) {
+            poll(stride * LANES<T>);
             interleave_for<T>()(match, stride, layout.packing.row_steps.data() + row * layout.packing.lanes,
                                 inner_match + row * stride * LANES<T>);
+        }
         costs = {match, drop, skips ? skip : nullptr, inner_match, stride};
     }
 };
 
-template <class T> void solve_together(const Procedure &g, std::span<Video<T>> videos, bool in_lanes, Options o) {
+template <class T> void solve_together(const Procedure &g, std::span<Video<T>> videos, bool in_lanes, Options o, Poll &poll) {
     int64_t longest = 0;
     for (const Video<T> &v : videos) longest = std::max(longest, v.clips);
-    const Layout<T> layout(g, in_lanes);
+    const Layout<T> layout(g, in_lanes, poll);
     const Sizes<T> sizes(layout, longest, o.block);
-    const Padded<T> padded(layout, std::span<const Video<T>>(videos), sizes);
+    const Padded<T> padded(layout, std::span<const Video<T>>(videos), sizes, poll);
     const bool labels = videos[0].labels;
     const int64_t window = o.window ? o.window : sizes.blocks;
     Forward<T> forward(layout, sizes, advance_for<T>(), padded.costs, longest, o.contiguous, window,
-                       labels && window < sizes.blocks, o.threads);
+                       labels && window < sizes.blocks, o.threads, poll);
     for (size_t lane = 0; lane < videos.size(); ++lane) {
         Video<T> &v = videos[lane];
         v.cost = forward.best(g.ideals() - 1, v.clips, static_cast<int>(lane));
@@ -116,41 +119,27 @@ template <class T> void solve_together(const Procedure &g, std::span<Video<T>> v
     }
 }
 
-template <class T> void solve_one(const Procedure &g, Video<T> &video, Options o) {
-    solve_together(g, std::span<Video<T>>(&video, 1), false, o);
+template <class T> void solve_one(const Procedure &g, Video<T> &video, Options o, Poll &poll) {
+    solve_together(g, std::span<Video<T>>(&video, 1), false, o, poll);
 }
 
 // Many videos of one procedure, LANES of about equal length at a time, batches shared out over the threads.
-template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o) {
+template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o, Poll &poll) {
     constexpr int64_t L = LANES<T>;
     std::vector<int64_t> order(videos.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
     const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
     std::atomic<int64_t> next{0};
-    std::exception_ptr failure;  // of the first thread that failed: out of memory
-    std::mutex failing;
-    auto work = [&](int64_t) {
-        try {
-            for (int64_t b; (b = next++) < batches;) {
-                const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
-                std::vector<Video<T>> batch;
-                for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
-                solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1});
-                for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
-            }
-        } catch (...) {
-            next = batches;
-            const std::lock_guard lock(failing);
-            if (!failure) failure = std::current_exception();
+    run_team(std::min<int64_t>(o.threads, batches), poll, [&](int64_t, int64_t) {
+        for (int64_t b; (b = next++) < batches;) {
+            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
+            std::vector<Video<T>> batch;
+            for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
+            solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1}, poll);
+            for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
         }
-    };
-    {
-        std::vector<std::jthread> team;
-        add_threads(team, std::min<int64_t>(o.threads, batches) - 1, work);
-        work(0);
-    }
-    if (failure) std::rethrow_exception(failure);
+    });
 }
 
 // The floor that speed is measured against: one min and one add per update, one state after the other, one number at a

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "watch.hpp"
+
 namespace g2v {
 
 struct Lattice {
@@ -87,7 +89,7 @@ struct Arrival {
 
 // `before` is [steps * words], the steps that must be done before each step.
 template <std::size_t FixedWords>
-Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t* before, std::int64_t limit) {
+Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t* before, std::int64_t limit, Poll& poll) {
     if (FixedWords) words = FixedWords;
     // Indices of ideals are 32 bits wide; a larger limit cannot be honoured.
     limit = std::min<std::int64_t>(limit, std::numeric_limits<std::int32_t>::max());
@@ -117,6 +119,7 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
             const std::uint64_t bit = std::uint64_t{1} << (step % 64);
             const std::uint64_t* needed = before + step * words;
             for (std::size_t ideal = begin; ideal < end; ++ideal) {
+                if (ideal % 4096 == 4095) poll(4096 * 16 * static_cast<std::int64_t>(words));
                 const std::uint64_t* mask = &lattice.masks[ideal * words];
                 std::uint64_t obstacles = mask[word] & bit;
                 for (std::size_t w = 0; w < words; ++w) obstacles |= needed[w] & ~mask[w];
@@ -134,7 +137,9 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
         const std::size_t n_found = found.size();
         order.resize(n_found);
         for (std::size_t i = 0; i < n_found; ++i) order[i] = static_cast<std::int32_t>(i);
+        std::int64_t compared = 0;
         std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+            if (++compared % 4096 == 0) poll(4096 * 8);
             const std::uint64_t* left = found[static_cast<std::size_t>(a)];
             const std::uint64_t* right = found[static_cast<std::size_t>(b)];
             std::size_t w = words - 1;
@@ -175,13 +180,14 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
 
 // Build the lattice of ideals from direct predecessors (`n_steps` masks of ceil(n_steps / 64) words each).
 // Throws std::length_error beyond `limit` ideals, std::invalid_argument where the masks have the wrong size or a cycle.
-inline Lattice build_lattice(int n_steps, const std::vector<std::uint64_t>& predecessor_masks, std::int64_t limit) {
+inline Lattice build_lattice(int n_steps, const std::vector<std::uint64_t>& predecessor_masks, std::int64_t limit,
+                             Poll& poll) {
     if (n_steps < 1) throw std::invalid_argument("a flow graph needs at least one step");
     const auto steps = static_cast<std::size_t>(n_steps);
     const std::size_t words = (steps + 63) / 64;
     if (predecessor_masks.size() != steps * words) throw std::invalid_argument("predecessor masks of the wrong size");
-    return words == 1 ? detail::build_lattice<1>(steps, words, predecessor_masks.data(), limit)
-                      : detail::build_lattice<0>(steps, words, predecessor_masks.data(), limit);
+    return words == 1 ? detail::build_lattice<1>(steps, words, predecessor_masks.data(), limit, poll)
+                      : detail::build_lattice<0>(steps, words, predecessor_masks.data(), limit, poll);
 }
 
 }  // namespace g2v

@@ -51,6 +51,7 @@ private:
     // Make clip j and the column before it available.
     void want(int64_t j) {
         f_.want(j);
+        f_.poll()(16 * g_.n_steps);
         const size_t enough = 2 * static_cast<size_t>(g_.n_steps) + 2;
         if (rows_window_ != f_.window_first() || used_ > enough) used_ = 0;
         rows_window_ = f_.window_first();
@@ -75,6 +76,7 @@ private:
     bool compute(Row &r, int64_t state, int64_t first, int64_t last) {
         const int step = g_.state_step[state];
         const size_t n = static_cast<size_t>(last - first + 1);
+        f_.poll()(static_cast<int64_t>(4 * n));
         if (r.values.size() < n) {
             r.values.resize(n);
             r.from.resize(n);

@@ -84,8 +84,7 @@ def test_bounds_hold_whatever_is_kept_and_dropped(
         path = relaxation.path(prices, bounds)
         shown = np.bincount(path.order, minlength=len(flow))
         assert (shown[relaxation.kept] <= 1).all()
-    swept = Beam(flow, video).sweep(relaxation, bounds, np.inf, width, None)
-    assert swept.is_whole
+    swept = Beam(flow, video).sweep(relaxation, bounds, np.inf, width)
     assert min(swept.cost, swept.dropped) - 1e-9 <= optimum <= swept.cost + 1e-9
     if swept.labels is not None:
         assert_legal(flow, swept.labels, skip, contiguous)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ def solve(
     TooLargeError
         When there are more than ``limit`` topological sorts.
     """
-    orders = np.array(list(itertools.islice(topological_sorts(flow), limit + 1)), np.intp)
+    sorts: list[tuple[int, ...]] = []
+    for order in itertools.islice(topological_sorts(flow), limit + 1):
+        if len(sorts) % _CHUNK == 0:
+            go_on()
+        sorts.append(order)
+    orders = np.array(sorts, np.intp)
     if len(orders) > limit:
         raise TooLargeError(
             f"the graph of {len(flow)} steps has more than {limit} topological sorts, too many to try one by "
@@ -121,6 +127,7 @@ def _costs(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, c
     best = last.copy()
     _waive(best, orders, skip)
     for clip in range(match.shape[1]):
+        go_on()
         shows = np.full_like(last, np.inf)
         shows[:, 1:] = match[orders, clip] + np.minimum(best[:, :-1], last[:, 1:])
         either = np.minimum(shows, (best if contiguous else last) + drop[clip])
@@ -171,6 +178,7 @@ def _labels(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, 
     label = np.pad(orders, ((0, 0), (1, 0)), constant_values=-1)
     pairs: list[Integers] = []
     for clip in range(n_clips):
+        go_on()
         before = _smaller(best.columns(slice(None, -1)), last.columns(slice(1, None)))
         shows_cost = np.pad(match[orders, clip] + before.cost, ((0, 0), (1, 0)), constant_values=np.inf)
         shows_rank = np.pad(before.rank, ((0, 0), (1, 0)))
@@ -191,6 +199,7 @@ def _labels(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, 
     rank = int(best.rank[np.lexsort((best.rank[:, -1], best.cost[:, -1]))[0], -1])
     labels = np.empty(n_clips, np.int64)
     for clip in range(n_clips - 1, -1, -1):
+        go_on()
         labels[clip], rank = pairs[clip][:, rank]
     return labels
 

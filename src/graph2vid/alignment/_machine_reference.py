@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
+
 if TYPE_CHECKING:
     from graph2vid.alignment.machines import MachineProblem
 
@@ -114,6 +116,7 @@ class _Recursion(Generic[Value]):
         best: list[Value] = []
         self.best.append(best)
         for time in range(self.n_clips + 1):
+            go_on()
             for state in states:
                 step = int(self.machine.state_step[state])
                 ways = (
@@ -173,6 +176,7 @@ def posterior(problem: MachineProblem) -> tuple[float, NDArray[np.float64] | Non
         leave: dict[int, list[float]] = {state: [math.inf] * (n_clips + 1) for state in states}
         follows = [math.inf] * (n_clips + 1)
         for time in reversed(range(n_clips + 1)):
+            go_on()
             rest = onward[node][time]
             if time < n_clips:
                 rest = algebra.plus(rest, float(problem.drop[time]) + follows[time + 1])

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
+
 if TYPE_CHECKING:
     from graph2vid.tsort import TSortGraph
 
@@ -150,6 +152,7 @@ def solve(
     column = recursion.start()
     n_clips = match.shape[1]
     for clip in range(n_clips):
+        go_on()
         if not cost_only:
             columns.offer(column, clip)
         column = recursion.advance(column, clip)
@@ -170,6 +173,7 @@ def _labels(recursion: _Recursion, columns: _Columns, n_clips: int) -> NDArray[n
     ideal, held = recursion.tsort.n_ideals - 1, -1
     steps, states, waived = _choices(recursion, ideal, held)
     for clip in range(n_clips - 1, -1, -1):
+        go_on()
         before = columns[clip]
         background = before.best[ideal]
         if held >= 0 and not recursion.contiguous:
@@ -409,6 +413,7 @@ def forward_backward(
 
     columns = [soft.start()]
     for clip in range(n_clips):
+        go_on()
         columns.append(soft.advance(columns[-1], clip))
     after = soft.finish()
     total = float(_log_sum_exp(columns[-1].best + after.best, np.zeros(1, np.intp))[0])
@@ -416,6 +421,7 @@ def forward_backward(
     if not math.isfinite(total):
         return math.inf, probability, start
     for clip in range(n_clips - 1, -1, -1):
+        go_on()
         probability[:, clip], start[:, clip] = soft.posterior(columns[clip], after, clip)
         after = soft.retreat(after, clip)
     return -gamma * total, probability, start

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from graph2vid.alignment.backends import memory_bound
+from graph2vid._stopping import Watch, watched
+from graph2vid.alignment.backends import choose_backend, memory_bound
 from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.problem import Problem
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
-from graph2vid.alignment.result import Labels
+from graph2vid.alignment.result import BACKGROUND, Labels
+from graph2vid.alignment.solvers import solve_native, solve_reference
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
@@ -91,7 +95,7 @@ def solve(
     problem : Problem
     contiguous : bool
     time_limit : float or None
-        Seconds; the first sweep is always made, and what is under way may take a little longer.
+        Seconds; an answer, however far from the optimum, is there at once.
     memory_limit : int or None
         Bytes; by default 2 GiB, or half of the memory available if that is less.
     instead_of : TooLargeError, optional
@@ -105,8 +109,9 @@ def solve(
     memory = memory_bound(memory_limit)
     if memory_limit is None:
         memory = min(memory, _MEMORY)
+    seconds = check_time_limit(time_limit)
     try:
-        return _Search(flow, problem, contiguous, check_time_limit(time_limit), memory).run()
+        return _Search(flow, problem, contiguous, seconds, memory).run()
     except TooLargeError as error:
         raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
 
@@ -140,6 +145,29 @@ def split(flow: FlowGraph) -> FlowGraph:
     return FlowGraph.from_edges([str(step) for step in range(n_steps)], edges)
 
 
+def _in_one_order(flow: FlowGraph, problem: Problem, contiguous: bool) -> tuple[float, Labels | None]:
+    """Align in one legal order: of the steps that are ready, the one comes first that has its best clip first."""
+    clip = np.argmin(problem.match - problem.drop if np.isfinite(problem.drop).all() else problem.match, axis=1)
+    order: list[int] = []
+    waiting = [len(before) for before in flow.predecessors]
+    ready = [(int(clip[step]), step) for step in flow.sources]
+    heapify(ready)
+    while ready:
+        _, step = heappop(ready)
+        order.append(step)
+        for follower in flow.successors[step]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heappush(ready, (int(clip[follower]), follower))
+    chain = TSortGraph.compile(FlowGraph.chain([flow.steps[step] for step in order]))
+    costs = Problem(problem.match[order], problem.drop, None if problem.skip is None else problem.skip[order])
+    solve = solve_native if choose_backend(None) == "native" else solve_reference
+    cost, labels = solve(chain, costs, contiguous, False, 1, None)
+    if labels is None:
+        return np.inf, None
+    return cost, np.append(order, BACKGROUND)[labels]
+
+
 class _Search:
     """One search, with what it knows so far."""
 
@@ -166,8 +194,12 @@ class _Search:
         for step in range(n_steps):
             self.before[list(bits(self.flow.ancestors[step])), step] = True
         self.rounding = _ROUNDING * self.video.size()
-        self.cost, self.lower = np.inf, -np.inf
-        self.labels: Labels | None = None
+        # To have something: the cheapest alignment in an order that suits the video, and what each clip costs at least.
+        self.cost, self.labels = _in_one_order(flow, problem, contiguous)
+        if self.labels is not None:
+            self.cost = self.video.cost(self.labels)
+        least = np.minimum(self.video.match.min(axis=0), self.video.drop)
+        self.lower = float(least.sum() + np.minimum(self.video.skip, 0.0).sum())
         self.prices = np.zeros(n_steps)
         # To begin with: steps that are comparable with all others split the procedure, and cost few ideals; then those
         # in the middle of much.
@@ -176,6 +208,12 @@ class _Search:
         self.width, self.n_kept = 0, 0
 
     def run(self) -> Answer:
+        """Search until the bounds meet or the time is up."""
+        with suppress(TimeoutError), watched(Watch(self._time_left())):
+            self._search()
+        return self._answer()
+
+    def _search(self) -> None:
         """Keep more steps, let the prices climb and follow more states, stage by stage; at last only the latter."""
         relaxation, bounds, solving, sweeping, width = Relaxation(self.flow, self.video, (), 1), None, 0.0, 0.0, _WIDTH
         for most_ideals in _KEPT_IDEALS:
@@ -189,8 +227,8 @@ class _Search:
             bounds, solving = self._climb(relaxation)
             if not self._is_closed():
                 sweeping = self._sweep(relaxation, bounds, width)
-            if self._is_closed() or self._time_left() <= 0:
-                return self._answer()
+            if self._is_closed():
+                return
             width = min(_WIDER * width, self.widest)
         assert bounds is not None
         while not self._is_closed():
@@ -198,7 +236,6 @@ class _Search:
             if factor < 1.5:
                 break
             sweeping = self._sweep(relaxation, bounds, int(factor * self.width))
-        return self._answer()
 
     def _time_left(self) -> float:
         return self.ends - time.monotonic()
@@ -262,7 +299,7 @@ class _Search:
                 break
             path = relaxation.path(at, found)
             excess = self._learn_from(path, at)[others]
-            if number == 0 and self.cost == np.inf:
+            if number == 0 and self.width == 0:
                 self._sweep(relaxation, found, _WIDTH // 4)
             if self._is_closed() or not excess.any() or time.monotonic() + solving > until:
                 break
@@ -299,11 +336,9 @@ class _Search:
     def _sweep(self, relaxation: Relaxation, bounds: Completions, width: int) -> float:
         """Send a beam over the video and take what it finds and proves; return the seconds it took."""
         began = time.monotonic()
-        deadline = None if self.cost == np.inf and self.width == 0 else self.ends
-        swept = self.beam.sweep(relaxation, bounds, self.cost - self.rounding, width, deadline)
-        if swept.is_whole:
-            self.width = width
-            if swept.cost < self.cost:
-                self.cost, self.labels = swept.cost, swept.labels
-            self.lower = max(self.lower, min(self.cost, swept.dropped))
+        swept = self.beam.sweep(relaxation, bounds, self.cost - self.rounding, width)
+        self.width = width
+        if swept.cost < self.cost:
+            self.cost, self.labels = swept.cost, swept.labels
+        self.lower = max(self.lower, min(self.cost, swept.dropped))
         return time.monotonic() - began

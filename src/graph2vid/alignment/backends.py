@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from graph2vid._memory import FREE_BYTES, available_memory, in_units, require_memory
+from graph2vid._stopping import native_watch
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -118,15 +119,15 @@ def choose_window(
     TooLargeError
         Where not even the smallest window fits.
     """
-    compiled = procedure(tsort)
+    compiled, watch = procedure(tsort), native_watch()
     if cost_only:
-        sizes = {window: compiled.memory(itemsize, clips, window, True)[1] for window in (threads, 1)}
+        sizes = {window: compiled.memory(itemsize, clips, window, True, watch)[1] for window in (threads, 1)}
     else:
-        blocks, full = compiled.memory(itemsize, clips, 0, False)
+        blocks, full = compiled.memory(itemsize, clips, 0, False, watch)
         if memory_limit is None and full <= FREE_BYTES:
             return 0
         windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
-        sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False)[1] for w in windows if w < blocks}
+        sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False, watch)[1] for w in windows if w < blocks}
     if memory_limit is None and min(sizes.values()) <= FREE_BYTES:
         bound = max(memory_bound(None), FREE_BYTES)
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, Video
 from graph2vid.alignment.result import BACKGROUND, Labels
 from graph2vid.flow import FlowGraph
@@ -32,14 +32,11 @@ class Swept:
     labels : int64 [N] or None
     dropped : float
         The least that any alignment costs which the beam was too narrow to follow; +∞: it followed all that matter.
-    is_whole : bool
-        Whether it came to the end in time; otherwise nothing is known.
     """
 
     cost: float
     labels: Labels | None
     dropped: float
-    is_whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,17 +95,13 @@ class Beam:
         each = _STATE_BYTES * len(self.video.drop) + (_MOVE_BYTES + _WORD_BYTES * self._words) * self.n_steps
         return max(1, memory // each)
 
-    def sweep(
-        self, relaxation: Relaxation, bounds: Completions, upper: float, width: int, deadline: float | None
-    ) -> Swept:
+    def sweep(self, relaxation: Relaxation, bounds: Completions, upper: float, width: int) -> Swept:
         """Follow the ``width`` most promising states from clip to clip.
 
         Parameters
         ----------
         upper : float
             Only alignments that cost less are looked for.
-        deadline : float or None
-            When to give up, by :func:`time.monotonic`.
         """
         video = self.video
         weights = (
@@ -125,24 +118,23 @@ class Beam:
         way_back: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
         dropped = np.inf
         for clip in range(len(video.drop)):
-            if deadline is not None and time.monotonic() > deadline:
-                return Swept(np.inf, None, -np.inf, is_whole=False)
+            go_on()
             states, came_from, labels, missed = self._advance(states, clip, relaxation, bounds, weights, upper, width)
             dropped = min(dropped, missed)
             if not len(states.cost):
-                return Swept(np.inf, None, dropped, is_whole=True)
+                return Swept(np.inf, None, dropped)
             way_back.append((came_from.astype(np.int32), labels.astype(np.int32)))
         left = ~states.done & self._masks([(1 << self.n_steps) - 1])
         total = states.cost + weights[1](left)
         total[(left & ~self._may_skip).any(axis=1)] = np.inf
         at = int(total.argmin())
         if not total[at] < upper:
-            return Swept(np.inf, None, dropped, is_whole=True)
+            return Swept(np.inf, None, dropped)
         found = np.empty(len(video.drop), np.int64)
         for clip in range(len(found) - 1, -1, -1):
             before, shown = way_back[clip]
             found[clip], at = shown[at], int(before[at])
-        return Swept(video.cost(found), found, dropped, is_whole=True)
+        return Swept(video.cost(found), found, dropped)
 
     def _advance(
         self,

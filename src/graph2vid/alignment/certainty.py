@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import within
+from graph2vid.alignment.anytime import check_time_limit
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.facade import align
 from graph2vid.alignment.many import align_many
@@ -32,6 +34,7 @@ def margins(
     backend: str | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    time_limit: float | None = None,
 ) -> NDArray[np.float64]:
     """Return for each segment of an alignment how much more its best alternative costs.
 
@@ -44,6 +47,8 @@ def margins(
         As for :func:`align`, and the same that ``found`` was found with.
     found : Alignment
         The cheapest alignment.
+    time_limit : float, optional
+        Seconds after which the call is given up; by default it takes as long as it takes.
 
     Returns
     -------
@@ -64,24 +69,25 @@ def margins(
         "threads": threads,
         "memory_limit": memory_limit,
     }
-    count = len(ruled_out)
-    try:
-        others = align_many(
-            flow,
-            [match] * count,
-            [drop] * count,
-            [skip] * count,
-            repeats=[repeat] * count,
-            durations=[durations] * count,
-            constraints=ruled_out,
-            **shared,
-        )
-        costs = [other.cost for other in others]
-    except InfeasibleError:  # of some segments; which of them is told one by one
-        costs = [
-            _cost(flow, match, drop, skip, repeat=repeat, durations=durations, constraints=rules, **shared)
-            for rules in ruled_out
-        ]
+    with within(None if time_limit is None else check_time_limit(time_limit)):
+        count = len(ruled_out)
+        try:
+            others = align_many(
+                flow,
+                [match] * count,
+                [drop] * count,
+                [skip] * count,
+                repeats=[repeat] * count,
+                durations=[durations] * count,
+                constraints=ruled_out,
+                **shared,
+            )
+            costs = [other.cost for other in others]
+        except InfeasibleError:  # of some segments; which of them is told one by one
+            costs = [
+                _cost(flow, match, drop, skip, repeat=repeat, durations=durations, constraints=rules, **shared)
+                for rules in ruled_out
+            ]
     # Rounding may carry an equally good alternative a hair below the optimum.
     return np.maximum(np.array(costs, np.float64) - found.cost, 0.0)
 

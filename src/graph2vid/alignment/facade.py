@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from graph2vid._stopping import within
 from graph2vid.alignment import _brute, _reference, anytime, machines
-from graph2vid.alignment.backends import choose_backend, memory_bound, too_large
+from graph2vid.alignment.backends import choose_backend, choose_threads, memory_bound, too_large
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.machines import check_all, machine_problem
@@ -81,7 +83,9 @@ def align(
         Bytes; by default half of the memory available. Where the table does not fit, less of it is kept and parts
         are computed twice.
     time_limit : float, optional
-        Seconds for a search; by default 30. It ends sooner where the optimum is proven.
+        Seconds for the whole call. Where the exact answer takes longer than half of them, a search takes the rest and
+        gives the best it has found; ``method="exact"`` refuses instead. By default an exact answer takes as long as it
+        takes, and a search 30 s; it ends sooner where the optimum is proven.
     brute_limit : int
         The largest number of topological sorts for ``method="brute"``.
 
@@ -101,7 +105,9 @@ def align(
     graph = flow.flow if isinstance(flow, TSortGraph) else flow
     problem, extras = check_all(graph, match, drop, skip, repeat, durations, breaking, tuple(constraints))
     _check_method(method)
-    anytime.check_time_limit(time_limit)
+    choose_threads(threads, 0)
+    began, seconds = time.monotonic(), anytime.check_time_limit(time_limit)
+    limit = None if time_limit is None else seconds
     contiguous = bool(contiguous)
     options: dict[str, Any] = {
         "method": method or "exact",
@@ -114,13 +120,15 @@ def align(
     if extras.wanted_for(graph):
         extras.refuse_beside(contiguous, method)
         options["backend"] = choose_backend(backend)
-        on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
-        cost, labels = machines.solve(on_machine, options["backend"], cost_only)
+        with within(limit, "raise time_limit, use longer clips, or leave out what makes the procedure large"):
+            on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
+            cost, labels = machines.solve(on_machine, options["backend"], cost_only)
         options |= machines.report(on_machine)
     elif method == "brute":
-        cost, labels = _brute.solve(
-            graph, problem.match, problem.drop, problem.skip, contiguous=contiguous, limit=brute_limit
-        )
+        with within(limit, "raise time_limit, or use method='exact'"):
+            cost, labels = _brute.solve(
+                graph, problem.match, problem.drop, problem.skip, contiguous=contiguous, limit=brute_limit
+            )
         labels = None if cost_only else labels
     elif method == "anytime":
         searched = anytime.solve(graph, problem, contiguous, time_limit, memory_limit)
@@ -128,15 +136,19 @@ def align(
         chosen = choose_backend(backend)
         solve = solve_native if chosen == "native" else solve_reference
         try:
-            tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
-            if method is None:
-                anytime.refuse_long(tsort, problem.match.shape[1])
-            cost, labels = solve(tsort, problem, contiguous, cost_only, threads, memory_limit)
+            # Half of the time, where the rest is for a search.
+            exact = limit if limit is None or method is not None else limit / 2
+            with within(exact, "raise time_limit, or use method='anytime'"):
+                tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
+                if method is None:
+                    anytime.refuse_long(tsort, problem.match.shape[1])
+                cost, labels = solve(tsort, problem, contiguous, cost_only, threads, memory_limit)
             options["backend"] = chosen
         except TooLargeError as error:
             if method is not None:
                 raise
-            searched = anytime.solve(graph, problem, contiguous, time_limit, memory_limit, instead_of=error)
+            left = None if limit is None else max(began + limit - time.monotonic(), 1e-3)
+            searched = anytime.solve(graph, problem, contiguous, left, memory_limit, instead_of=error)
     if searched is not None:
         cost, labels, gap = searched.cost, None if cost_only else searched.labels, searched.gap
         options |= searched.options
@@ -157,6 +169,7 @@ def posterior(
     constraints: Iterable[Constraint] = (),
     backend: str | None = None,
     memory_limit: int | None = None,
+    time_limit: float | None = None,
 ) -> Posterior:
     """Weigh all alignments by exp(-cost / gamma) and say how probable each label of each clip is.
 
@@ -168,12 +181,15 @@ def posterior(
         As for :func:`align`.
     gamma : float
         How soft the minimum is, > 0; towards 0 only the cheapest alignments count.
+    time_limit : float, optional
+        Seconds after which the call is given up; by default it takes as long as it takes.
 
     Returns
     -------
     Posterior
     """
     gamma = check_gamma(gamma)
+    limit = None if time_limit is None else anytime.check_time_limit(time_limit)
     graph = flow.flow if isinstance(flow, TSortGraph) else flow
     problem, extras = check_all(graph, match, drop, skip, repeat, durations, breaking, tuple(constraints))
     backend = choose_backend(backend)
@@ -187,33 +203,35 @@ def posterior(
     options: dict[str, Any] = {"gamma": float(gamma), "contiguous": contiguous, "backend": backend}
     if extras.wanted_for(graph):
         extras.refuse_beside(contiguous, None)
-        on_machine = machine_problem(graph, costs, extras, memory_limit, tables=2)
-        cost, probability = machines.posterior(on_machine, gamma, backend)
+        with within(limit):
+            on_machine = machine_problem(graph, costs, extras, memory_limit, tables=2)
+            cost, probability = machines.posterior(on_machine, gamma, backend)
         check_cost(graph, problem, extras, cost)
         return Posterior(graph, cost, probability, options | machines.report(on_machine))
-    tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
-    if backend == "native":
-        (found,) = soft_costs(
-            [tsort],
-            [costs.match],
-            [costs.drop],
-            [costs.skip],
-            gamma=gamma,
-            smoothing="softmin",
-            contiguous=contiguous,
-            starts=contiguous,
-            memory_limit=memory_limit,
-        )
-        assert found.match is not None and found.drop is not None
-        cost, probability = found.cost, np.vstack([found.match, found.drop])
-        start = None if found.start is None else found.start.astype(np.float64)
-    else:
-        needed = 16 * (tsort.n_ideals + tsort.n_states) * (len(costs.drop) + 1)
-        if needed > (bound := memory_bound(memory_limit)):
-            raise too_large(tsort, len(costs.drop), needed, bound, "")
-        cost, probability, start = _reference.forward_backward(
-            tsort, costs.match, costs.drop, costs.skip, contiguous=contiguous, gamma=gamma
-        )
+    with within(limit):
+        tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
+        if backend == "native":
+            (found,) = soft_costs(
+                [tsort],
+                [costs.match],
+                [costs.drop],
+                [costs.skip],
+                gamma=gamma,
+                smoothing="softmin",
+                contiguous=contiguous,
+                starts=contiguous,
+                memory_limit=memory_limit,
+            )
+            assert found.match is not None and found.drop is not None
+            cost, probability = found.cost, np.vstack([found.match, found.drop])
+            start = None if found.start is None else found.start.astype(np.float64)
+        else:
+            needed = 16 * (tsort.n_ideals + tsort.n_states) * (len(costs.drop) + 1)
+            if needed > (bound := memory_bound(memory_limit)):
+                raise too_large(tsort, len(costs.drop), needed, bound, "")
+            cost, probability, start = _reference.forward_backward(
+                tsort, costs.match, costs.drop, costs.skip, contiguous=contiguous, gamma=gamma
+            )
     check_cost(graph, problem, extras, cost)
     return Posterior(graph, cost, probability, options, start if contiguous else None)
 

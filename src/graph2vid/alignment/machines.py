@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import in_units
+from graph2vid._stopping import native_watch
 from graph2vid.alignment import _machine_reference
 from graph2vid.alignment.backends import memory_bound, native
 from graph2vid.alignment.constraints import Constraint, constrain
@@ -258,6 +259,7 @@ def _solve_native(problem: MachineProblem, soft: bool, cost_only: bool) -> tuple
         problem.durations.tail,
         soft,
         cost_only,
+        native_watch(),
     )
     return answer
 

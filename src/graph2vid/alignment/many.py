@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graph2vid._memory import FREE_BYTES
+from graph2vid._stopping import Watch, native_watch, watched, within
 from graph2vid.alignment import anytime, machines
 from graph2vid.alignment.backends import (
     choose_backend,
@@ -60,7 +61,7 @@ def align_many(
     repeats, durations
         As ``repeat`` and ``durations`` of :func:`align`: one for all videos, or a list with one for each.
     contiguous, breaking, cost_only, backend, threads, memory_limit, time_limit
-        As for :func:`align`; the time is for each video that is searched.
+        As for :func:`align`; the time is for each video, and those that are computed together share theirs.
     progress : callable, optional
         Called as ``progress(done, total)`` between batches.
 
@@ -69,13 +70,13 @@ def align_many(
     list of Alignment
         In the order of the videos.
     """
-    anytime.check_time_limit(time_limit)
+    seconds = anytime.check_time_limit(time_limit)
+    limit = None if time_limit is None else seconds
+    choose_threads(threads, 0)
     matches, contiguous = list(matches), bool(contiguous)
     total = len(matches)
     flows = [flow] * total if isinstance(flow, FlowGraph | TSortGraph) else list(flow)
-    drops = [drops] * total if isinstance(drops, int | float) else list(drops)
-    skips = [skips] * total if skips is None or isinstance(skips, int | float) else list(skips)
-    repeats = [repeats] * total if repeats is None or isinstance(repeats, int | float) else list(repeats)
+    drops, skips, repeats = (_one_each(prices, total) for prices in (drops, skips, repeats))
     lengths = list(durations) if isinstance(durations, list | tuple) else [durations] * total
     constraints = [()] * total if constraints is None else list(constraints)
     for name, entries in (
@@ -118,7 +119,8 @@ def align_many(
             continue
         try:
             if given not in compiled:
-                compiled[given] = given if isinstance(given, TSortGraph) else TSortGraph.compile(given)
+                with within(limit):
+                    compiled[given] = given if isinstance(given, TSortGraph) else TSortGraph.compile(given)
             anytime.refuse_long(compiled[given], problem.match.shape[1])
         except TooLargeError as error:
             too_large[i] = error
@@ -131,7 +133,8 @@ def align_many(
         for chunk in _chunks(tsort, dtype, members, problems, chosen, threads, memory_limit):
             of_chunk = [problems[i] for i in chunk]
             try:
-                answers = _solve_chunk(tsort, of_chunk, contiguous, cost_only, chosen, threads, memory_limit)
+                with within(None if limit is None else limit * len(chunk) / 2):  # the rest is for a search
+                    answers = _solve_chunk(tsort, of_chunk, contiguous, cost_only, chosen, threads, memory_limit)
             except TooLargeError as error:
                 too_large |= dict.fromkeys(chunk, error)
                 continue
@@ -145,22 +148,31 @@ def align_many(
     def on_machine(i: int) -> tuple[int, tuple[float, Labels | None]]:
         # Several at a time share the memory.
         shared = memory_bound(memory_limit) // team
-        on_its_machine = machine_problem(procedures[i], problems[i], beyond[i], shared, tables=1)
+        with watched(watch), within(limit):
+            on_its_machine = machine_problem(procedures[i], problems[i], beyond[i], shared, tables=1)
+            answer = machines.solve(on_its_machine, chosen, cost_only)
         reports[i] = {"backend": chosen} | machines.report(on_its_machine)
-        return i, machines.solve(on_its_machine, chosen, cost_only)
+        return i, answer
 
     team = min(choose_threads(threads or cpu_count(), 0), max(len(on_machines), 1))
+    watch = Watch()
     with ThreadPoolExecutor(team) as pool:
-        for i, answer in pool.map(on_machine, on_machines):
-            solved[i] = answer
-            done += 1
-            if progress is not None:
-                progress(done, total)
+        try:
+            for i, answer in pool.map(on_machine, on_machines):
+                solved[i] = answer
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+        except BaseException:  # a signal reaches this thread alone
+            watch.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
     gaps = dict.fromkeys(range(total), 0.0)
     for i, why in too_large.items():
         try:
-            found = anytime.solve(procedures[i], problems[i], contiguous, time_limit, memory_limit, instead_of=why)
+            left = None if limit is None else limit / 2
+            found = anytime.solve(procedures[i], problems[i], contiguous, left, memory_limit, instead_of=why)
         except TooLargeError as failed:
             raise TooLargeError(f"video {i}: {failed}") from failed
         solved[i], gaps[i] = (found.cost, None if cost_only else found.labels), found.gap
@@ -180,9 +192,17 @@ def align_many(
     return results
 
 
+def _one_each(prices: Any, total: int) -> list[Any]:
+    """Return what each video is given: nothing and one number are for all."""
+    is_one = prices is None or isinstance(prices, int | float | np.number)
+    if is_one or (isinstance(prices, np.ndarray) and prices.ndim == 0):
+        return [prices] * total
+    return list(prices)
+
+
 def _in_lanes(tsort: TSortGraph, clips: int, itemsize: int, threads: int | None, memory_limit: int | None) -> bool:
     """Whether several videos fit side by side into a table of moderate size, one for each thread."""
-    needed: int = procedure(tsort).lane_memory(itemsize, clips)
+    needed: int = procedure(tsort).lane_memory(itemsize, clips, native_watch())
     together = needed * (threads or cpu_count())
     if memory_limit is None and together <= FREE_BYTES:
         return True
@@ -227,6 +247,7 @@ def _solve_chunk(
             cost_only,
             0,
             choose_threads(threads, updates),
+            native_watch(),
         )
         return answers
     solve = solve_native if backend == "native" else solve_reference

@@ -8,6 +8,7 @@ the cheapest orders, and the first k orders that are complete are the answer.
 from __future__ import annotations
 
 import heapq
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import in_units
+from graph2vid._stopping import go_on, within
 from graph2vid.alignment import machines
+from graph2vid.alignment.anytime import check_time_limit
 from graph2vid.alignment.backends import choose_backend, memory_bound
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.machines import MachineProblem, check_all, machine_problem
@@ -46,6 +49,7 @@ def k_best(
     constraints: Iterable[Constraint] = (),
     backend: str | None = None,
     memory_limit: int | None = None,
+    time_limit: float | None = None,
 ) -> tuple[Alignment, ...]:
     """Find the k cheapest orders, and for each of them its cheapest alignment.
 
@@ -58,6 +62,9 @@ def k_best(
         As for :func:`align`.
     k : int
         How many orders, at least 1.
+    time_limit : float, optional
+        Seconds after which the orders found until then are returned, with a warning; by default it takes as long as
+        it takes.
 
     Returns
     -------
@@ -75,19 +82,30 @@ def k_best(
     graph = flow.flow if isinstance(flow, TSortGraph) else flow
     problem, extras = check_all(graph, match, drop, skip, repeat, durations, breaking, tuple(constraints))
     backend = choose_backend(backend)
-    on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
-    n_states, longest, n_clips = on_machine.machine.n_states, on_machine.durations.length.shape[1], len(problem.drop)
-    bound = memory_bound(memory_limit)
-    _refuse_beyond(bound, 8 * n_states * (n_clips + 4 * longest), "give fewer clips, or more order")
-    each = 8 * n_clips + 2048  # the labels of one order, and all else about it
-    options = {"method": "exact", "contiguous": True, "dtype": "float64", "backend": backend}
-    options |= machines.report(on_machine)
-    found = []
-    for beginning in _Search(on_machine).best(int(k)):
-        cost, labels = beginning.solve(backend)
-        found.append(make_result(graph, problem, extras, cost, labels, options))
-        if len(found) < k:
-            _refuse_beyond(bound, each * (len(found) + 1), f"ask for at most k={len(found)}")
+    limit = None if time_limit is None else check_time_limit(time_limit)
+    found: list[Alignment] = []
+    with within(limit):
+        on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
+        n_states, longest, n_clips = (
+            on_machine.machine.n_states,
+            on_machine.durations.length.shape[1],
+            len(problem.drop),
+        )
+        bound = memory_bound(memory_limit)
+        _refuse_beyond(bound, 8 * n_states * (n_clips + 4 * longest), "give fewer clips, or more order")
+        each = 8 * n_clips + 2048  # the labels of one order, and all else about it
+        options = {"method": "exact", "contiguous": True, "dtype": "float64", "backend": backend}
+        options |= machines.report(on_machine)
+        try:
+            for beginning in _Search(on_machine).best(int(k)):
+                cost, labels = beginning.solve(backend)
+                found.append(make_result(graph, problem, extras, cost, labels, options))
+                if len(found) < k:
+                    _refuse_beyond(bound, each * (len(found) + 1), f"ask for at most k={len(found)}")
+        except TimeoutError:
+            if not found:
+                raise
+            warnings.warn(f"the {len(found)} best orders were found in {limit:g} s, not {k}", stacklevel=2)
     if not found:
         make_result(graph, problem, extras, np.inf, None, options)  # which says why
     return tuple(sorted(found, key=lambda one: one.cost))
@@ -152,6 +170,7 @@ class _Search:
         # [D, S] what follows a run that has had 1, 2, …, D (and more) clips.
         going = length + follows[ways.node_of_state]
         for clip in range(n_clips - 1, -1, -1):
+            go_on()
             shown = problem.match[step, clip]
             begin[clip] = shown + going[0]
             follows = follows + problem.drop[clip]
@@ -169,6 +188,7 @@ class _Search:
         start = _Beginning(self, None, _Entry(-1, -1, 0, 0.0))
         waiting: list[tuple[float, int, bool, _Beginning]] = [(0.0, next(counter), False, start)]
         while waiting and number:
+            go_on()
             _, _, is_complete, beginning = heapq.heappop(waiting)
             if is_complete:
                 number -= 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
 from graph2vid.alignment.result import BACKGROUND, Labels
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits, mask_of
@@ -170,6 +171,7 @@ class Relaxation:
         going[n_clips] = free[n_clips]
         shown, entered = np.empty(shape[1:]), np.empty(shape[1:])
         for clip in range(n_clips - 1, -1, -1):
+            go_on()
             np.add(going[clip + 1], video.match[:, clip, None], out=shown)
             np.add(shown, gate, out=entered)
             if len(self.kept):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES
+from graph2vid._stopping import native_watch
 from graph2vid.alignment.backends import (
     choose_threads,
     cpu_count,
@@ -122,6 +123,7 @@ def soft_costs(
             starts,
             team,
             bound - beside * team,
+            native_watch(),
         )
     except ValueError as error:
         columns = 2 * int(clips**0.5) + 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from graph2vid._stopping import native_watch
 from graph2vid.alignment import _reference
 from graph2vid.alignment.backends import choose_threads, choose_window, memory_bound, procedure, too_large
 from graph2vid.alignment.infeasible import why_infeasible
@@ -55,7 +56,7 @@ def solve_native(
     team = choose_threads(threads, tsort.n_states * clips)
     window = choose_window(tsort, problem.match.itemsize, clips, cost_only, team, memory_limit)
     cost, labels = procedure(tsort).solve(
-        problem.match, problem.drop, problem.skip, contiguous, cost_only, 0, window, team
+        problem.match, problem.drop, problem.skip, contiguous, cost_only, 0, window, team, native_watch()
     )
     return cost, labels
 

@@ -151,16 +151,18 @@ def ground(
                 gamma=gamma,
                 contiguous=contiguous,
                 constraints=in_clips,
+                time_limit=time_limit,
                 **beyond,
             )
-        except TooLargeError as error:  # the posterior needs more memory than the alignment, which stands
+        except TooLargeError as error:  # the posterior needs more memory or time than the alignment, which stands
             warnings.warn(f"no confidence is given: {error}", stacklevel=2)
     spare, of_order = None, None
     if margins:
         asked = (flow, costs.match, costs.drop, costs.skip)
         try:
-            spare = alignment.margins(*asked, found=found, contiguous=contiguous, constraints=in_clips, **beyond)
-            of_order = _order_margin(*asked, constraints=in_clips, **beyond) if contiguous else None
+            ruled = {"constraints": in_clips, "time_limit": time_limit, **beyond}
+            spare = alignment.margins(*asked, found=found, contiguous=contiguous, **ruled)
+            of_order = _order_margin(*asked, **ruled) if contiguous else None
         except TooLargeError as error:  # the alignment was not an exact one, and its alternatives would not be
             warnings.warn(f"not all margins are given: {error}", stacklevel=2)
     options = costs.options | {

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid._stopping import go_on, native_watch
 from graph2vid.flow import FlowGraph
 
 Masks = npt.NDArray[np.uint64]
@@ -42,7 +43,7 @@ def builder() -> Builder:
         from graph2vid import _native
     except ImportError:
         return build_lattice_numpy
-    return lambda before, limit: Lattice(*_native.build_lattice(before, limit))
+    return lambda before, limit: Lattice(*_native.build_lattice(before, limit, native_watch()))
 
 
 def build_lattice_numpy(before: Masks, limit: int) -> Lattice:
@@ -71,6 +72,7 @@ def build_lattice_numpy(before: Masks, limit: int) -> Lattice:
     steps_of_level: list[Indices] = []
     from_of_level: list[Indices] = []
     for _ in range(n_steps):
+        go_on()
         masks, steps, origins = _arrivals(level, before)
         if not len(masks):
             raise ValueError("the precedences have a cycle")

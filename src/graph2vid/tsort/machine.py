@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import mask_of
@@ -183,6 +184,7 @@ def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Mac
         level, place = _distinct(runs.target)
         found.append(runs._replace(node=place + total))
         for step in range(n_steps):
+            go_on()
             for leaving in _runs_of(layout, level, step, may_skip, may_repeat, total):
                 if len(leaving.node) == 0:
                     continue

@@ -1,0 +1,166 @@
+// Long work that can be stopped: by a signal, by another thread, or because its time is up.
+//
+// Every loop that may take long says now and then how much it has done, in updates of about a nanosecond each. The thread
+// that made the call then asks, every few milliseconds, whether it shall go on; the threads that help it see a flag.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace g2v {
+
+// Thrown through everything that is under way; what it holds is freed on the way.
+struct Stopped : std::exception {
+    const char *what() const noexcept override { return "stopped"; }
+};
+
+// How long the calls that share it may take, and whether they shall stop at once; all of it within `outer`.
+class Watch {
+public:
+    using Clock = std::chrono::steady_clock;
+    explicit Watch(double seconds, const Watch *outer = nullptr)
+        : outer(outer),
+          ends(seconds < 1e9 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))
+                             : Clock::time_point::max()) {}
+    const Watch *const outer;
+    const Clock::time_point ends;
+    std::atomic<bool> stop{false};
+};
+
+// What the kernels see of it: they are compiled once per instruction set and know plain pointers alone.
+struct Pause {
+    void (*call)(void *, int64_t work);
+    void *poll;
+    void operator()(int64_t work) const { call(poll, work); }
+};
+
+// How often all calls together asked, the most work between two questions, and all work; for tests.
+struct PollCounts {
+    std::atomic<int64_t> asked{0}, longest{0}, work{0};
+};
+inline PollCounts poll_counts;
+
+// One call. `signals` tells whether a signal wants it to end; it is asked by the thread that made the call alone.
+class Poll {
+public:
+    static constexpr int64_t OFTEN = 2'000'000;  // updates between looks at the clock
+    static constexpr std::chrono::milliseconds PATIENCE{20};  // between questions for signals
+
+    Poll(const Watch *watch, bool (*signals)()) : watch_(watch), signals_(signals) {}
+    Poll(const Poll &) = delete;
+    Poll &operator=(const Poll &) = delete;
+    ~Poll() { count(); }
+
+    void operator()(int64_t work) {
+        if (stop_.load(std::memory_order_relaxed)) throw Stopped();
+        if (std::this_thread::get_id() != owner_) return;
+        since_ += work;
+        if (since_ >= OFTEN) ask();
+    }
+    Pause pause() {
+        return {[](void *self, int64_t work) { (*static_cast<Poll *>(self))(work); }, this};
+    }
+    // By the thread that made the call: shall it go on?
+    void ask() {
+        count();
+        poll_counts.asked.fetch_add(1, std::memory_order_relaxed);
+        const auto now = Watch::Clock::now();
+        for (const Watch *watch = watch_; watch; watch = watch->outer) {
+            late_ = now >= watch->ends;
+            if (late_ || watch->stop.load(std::memory_order_relaxed)) give_up();
+        }
+        if (now - asked_ < PATIENCE) return;
+        if (signals_()) give_up();
+        asked_ = Watch::Clock::now();
+    }
+    // By any thread: all shall stop.
+    void stop() { stop_.store(true, std::memory_order_relaxed); }
+    bool late() const { return late_; }
+
+private:
+    const Watch *watch_;
+    bool (*signals_)();
+    const std::thread::id owner_ = std::this_thread::get_id();
+    Watch::Clock::time_point asked_ = Watch::Clock::now();
+    int64_t since_ = 0;
+    bool late_ = false;
+    std::atomic<bool> stop_{false};
+
+    [[noreturn]] void give_up() {
+        stop();
+        throw Stopped();
+    }
+    void count() {
+        poll_counts.work.fetch_add(since_, std::memory_order_relaxed);
+        int64_t most = poll_counts.longest.load(std::memory_order_relaxed);
+        while (since_ > most && !poll_counts.longest.compare_exchange_weak(most, since_)) {
+        }
+        since_ = 0;
+    }
+};
+
+// Run work(0, size) here and work(1, size), … in other threads: `wanted` in all, or as many as the system gives. Returns when
+// all have ended, and throws what the first of them to fail threw.
+template <class Work> void run_team(int64_t wanted, Poll &poll, Work work) {
+    if (wanted <= 1) {
+        work(0, 1);
+        return;
+    }
+    std::atomic<int64_t> size{0};  // once it is known
+    std::mutex mutex;
+    std::condition_variable ended;
+    int64_t busy = 0;
+    std::exception_ptr failure;
+    auto fail = [&] {
+        {
+            const std::lock_guard lock(mutex);
+            if (!failure) failure = std::current_exception();
+        }
+        poll.stop();
+    };
+    auto guarded = [&](int64_t me) {
+        try {
+            work(me, size.load());
+        } catch (...) {
+            fail();
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        try {
+            others.reserve(static_cast<size_t>(wanted - 1));
+            for (int64_t me = 1; me < wanted; ++me)
+                others.emplace_back([&, me] {
+                    size.wait(0);
+                    guarded(me);
+                    const std::lock_guard lock(mutex);
+                    if (--busy == 0) ended.notify_one();
+                });
+        } catch (...) {  // fewer, then
+        }
+        busy = static_cast<int64_t>(others.size());
+        size = busy + 1;
+        size.notify_all();
+        guarded(0);
+        std::unique_lock lock(mutex);
+        while (!ended.wait_for(lock, Poll::PATIENCE, [&] { return busy == 0; })) {
+            if (failure) continue;
+            lock.unlock();
+            try {
+                poll.ask();
+            } catch (...) {
+                fail();
+            }
+            lock.lock();
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace g2v
