@@ -50,34 +50,60 @@ def features(
     tolerance: Annotated[
         float, typer.Option(min=0.0, max=0.5, help="Mined graphs: the share of the videos that may break an edge.")
     ] = 0.0,
-    epochs: Annotated[int, typer.Option(min=0, help="How often every video is seen.")] = 10,
-    lr: Annotated[float, typer.Option(help="The learning rate of Adam.")] = 1e-4,
-    weight_decay: Annotated[float, typer.Option(help="Of Adam.")] = 1e-4,
-    batch: Annotated[int, typer.Option(min=1, help="Videos at once, of all processes together.")] = 16,
-    gamma: Annotated[float, typer.Option(help="How soft the minimum over alignments is.")] = 0.1,
-    smoothing: Annotated[str, typer.Option(help="smoothmin or softmin.")] = "smoothmin",
-    contiguous: Annotated[
-        bool, typer.Option(help="While training, each step in one unbroken run, or with background inside it.")
-    ] = False,
-    match: Annotated[
+    preset: Annotated[
         str,
-        typer.Option(help="Match costs: balanced, likelihood (the paper's; may collapse), likelihood_bg or raw."),
-    ] = "balanced",
+        typer.Option(
+            metavar="NAME",
+            help="Settings to start from: default, or paper (10 epochs of Adam at 1e-4, smoothmin, match likelihood); "
+            "options change them one by one. Below are the values of default.",
+        ),
+    ] = "default",
+    epochs: Annotated[int | None, typer.Option(min=0, help="How often every video is seen at most (30).")] = None,
+    lr: Annotated[float | None, typer.Option(help="The learning rate of Adam (0.003).")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of Adam (0.0001).")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Videos at once, of all processes together.")] = 16,
+    gamma: Annotated[float | None, typer.Option(help="How soft the minimum over alignments is (0.3).")] = None,
+    smoothing: Annotated[str | None, typer.Option(help="softmin or smoothmin (softmin).")] = None,
+    contiguous: Annotated[
+        bool | None,
+        typer.Option(
+            "--contiguous/--no-contiguous",
+            help="While training, each step in one unbroken segment, or with background inside it (unbroken).",
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            help="Match costs: balanced, likelihood (the paper's; may collapse), likelihood_bg or raw (balanced)."
+        ),
+    ] = None,
     drop: Annotated[
-        str, typer.Option(metavar="PRICE", help="Of background: percentile:N of the match costs, or a number.")
-    ] = "percentile:30",
+        str | None,
+        typer.Option(
+            metavar="COST", help="Of background: percentile:N of the match costs, or a number (percentile:30)."
+        ),
+    ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Divides similarities; by default 0.1 for cosines and 1 for scores.")
     ] = None,
-    pool_temperature: Annotated[float, typer.Option(help="Of the clustering loss.")] = 0.1,
+    pool_temperature: Annotated[float | None, typer.Option(help="Of the clustering loss (1).")] = None,
     clustering: Annotated[float, typer.Option(help="The weight of the clustering loss.")] = 1.0,
     hidden: Annotated[int | None, typer.Option(min=1, help="Width of the hidden layer; that of the features.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Train on every N-th clip, each time with another one first.")] = 1,
     patience: Annotated[
-        int, typer.Option(min=0, help="Stop after so many epochs without a better validation; 0: never.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Stop after so many epochs in which neither the training loss fell nor the validation was better; "
+            "0: never (3).",
+        ),
+    ] = None,
     validate: Annotated[
-        bool, typer.Option(help="Keep one of eight training videos to choose the best epoch by.")
+        bool,
+        typer.Option(
+            help="Keep one of eight training videos, and choose the best epoch by their labels. Without, no label is "
+            "read to choose it, and the last epoch counts."
+        ),
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Another seed gives other features, the same seed the same.")] = 0,
     device: Annotated[
@@ -89,13 +115,16 @@ def features(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Pass over what cannot be used.")] = False,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
 ) -> None:
-    """Train features of clips from procedures alone, and ground the test videos before and after.
+    """Train features of clips from procedures, and ground the test videos before and after.
+
+    The losses read no labels: the flow graph alone teaches. Labels of training videos are read by --validate (which
+    epoch is the best), by graphs that are mined (the orders of the steps), and by the objective true-order.
 
     Under torchrun (torchrun --nproc-per-node 2 -m graph2vid train features …) the processes share every batch.
     """
     try:
         from graph2vid.learn.features.course import Course, with_graphs, with_splits
-        from graph2vid.learn.features.options import TrainingOptions
+        from graph2vid.learn.features.options import preset as settings
         from graph2vid.learn.features.processes import processes
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("torch", "safetensors"):
@@ -104,7 +133,8 @@ def features(
     from graph2vid.evaluate.engine import Options
     from graph2vid.evaluate.study import read_dataset
 
-    options = TrainingOptions(
+    options = settings(
+        preset,
         objective=objective,
         epochs=epochs,
         batch=batch,
@@ -120,7 +150,7 @@ def features(
         clustering=clustering,
         hidden=hidden,
         every=every,
-        patience=patience if validate else 0,
+        patience=patience,
         seed=seed,
     )
     if resume and output is None:
@@ -133,7 +163,7 @@ def features(
         raise InputError(f"{dataset} has no split {split!r}; it has: {', '.join(one.name for one in found.splits)}")
     course = Course(found, named[0], source, validate, Options(tolerance=tolerance))
     with processes(device) as group:
-        with _progress(course, options.objective, epochs, group) as report:
+        with _progress(course, options.objective, options.epochs, group) as report:
             state = course.train(options, folder=output, resume=resume, group=group, report=report)
         if group.first:
             _tell(course, state, output, json)
@@ -191,8 +221,8 @@ def _tell(course: Course, state: State, output: Path | None, json: Path | None) 
     )
     if measured and state.epoch and not state.best:
         console.print(
-            "No epoch was better on the validation videos than the features as given: those are what is kept. Other "
-            "settings may help, see “Where learning helps” in the documentation.",
+            "No epoch was better on the validation videos than the features as given, by more than chance: those are "
+            "what is kept. Other settings may help, see “Where learning helps” in the documentation.",
             soft_wrap=True,
         )
     judge = course.judge("test")

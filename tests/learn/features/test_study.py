@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ pytest.importorskip("safetensors")
 
 from graph2vid.cli import main
 from graph2vid.errors import InputError
+from graph2vid.learn.features.checkpoint import State
+from graph2vid.learn.features.course import Course
+from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.report import TrainingReport, difference
 from graph2vid.learn.features.study import REGIMES, Comparison, Row, compare_objectives
 
@@ -50,6 +55,32 @@ def test_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     one, two = (compare_objectives(tmp_path, seeds=1, epochs=1, workers=workers)[0][0] for workers in (1, 3))
     for left, right in zip(one.rows, two.rows, strict=True):
         assert all(np.array_equal(left.values[name], right.values[name], equal_nan=True) for name in left.values)
+
+
+def test_an_interrupt_ends_the_trainings_of_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segmentation(tmp_path / "salads50", VIDEOS)
+    train, begun, ended = Course.train, Event(), []
+
+    def endless(self: Course, options: TrainingOptions, **given: Any) -> State:
+        if options.objective != "graph":
+            begun.wait(60)
+            return train(self, options)
+        begun.set()
+        limit = monotonic() + 60
+        try:
+            while monotonic() < limit:
+                given["report"](1, 1, 0.0)
+        finally:
+            ended.append(monotonic() < limit)
+        return train(self, options)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Course, "train", endless)
+    with pytest.raises(KeyboardInterrupt):
+        compare_objectives(tmp_path, seeds=1, epochs=1, workers=3, progress=interrupt)
+    assert ended and all(ended)
 
 
 def test_means_spreads_and_differences() -> None:

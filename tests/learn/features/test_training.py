@@ -20,12 +20,14 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from foreign import foreign, only_split  # noqa: E402
+from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Embeddings, Recording  # noqa: E402
 from graph2vid.errors import FormatError, InputError  # noqa: E402
 from graph2vid.learn.features import checkpoint  # noqa: E402
 from graph2vid.learn.features.course import Course, with_graphs, with_splits  # noqa: E402
 from graph2vid.learn.features.data import embeddings_of  # noqa: E402
-from graph2vid.learn.features.options import OBJECTIVES, TrainingOptions  # noqa: E402
+from graph2vid.learn.features.loop import is_better  # noqa: E402
+from graph2vid.learn.features.options import OBJECTIVES, TrainingOptions, preset  # noqa: E402
 from train_foreign import train as train_foreign  # noqa: E402
 
 QUICK = TrainingOptions(
@@ -76,12 +78,65 @@ def test_another_seed_gives_other_features() -> None:
 def test_the_best_epoch_is_kept_and_training_ends_early() -> None:
     whole = course(validate=True, recordings=24)
     state = whole.train(replace(QUICK, epochs=12, patience=2, rate=0.03))
-    scores = [row["acc"] + row["iou"] for row in state.history]
-    assert state.best == int(np.argmax(scores))
-    assert state.epoch == min(state.best + 2, 12)
+    losses = [row["loss"] for row in state.history[1:]]
+    assert state.best > 0
+    assert state.epoch == min(max(state.best, 1 + int(np.argmin(losses))) + 2, 12)
     judge = whole.judge("validation")
     assert judge is not None
+    kept = judge.by_video(state.model())
+    assert state.best_scores == [(acc + iou) / 2 for acc, iou in zip(kept["acc"], kept["iou"], strict=True)]
     assert judge(state.model()) == {name: state.history[state.best][name] for name in ("acc", "iou")}
+
+
+def test_an_epoch_is_better_when_it_is_so_beyond_chance() -> None:
+    assert is_better([0.4, 0.5], [])
+    assert is_better([0.5, 0.6, 0.7], [0.4, 0.5, 0.6])
+    assert not is_better([0.5, 0.6], [0.5, 0.6])
+    assert not is_better([0.9, 0.1, 0.5], [0.3, 0.4, 0.5])  # one video gains 0.6, another loses 0.3
+    assert is_better([0.6], [0.5])  # of one video nothing is known of chance
+
+
+def test_training_goes_on_while_the_loss_falls() -> None:
+    # So slow that no epoch is better on the validation videos; the loss falls all the same.
+    slow = course(validate=True).train(replace(QUICK, epochs=6, patience=1, rate=1e-6, batch=16))
+    losses = [row["loss"] for row in slow.history[1:]]
+    assert slow.best == 0 and losses == sorted(losses, reverse=True)
+    assert slow.epoch == 6
+    # Without a validation it is the loss alone that ends it.
+    wild = course().train(replace(QUICK, epochs=40, patience=1, rate=3.0))
+    losses = [row["loss"] for row in wild.history[1:]]
+    assert wild.epoch == 1 + int(np.argmin(losses)) + 1 < 40
+    assert wild.best == wild.epoch
+
+
+def test_the_defaults_learn(tmp_path: Path) -> None:
+    whole = course(validate=True, recordings=40)
+    judge = whole.judge("test")
+    assert judge is not None
+    before, after = judge(), judge(whole.train(TrainingOptions()).model())
+    assert after["acc"] > before["acc"] + 0.15
+    assert after["iou"] > before["iou"] + 0.1
+
+
+def test_the_paper_is_a_preset() -> None:
+    paper = preset("paper")
+    assert (paper.rate, paper.weight_decay, paper.epochs, paper.patience) == (1e-4, 1e-4, 10, 0)
+    assert (paper.smoothing, paper.gamma, paper.contiguous, paper.match) == ("smoothmin", 0.1, False, "likelihood")
+    assert preset("paper", rate=1e-3, seed=None) == replace(paper, rate=1e-3)
+    assert preset("default") == TrainingOptions()
+    with pytest.raises(InputError, match="unknown preset 'book'; known: default, paper"):
+        preset("book")
+
+
+def test_help_tells_the_defaults(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main(["train", "features", "--help"]) == 0
+    shown = {line.split("--")[1].split()[0]: line for line in capsys.readouterr().out.splitlines() if " --" in line}
+    options = TrainingOptions()
+    for name in ("epochs", "weight-decay", "gamma", "smoothing", "match", "drop", "pool-temperature", "patience"):
+        value = getattr(options, name.replace("-", "_"))
+        assert f"({value if isinstance(value, str) else f'{value:g}'})" in shown[name]
+    assert f"({options.rate:g})" in shown["lr"]
 
 
 class Stopped(Exception):
@@ -107,7 +162,7 @@ def test_an_interrupted_training_ends_like_an_uninterrupted_one(tmp_path: Path) 
 
 
 def _same(one: checkpoint.State, other: checkpoint.State) -> None:
-    assert one.history == other.history and one.best == other.best
+    assert one.history == other.history and one.best == other.best and one.best_scores == other.best_scores
     for part in ("weights", "optimiser", "best_weights"):
         left, right = getattr(one, part), getattr(other, part)
         assert left.keys() == right.keys()

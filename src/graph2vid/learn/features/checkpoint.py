@@ -53,6 +53,8 @@ class State:
         The state of the generator that shuffles.
     weights, optimiser, best_weights : dict of str to Tensor
         The numbers.
+    best_scores : list of float
+        What each validation video scored in the best epoch; none without a validation.
     """
 
     options: TrainingOptions
@@ -67,6 +69,7 @@ class State:
     weights: dict[str, Tensor] = field(default_factory=dict)
     optimiser: dict[str, Tensor] = field(default_factory=dict)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    best_scores: list[float] = field(default_factory=list)
 
     def model(self) -> ResidualMLP:
         """Return the features of the best epoch, on the CPU."""
@@ -92,6 +95,7 @@ def save(folder: str | os.PathLike[str], state: State) -> None:
         "torch": torch.__version__,
         "epoch": state.epoch,
         "best": state.best,
+        "best_scores": state.best_scores,
         "dimension": state.dimension,
         "hidden": state.hidden,
         "about": state.about,
@@ -138,6 +142,7 @@ def load(path: str | os.PathLike[str]) -> State:
             _part(last, "model."),
             _part(last, "optimiser."),
             best,
+            document.get("best_scores", []),
         )
         state.model()  # whether the weights fit
     except Graph2VidError:

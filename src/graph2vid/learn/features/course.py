@@ -150,12 +150,13 @@ class Course:
     ) -> State:
         """Train features; see :func:`graph2vid.learn.features.loop.train`."""
         examples, _ = self.examples(options.objective)
+        judge = self.judge("validation")
         return train(
             examples,
             options,
             self.comparison,
             about=self.about(),
-            judge=self.judge("validation"),
+            judge=None if judge is None else judge.by_video,
             folder=folder,
             resume=resume,
             group=group,

@@ -10,7 +10,6 @@ from threading import Lock
 from graph2vid.datasets.model import Dataset, Embeddings, Evidence, Recording, Split
 from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
-from graph2vid.evaluate.intervals import mean_over_videos
 from graph2vid.learn.features.model import ResidualMLP, similarity
 
 _evaluating = Lock()
@@ -76,11 +75,15 @@ class GroundingJudge:
         with _evaluating:
             return evaluate_dataset(dataset, self._methods, self._options, workers=1)
 
-    def __call__(self, mlp: ResidualMLP | None = None) -> dict[str, float]:
-        """Return acc and iou of the first method, shares."""
+    def by_video(self, mlp: ResidualMLP | None = None) -> dict[str, list[float]]:
+        """Return acc and iou of the first method for each video with labels, shares."""
         run = self.results(mlp).runs[self._methods[0]]
-        means = mean_over_videos(list(run.measures.values()))
-        if any(math.isnan(means[name]) for name in ("acc", "iou")):
+        labelled = [row for row in run.measures.values() if not math.isnan(row["acc"] + row["iou"])]
+        if not labelled:
             names = ", ".join(recording.id for recording, _ in self._found)
             raise InputError(f"features cannot be judged on videos without labels ({names}): train without validation")
-        return {name: float(means[name]) for name in ("acc", "iou")}
+        return {name: [float(row[name]) for row in labelled] for name in ("acc", "iou")}
+
+    def __call__(self, mlp: ResidualMLP | None = None) -> dict[str, float]:
+        """Return acc and iou of the first method, means over the videos with labels, shares."""
+        return {name: math.fsum(values) / len(values) for name, values in self.by_video(mlp).items()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
 import torch
@@ -21,8 +23,8 @@ from graph2vid.learn.features.objective import Learner
 from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.processes import Processes
 
-Judge: TypeAlias = Callable[[ResidualMLP], Mapping[str, float]]
-"""From features to measures of grounding with them, shares; ``acc`` and ``iou`` are among them."""
+Judge: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
+"""From features to measures of grounding videos with them, shares, a number for each video: ``acc`` and ``iou``."""
 
 Report: TypeAlias = Callable[[int, int, float], None]
 """Called after every batch as (epochs begun, videos seen in this one, mean loss in it)."""
@@ -54,8 +56,10 @@ def train(
     about : mapping, optional
         What the checkpoint says to who uses the features.
     judge : callable, optional
-        The validation: called before the first epoch and after each. The best epoch by the mean of acc and iou is what
-        is kept for use; without a judge it is the last.
+        The validation, by labels: called before the first epoch and after each. What is kept for use is the last epoch
+        that was better than the one kept before it, in the mean of acc and iou, by more than the standard error of the
+        difference: validation videos are few, and what one of them gains may be chance. Without a judge it is the
+        last epoch.
     folder : path, optional
         Where checkpoints and logs go, after every epoch.
     resume : bool
@@ -191,9 +195,10 @@ def _finish_epoch(
     mlp.eval()
     measures = group.from_first(dict(judge(mlp)) if judge is not None and group.first else {})
     mlp.train()
-    row = {"epoch": state.epoch, "loss": loss, **measures}
+    row = {"epoch": state.epoch, "loss": loss, **{name: fmean(values) for name, values in measures.items()}}
+    scores = [(acc + iou) / 2 for acc, iou in zip(measures["acc"], measures["iou"], strict=True)] if measures else []
     weights = checkpoint.copy_of(mlp)
-    best = not measures or _score(row) > max(map(_score, state.history), default=-1.0)
+    best = not scores or is_better(scores, state.best_scores)
     return replace(
         state,
         history=[*state.history, row],
@@ -201,16 +206,26 @@ def _finish_epoch(
         weights=weights,
         optimiser=checkpoint.optimiser_numbers(optimiser),
         best=state.epoch if best else state.best,
+        best_scores=scores if best else state.best_scores,
         best_weights=weights if best else state.best_weights,
     )
 
 
-def _score(row: Mapping[str, Any]) -> float:
-    return float(row["acc"] + row["iou"]) / 2
+def is_better(scores: Sequence[float], before: Sequence[float]) -> bool:
+    """Say whether the scores of videos are higher than those before by more than the standard error of the mean."""
+    if len(before) != len(scores):  # there are none before
+        return True
+    gains = [now - then for now, then in zip(scores, before, strict=True)]
+    error = stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return fmean(gains) > error
 
 
 def _is_over(state: State) -> bool:
-    return 0 < state.options.patience <= state.epoch - state.best
+    """Say whether for long neither the training loss fell nor the validation was better."""
+    losses = [math.inf if row["loss"] is None else row["loss"] for row in state.history]
+    lowest = losses.index(min(losses))
+    judged = state.best if "acc" in state.history[0] else 0
+    return 0 < state.options.patience <= state.epoch - max(lowest, judged)
 
 
 def _keep(state: State, folder: str | os.PathLike[str] | None, logs: Logs, group: Processes) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from graph2vid.alignment.soft import SMOOTHINGS, check_gamma
 from graph2vid.errors import InputError
@@ -17,7 +19,7 @@ MATCHES = ("balanced", "likelihood", "likelihood_bg", "raw")
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train; optimiser, smoothing and losses are the paper's unless said otherwise.
+    """How to train. The defaults were chosen on several datasets (docs, "Learning"); :data:`PRESETS` has the paper's.
 
     Attributes
     ----------
@@ -42,26 +44,27 @@ class TrainingOptions:
     every : int
         N: train on every N-th clip, each time with another one first.
     patience : int
-        Epochs without a better validation after which training ends; 0: never early.
+        Epochs after which training ends if neither the training loss fell below all before it nor the validation, where
+        there is one, was better; 0: never early.
     seed : int
     """
 
     objective: str = "graph"
-    epochs: int = 10
+    epochs: int = 30
     batch: int = 16
-    rate: float = 1e-4
+    rate: float = 3e-3
     weight_decay: float = 1e-4
-    gamma: float = 0.1
-    smoothing: str = "smoothmin"
-    contiguous: bool = False
+    gamma: float = 0.3
+    smoothing: str = "softmin"
+    contiguous: bool = True
     match: str = "balanced"
     drop: str = "percentile:30"
     temperature: float | None = None
-    pool_temperature: float = 0.1
+    pool_temperature: float = 1.0
     clustering: float = 1.0
     hidden: int | None = None
     every: int = 1
-    patience: int = 0
+    patience: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -89,3 +92,28 @@ class TrainingOptions:
             raise InputError(f"hidden must be at least 1, not {self.hidden}")
         if self.objective == "bag" and not self.clustering:
             raise InputError("the bag of steps has the clustering loss alone: its weight cannot be 0")
+
+
+PRESETS: Mapping[str, TrainingOptions] = {
+    "default": TrainingOptions(),
+    "paper": TrainingOptions(
+        epochs=10,
+        rate=1e-4,
+        weight_decay=1e-4,
+        gamma=0.1,
+        smoothing="smoothmin",
+        contiguous=False,
+        match="likelihood",
+        drop="percentile:30",
+        pool_temperature=0.1,
+        patience=0,
+    ),
+}
+"""Settings by name."""
+
+
+def preset(name: str, **changed: Any) -> TrainingOptions:
+    """Return the settings of a preset, but for those that are given and not None."""
+    if name not in PRESETS:
+        raise InputError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
+    return replace(PRESETS[name], **{key: value for key, value in changed.items() if value is not None})
