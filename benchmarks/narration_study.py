@@ -2,8 +2,8 @@
 
 DATA holds ``crosstask_release``, ``crosstask_procedures``, ``crosstask_narrated`` and ``youcook2_narrated``. Settings
 are chosen on some folds and judged on the one that is left out: on CrossTask the three large tasks and the rest, on
-YouCook2 four groups of recipe types. The product's defaults, which were set by hand, stand beside. Prints the tables, or
-writes them into the page between its marks.
+YouCook2 four groups of recipe types. The product's defaults, which were set by hand, stand beside. Prints the tables,
+or writes them into the page between its marks.
 """
 
 from __future__ import annotations
