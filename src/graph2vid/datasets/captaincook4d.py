@@ -39,6 +39,7 @@ ERRORS = Path("annotation_json", "error_annotations.json")
 DURATIONS = Path("metadata", "video_information.csv")
 ENDS = ("START", "END")
 SAME_WORDING = 0.9
+_NO_LETTER = re.compile(r"[\W_]")
 """How alike (0 to 1) a step and a node of the graph must be worded to be taken as one."""
 
 
@@ -133,7 +134,7 @@ def load(
 
 def _key(title: str) -> str:
     """Return a title as the files of task graphs spell it."""
-    return re.sub(r"[\W_]", "", title.lower())
+    return _NO_LETTER.sub("", title.lower())
 
 
 def _activities(records: dict[str, Any], path: Path, trouble: Trouble) -> tuple[dict[str, _Activity], list[str]]:

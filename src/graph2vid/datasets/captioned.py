@@ -37,7 +37,8 @@ ANNOTATIONS = "annotations.json"
 DURATIONS = "durations.csv"
 GRAPHS = (".flow", ".json", ".dot", ".gv")
 LIST = ".txt"
-_LIST_MARK = re.compile(r"(?:[-*•]|\d+[.)])\s+")
+_LIST_MARK = re.compile(r"(?:[-*•]|\d{1,9}[.)])\s+")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def _recording(
 
 def _plain(name: str) -> str:
     """Return a name as it is compared: letters and digits only, in one case."""
-    return " ".join(re.split(r"[\W_]+", name.casefold())).strip()
+    return " ".join(_BETWEEN_WORDS.split(name.casefold())).strip()
 
 
 def _step_names(task: Task) -> dict[str, list[int]]:

@@ -14,6 +14,8 @@ from graph2vid.datasets.model import Annotation, Dataset, Recording
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
 from graph2vid.registry import Registry
 
+_DIGITS = re.compile(r"\d+|\D+")
+
 DATASETS: Registry[Callable[..., Dataset]] = Registry("dataset", "graph2vid.datasets")
 """The readers by the name of their layout: ``load(data, *, skip_bad=False, **options)``; the options are their own."""
 
@@ -76,7 +78,7 @@ def stems(directory: Path, *suffixes: str) -> dict[str, Path]:
 
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Return a key that sorts "split2" before "split10"."""
-    parts = re.findall(r"\d+|\D+", name)
+    parts = _DIGITS.findall(name)
     return [(0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part) for part in parts]
 
 

@@ -24,6 +24,7 @@ state of tool, tool."""
 
 SENTENCE_ENDS = frozenset({".", "!", "?"})
 NO_HEAD = "_"
+_EMPTY_LIST = re.compile(r"\[[\s,]*\]")
 _FURTHER_HEAD = re.compile(r"\(\s*(\d+)\s*,\s*(?:'([^']*)'|\"([^\"]*)\")\s*\)")
 _COLUMNS = 10
 _TAGGER_COLUMNS = 4
@@ -150,7 +151,7 @@ def _heads(fields: list[str], where: str) -> Iterator[tuple[int, str]]:
         return
     found = _FURTHER_HEAD.findall(further)
     # the pairs, taken away, must leave nothing but the brackets and commas of a list
-    if not found or not re.fullmatch(r"\[[\s,]*\]", _FURTHER_HEAD.sub("", further)):
+    if not found or not _EMPTY_LIST.fullmatch(_FURTHER_HEAD.sub("", further)):
         raise FormatError(f"{where}: further heads are {NO_HEAD} or [(head, 'label'), …], not {further!r}")
     for head, single, double in found:
         yield count_of(head, f"{where}: the head"), single or double

@@ -16,6 +16,8 @@ from graph2vid.datasets.model import Embeddings, Evidence, Recording, Task
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 
+_WORD = re.compile(r"\w\w+")
+
 
 @dataclass(frozen=True)
 class Simulation:
@@ -74,7 +76,7 @@ class Simulation:
         return Evidence(cosine_similarity(found.steps, found.clips), None, "cosine")
 
     def _look(self, text: str) -> NDArray[np.float64]:
-        words = dict.fromkeys(re.findall(r"\w\w+", text.lower()))
+        words = dict.fromkeys(_WORD.findall(text.lower()))
         parts = [_direction(self.seed, self.dimensions, part) for part in (*words, f"itself: {text}")]
         look = np.mean(parts, axis=0)
         unit: NDArray[np.float64] = look / np.linalg.norm(look)

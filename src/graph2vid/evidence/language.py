@@ -6,7 +6,6 @@ meant for a sentence or two.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -164,7 +163,11 @@ def check_language(cues: Iterable[Cue], embed: Embedder, language: str | None = 
     """
     if not embed.languages:
         return
-    spoken = language_of(cue.text for cue in cues) if language is None else re.split("[-_]", language.lower())[0]
+    spoken = (
+        language_of(cue.text for cue in cues)
+        if language is None
+        else language.lower().replace("_", "-").partition("-")[0]
+    )
     if spoken is not None and spoken not in embed.languages:
         known = " and ".join(map(language_name, embed.languages))
         told = "" if language is not None else f" (if it is {known} after all, say --language {embed.languages[0]})"

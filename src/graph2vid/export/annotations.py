@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,8 @@ def to_constraints(annotations: Iterable[Annotation]) -> tuple[Constraint, ...]:
 def _steps_by_name(flow: FlowGraph) -> dict[str, int]:
     """Return every name that means one step only: the exports' labels, then ids, then texts."""
     plain = titles(flow)
-    unique = {title: step for step, title in enumerate(plain) if plain.count(title) == 1}
+    counts = Counter(plain)
+    unique = {title: step for step, title in enumerate(plain) if counts[title] == 1}
     ids = {one_line(step_id): step for step, step_id in enumerate(flow.ids)}
     return unique | ids | {label: step for step, label in enumerate(labels(flow))}
 

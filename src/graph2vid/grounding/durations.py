@@ -42,8 +42,9 @@ def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: 
     named = document.get("steps", {})
     if not isinstance(named, dict):
         raise FormatError(f"{source}: steps must be an object, not {quoted(named)}")
+    known_ids = set(flow.ids)
     for step_id in named:
-        if step_id not in flow.ids:
+        if step_id not in known_ids:
             raise FormatError(f"{source}: steps: {unknown_step(step_id, flow.ids)}")
     others = document.get("others")
     rows: list[tuple[float, float] | None] = []

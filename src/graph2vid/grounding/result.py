@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from graph2vid import __version__
 from graph2vid._files import check_format, read_json, write_json
 from graph2vid._values import number_of
-from graph2vid.errors import FormatError, InputError
+from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.quantised import pack, unpack
@@ -333,9 +334,10 @@ class _Reader:
         return tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
 
     def step(self, name: Any, place: str, flow: FlowGraph) -> int:
-        if not isinstance(name, str) or name not in flow.ids:
-            raise self.wrong(place, "the id of a step of the flow", name)
-        return flow.index(name)
+        if isinstance(name, str):
+            with contextlib.suppress(GraphError):
+                return flow.index(name)
+        raise self.wrong(place, "the id of a step of the flow", name)
 
     def segment(self, entry: Any, place: str, flow: FlowGraph) -> GroundedSegment:
         if not isinstance(entry, dict):

@@ -27,6 +27,7 @@ STATIC = Path(__file__).parent / "static"
 
 _MOST_EMBEDDED = 200 * 1024 * 1024
 _WEB = re.compile(r"(https?://[\w.:\[\]-]+|file://)(/|$)", re.ASCII)  # nothing that could slip into the policy
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 
 
@@ -107,7 +108,7 @@ def _script() -> str:
         for needed in _IMPORT.findall(text):
             add(needed)
         del done[name]
-        done[name] = re.sub(r"^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE)
+        done[name] = _EXPORT.sub("", _IMPORT.sub("", text))
 
     add("report.js")
     return "\n".join(done.values())

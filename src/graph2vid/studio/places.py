@@ -16,6 +16,7 @@ CAPTION_SUFFIXES = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
 _MOST_LISTED = 2000
 _MOST_DEPTH = 4
 _MOST_NAME = 150  # bytes; file systems allow 255, and a temporary name is longer
+_UNFIT = re.compile(r"[^a-z0-9]+")
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 # How files of these kinds begin (place in the file, bytes).
@@ -59,7 +60,7 @@ def is_project_name(name: str) -> bool:
 def project_name(title: str) -> str:
     """Return a name for the folder of a project with this title."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "project"
+    return _UNFIT.sub("-", plain).strip("-")[:40].strip("-") or "project"
 
 
 def upload_name(name: str) -> str:

@@ -9,7 +9,10 @@ _BEFORE = re.compile(
     rf"\W*(?:optionally\b|optional(?: step)?\s*[):,–—-]|{_WISH}\s*[,:)]|if (?:desired|liked|wanted|preferred) \w)",
     re.IGNORECASE,
 )
-_AFTER = re.compile(rf"(?:\(\s*(?:optional|{_WISH})\s*\)|,?\s+{_WISH}|,\s+optional(?:ly)?)\s*[.!]*\s*$", re.IGNORECASE)
+# White space is looked at from where it begins, and not twice: linear in its length.
+_AFTER = re.compile(
+    rf"(?:\(\s*(?:optional|{_WISH})\s*\)|,?(?<!\s)\s+{_WISH}|,\s+optional(?:ly)?)\s*+[.!]*+\s*$", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 _SEVERAL = re.compile(r",|;|:|\b(?:and|then|plus)\b|\bserve\b", re.IGNORECASE)
 

@@ -16,6 +16,7 @@ _TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2}[.,]\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
 _SUBVIEWER = re.compile(r"\s*(\d+):(\d{1,2}):(\d{1,2}\.\d{1,3}),(\d+):(\d{1,2}):(\d{1,2}\.\d{1,3})\s*")
 _TAG = re.compile(r"<[^<>]*>")
+_MOST_REPEATED = 10  # lines that captions keep on screen
 _WORD_TIME = re.compile(rf"<{_TIME}>")
 
 
@@ -100,7 +101,7 @@ def _news(blocks: list[_Block]) -> list[int]:
     """Return for each cue how many of its first lines were on screen, last, in the cue before."""
     news = [0] * min(len(blocks), 1)
     for before, now in pairwise(blocks):
-        most = min(len(before.lines), len(now.lines))
+        most = min(len(before.lines), len(now.lines), _MOST_REPEATED)
         news.append(next((n for n in range(most, 0, -1) if before.lines[-n:] == now.lines[:n]), 0))
     return news
 

@@ -136,8 +136,8 @@ def _step_text(value: Any) -> str:
     if text := _words(value.get("text")) or _words(value.get("description")):
         return text
     parts = _entries(value.get("itemListElement"))
-    tips = [part for part in parts if isinstance(part, dict) and "howtotip" in _types(part)]
-    told = [part for part in parts if part not in tips] or tips
+    are_tips = [isinstance(part, dict) and "howtotip" in _types(part) for part in parts]
+    told = [part for part, is_tip in zip(parts, are_tips, strict=True) if not is_tip] or parts
     return " ".join(filter(None, map(_words, told))) or _words(value)
 
 

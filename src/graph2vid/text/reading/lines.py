@@ -121,6 +121,8 @@ _PART = re.compile(
     r"(?:\s+of\s+\d{1,2})?(?:\s*[:.)–—-](?:\s*\S.*)?)?",
     re.IGNORECASE,
 )
+_LIST_SIGN = re.compile(r"[(),;]|$")
+_NEXT_NUMBER = re.compile(r"(?<=[.!?;,)])\s+\(?(\d{1,3})[.)]\s+(?=[^\W\d])")
 _BARE_NUMBER = re.compile(r"\d{1,3}")
 _MOST_HEADING_WORDS = 8
 _MOST_PART_WORDS = 14
@@ -219,7 +221,7 @@ def _words(text: str, number: int, indent: int, previous: Line | None) -> Iterat
 def _listed(text: str) -> Iterator[str]:
     """Part "flour, eggs (2, large); milk" at commas and semicolons outside of brackets."""
     start = depth = 0
-    for sign in re.finditer(r"[(),;]|$", text):
+    for sign in _LIST_SIGN.finditer(text):
         if sign[0] == "(":
             depth += 1
         elif sign[0] == ")":
@@ -274,7 +276,7 @@ def _enumerated(item: Line, text: str) -> Iterator[Line]:
         yield item
         return
     count, start, words = int(first["number"]), 0, item.text
-    for marker in re.finditer(r"(?<=[.!?;,)])\s+\(?(\d{1,3})[.)]\s+(?=[^\W\d])", words):
+    for marker in _NEXT_NUMBER.finditer(words):
         if int(marker[1]) == count + 1:
             yield replace(item, text=words[start : marker.start()], mark=count)
             count, start = count + 1, marker.end()

@@ -24,6 +24,7 @@ _TELLS = words(
     "this these those it it's it’s its i i've i’ve i'm i’m my we we've our you you'll you’ll there here they he she"
 )
 """First words of sentences that tell, rather than say what to do."""
+_FOR_PART = re.compile(r"for the\b|to make the\b", re.IGNORECASE)
 _INLINE_NUMBER = re.compile(r"(?:step\s+)?\d{1,2}[.)]\s+", re.IGNORECASE)
 
 
@@ -64,7 +65,7 @@ def _title(lines: list[Line]) -> tuple[str, list[Line]]:
         return named["title"], rest
     if first.kind is Kind.HEADING:
         rivals = (line for line in others if line.kind is Kind.HEADING and line.about is About.PART)
-        a_part = is_part(first.text) or re.match(r"for the\b|to make the\b", first.text, re.IGNORECASE)
+        a_part = is_part(first.text) or _FOR_PART.match(first.text)
         if first.about is About.PART and not a_part and all(line.level > first.level for line in rivals):
             return first.text, rest
         return "", lines

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+# A run of stops is looked at from where it begins: linear in its length.
 # A stop that needs a space after it, with the closing signs that belong to it; or one that needs none.
-_STOP = re.compile(r"""(?P<stop>\.+|…|[!?]+)[)\]"'”’»*]*(?=\s|$)|[。！？।॥]+[)\]」』）”"]*|؟""")
+_STOP = re.compile(r"""(?P<stop>(?<!\.)\.+|…|(?<![!?])[!?]+)[)\]"'”’»*]*(?=\s|$)|[。！？।॥]+[)\]」』）”"]*|؟""")
 _WORD_BEFORE = re.compile(r"""[^\s()\[\]"'“”‘’,;/]*$""")
+_BRACKET = re.compile(r"[()\[\]]")
+_CAPITAL_START = re.compile(r"[.!?]\s+[A-Z]")
 _NUMBER = re.compile(r"[(#]?\d{1,3}")
 _LONGEST_ASIDE = 400  # characters; a bracket that closes later than this was not meant
 _LONGEST_WORD = 24
@@ -75,7 +78,7 @@ def _asides(text: str) -> list[tuple[int, int]]:
     """Return where outermost brackets open and close."""
     found: list[tuple[int, int]] = []
     opened: list[int] = []
-    for bracket in re.finditer(r"[()\[\]]", text):
+    for bracket in _BRACKET.finditer(text):
         if bracket[0] in "([":
             opened.append(bracket.start())
         elif opened:
@@ -90,7 +93,7 @@ def _asides(text: str) -> list[tuple[int, int]]:
 def _begins_small(text: str) -> bool:
     """Say whether this text begins its sentences with small letters."""
     first = next((character for character in text if character.isalpha()), "")
-    return first.islower() and not re.search(r"[.!?]\s+[A-Z]", text)
+    return first.islower() and not _CAPITAL_START.search(text)
 
 
 def _ends(text: str, start: int, stop: re.Match[str], small_starts: bool) -> bool:

@@ -14,6 +14,7 @@ from graph2vid.text.rules.model import language_model
 __all__ = ["parse_by_rules"]
 
 _LONGEST_WORDS = 60
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def parse_by_rules(procedure: Procedure, *, model: str | None = None) -> Parse:
@@ -56,7 +57,7 @@ def parse_by_rules(procedure: Procedure, *, model: str | None = None) -> Parse:
 
 def _bought(procedure: Procedure) -> frozenset[str]:
     """Return the words of the list of ingredients, plurals cut to singulars as well."""
-    words = {word for line in procedure.ingredients for word in re.findall(r"[^\W\d_]+", line.lower())}
+    words = {word for line in procedure.ingredients for word in _LETTERS.findall(line.lower())}
     return frozenset(words | {word.removesuffix("s") for word in words})
 
 

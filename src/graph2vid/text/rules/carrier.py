@@ -10,11 +10,15 @@ from graph2vid.text import lexicon
 WORDS = "you should "
 LONGEST_PIECE = 500
 MOST_PIECES = 40
+_LONGEST_ABBREVIATION = 24  # characters, with what may stand before it
 
 _ABBREVIATIONS = lexicon.words(
     "approx. min. mins. hr. hrs. oz. lb. lbs. tbsp. tsp. no. e.g. i.e. vs. etc. dr. mr. ft. in."
 )
-_END = re.compile(r"(?<=[.!?])[)\"'”’]*\s+|\s*;\s*|\s+[-–—]+\s+|\s*\n\s*")
+# White space is looked at from where it begins: linear in its length.
+_END = re.compile(
+    r"(?<=[.!?])[)\"'”’]*\s+|(?<!\s)\s*;\s*|;\s*|(?<!\s)\s+[-–—]+\s+|(?<!\s)\s*\n\s*|\n\s*",
+)
 _MEASURE_IN_BRACKETS = re.compile(r"\([^()]{0,60}\d[^()]{0,60}\)")
 _OPTIONAL_IN_BRACKETS = re.compile(r"\((?:optional|if [^()]{1,20})\)", re.IGNORECASE)
 _PREHEAT = re.compile(r"\bpre[- ]heat(?= )", re.IGNORECASE)
@@ -95,7 +99,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     start = 0
     for end, following in [*((m.start(), m.end()) for m in _END.finditer(text)), (len(text), len(text))]:
-        last_word = text[start:end].rsplit(None, 1)[-1:]
+        last_word = text[max(start, end - _LONGEST_ABBREVIATION) : end].rsplit(None, 1)[-1:]
         if following < len(text) and last_word and last_word[0].lower() in _ABBREVIATIONS:
             continue
         while start < end and len(spans) < MOST_PIECES:
