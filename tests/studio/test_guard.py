@@ -40,7 +40,7 @@ def test_other_machines(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8765", "localhost.evil.example", "", "[::1", "10.0.0.1"]
+    "host", ["evil.example", "evil.example:8765", "localhost.evil.example", "", "[::1", "[", "[zzz]", "10.0.0.1"]
 )
 def test_other_names_are_refused(client: Any, host: str) -> None:
     """A page elsewhere may let its name point to this machine (DNS rebinding); its requests still bear its name."""
@@ -59,6 +59,11 @@ def test_names_of_this_machine_are_fine(client: Any, host: str) -> None:
     [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": "http://[::1"},
+        {"origin": "http://[zzz]:8765"},
+        {"origin": "http://127.0.0.1:8765]"},
+        {"origin": ""},
         {"origin": "http://127.0.0.1:9999"},
         {"origin": "http://127.0.0.1:8765.evil.example"},
         {"sec-fetch-site": "cross-site"},
@@ -71,6 +76,13 @@ def test_other_sites_are_refused(client: Any, headers: dict[str, str], method: s
     answer = client.request(method, "/api/projects", headers=headers, json={} if method == "POST" else None)
     assert answer.status_code == 403
     assert client.get("/api/projects").json() == []
+
+
+def test_malformed_names_are_refused_where_any_name_is_fine(remote: Any) -> None:
+    told = {"authorization": f"Bearer {TOKEN}"}
+    for host in ("[", "[::1", "http://["):
+        answer = remote.get("/api/projects", headers={"host": host, "origin": "http://[", **told})
+        assert answer.status_code == 403
 
 
 def test_a_link_from_elsewhere_may_open_the_page(client: Any) -> None:

@@ -67,7 +67,7 @@ class Door:
         if self.loopback and not _names_this_machine(host):
             return 421, "this studio answers to localhost alone"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _authority(origin) != host.lower():
             return 403, "requests from other sites are refused"
         site = headers.get("sec-fetch-site", "none")
         follows_link = navigates and path == "/" and headers.get("sec-fetch-mode") == "navigate"
@@ -90,6 +90,14 @@ class Door:
         except CookieError:
             return False
         return cookie is not None and self.admits(cookie.value)
+
+
+def _authority(origin: str) -> str | None:
+    """Return the host and port of an origin; None if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _names_this_machine(host: str) -> bool:

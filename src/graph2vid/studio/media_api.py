@@ -15,11 +15,16 @@ from graph2vid.errors import InputError
 from graph2vid.evidence.captions import read_captions
 from graph2vid.studio import models
 from graph2vid.studio.asking import RAW, REFUSED, InProject, InStudio, TooMuchError, WrongKindError
-from graph2vid.studio.places import VIDEO_SUFFIXES, begins_like_video, kind_of, upload_name
+from graph2vid.studio.places import (
+    CAPTION_SUFFIXES,
+    MOST_CAPTIONS,
+    VIDEO_SUFFIXES,
+    begins_like_video,
+    kind_of,
+    upload_name,
+)
 from graph2vid.studio.projects import Media, UnknownError
 
-MOST_CAPTIONS = 16 << 20
-"""Bytes of captions that are handed in."""
 _TYPES = {
     ".mp4": "video/mp4",
     ".m4v": "video/mp4",
@@ -47,7 +52,7 @@ async def upload(studio: InStudio, project: InProject, name: str, request: Reque
     kind = kind_of(name)
     if kind is None:
         raise WrongKindError(
-            f"{name} is neither a video ({', '.join(VIDEO_SUFFIXES)}) nor captions (.vtt, .srt, .json)"
+            f"{name} is neither a video ({', '.join(VIDEO_SUFFIXES)}) nor captions ({', '.join(CAPTION_SUFFIXES)})"
         )
     most = studio.upload_limit if kind == "video" else min(MOST_CAPTIONS, studio.upload_limit)
     length = request.headers.get("content-length", "0")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from graph2vid.errors import InputError
-from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
+from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".ogv", ".avi")
 CAPTION_SUFFIXES = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+MOST_CAPTIONS = 16 << 20
+"""Bytes of a file of captions."""
 
 _MOST_LISTED = 2000
 _MOST_DEPTH = 4
@@ -21,7 +24,7 @@ _PROJECT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 # How files of these kinds begin (place in the file, bytes).
 _HEADS = (
-    *((4, box) for box in (b"ftyp", b"moov", b"mdat", b"free", b"wide")),
+    *((4, box) for box in (b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot")),
     *((0, sign) for sign in (b"\x1a\x45\xdf\xa3", b"OggS", b"RIFF")),
 )
 
@@ -89,6 +92,29 @@ def begins_like_video(head: bytes) -> bool:
     return any(head[at:].startswith(sign) for at, sign in _HEADS)
 
 
+def _is_what_it_is_named(path: Path, kind: str) -> bool:
+    """Whether a file holds what its suffix says: many a file ends in .json, and few of those are transcripts."""
+    try:
+        about = path.stat()
+        if kind == "video":
+            with path.open("rb") as file:
+                return begins_like_video(file.read(64))
+        if path.suffix.lower() not in TRANSCRIPT_SUFFIXES:
+            return True
+        return about.st_size <= MOST_CAPTIONS and _holds_captions(path, about.st_mtime_ns, about.st_size)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=4 * _MOST_LISTED)
+def _holds_captions(path: Path, changed: int, size: int) -> bool:
+    """Whether captions can be read from a file, as it was when it was changed last."""
+    try:
+        return bool(read_captions(path))
+    except Graph2VidError:
+        return False
+
+
 def media_in(folder: Path) -> Iterator[tuple[str, str, int]]:
     """List the videos and captions in a folder and the folders in it, as (name, kind, bytes); links are left out."""
     listed = 0
@@ -105,7 +131,7 @@ def media_in(folder: Path) -> Iterator[tuple[str, str, int]]:
             if entry.is_dir() and depth < _MOST_DEPTH:
                 waiting.append((entry, depth + 1))
             kind = kind_of(entry.name)
-            if kind is not None and entry.is_file():
+            if kind is not None and entry.is_file() and _is_what_it_is_named(entry, kind):
                 yield entry.relative_to(folder).as_posix(), kind, entry.stat().st_size
                 listed += 1
                 if listed >= _MOST_LISTED:
