@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -17,9 +18,10 @@ from films import film
 from found import AWKWARD, groundings, make_grounding
 from graph2vid.errors import InputError
 from graph2vid.evidence import read_captions
-from graph2vid.export import FORMATS, export, write_export
-from graph2vid.export.parts import timed, titles
-from graph2vid.grounding import Grounding
+from graph2vid.export import FORMATS, export, read_annotations, write_export
+from graph2vid.export.parts import text_of_cell, timed, titles
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding import GroundedSegment, Grounding
 
 AWKWARD_STEPS = make_grounding(sorted(range(len(AWKWARD))), AWKWARD, title="=;#\\ <title> & \n -->")
 
@@ -107,9 +109,22 @@ def test_csv_has_every_segment_and_every_step(grounding: Grounding) -> None:
     assert len(rows) == len(grounding.segments) + len(grounding.not_shown)
     assert {int(row["step"]) - 1 for row in rows} == set(range(len(grounding.flow)))
     for row, segment in zip(rows, grounding.segments, strict=False):
-        assert row["id"] == segment.id and int(row["step"]) == segment.step + 1
+        assert text_of_cell(row["id"]) == segment.id and int(row["step"]) == segment.step + 1
+        assert int(row["order"]) == grounding.order.index(segment.step) + 1
         assert float(row["start"]) == pytest.approx(segment.start, abs=6e-4)
     assert all(row["start"] == row["end"] == "" for row in rows[len(grounding.segments) :])
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "'", "''x", "=HYPERLINK(1)"])
+def test_no_cell_is_a_formula_and_the_text_comes_back(text: str, tmp_path: Path) -> None:
+    flow = FlowGraph.bag([(text, text), ("b", "mix")])
+    found = Grounding(flow, (GroundedSegment(0, text, text, 1.0, 2.0),), (1,), (0,), 1.0, np.array([-1, 0]))
+    written = export(found, "csv").text
+    row = next(csv.DictReader(io.StringIO(written, newline="")))
+    assert row["id"][0] not in "=+-@\t\r" and row["text"][0] not in "=+-@\t\r"
+    assert text_of_cell(row["text"]) == text
+    (tmp_path / "a.csv").write_bytes(written.encode())
+    assert [one.step for one in read_annotations(tmp_path / "a.csv", flow)] == [0, 1]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from graph2vid._values import count_of, read_number, table_rows
 from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.export.elan import read_elan
-from graph2vid.export.parts import labels, one_line, titles
+from graph2vid.export.parts import labels, one_line, text_of_cell, titles
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import quoted, unknown_step
 from graph2vid.grounding.times import parse_time
@@ -145,7 +145,7 @@ def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowG
         place = f"{path}, row {number}"
         if len(row) <= max(at_name, at_start, at_end):
             raise FormatError(f"{place} has {len(row)} cells, fewer than the head")
-        step = _step(row[at_name], steps, flow, place)
+        step = _step(text_of_cell(row[at_name]), steps, flow, place)
         start, end = row[at_start].strip(), row[at_end].strip()
         if bool(start) != bool(end):
             raise FormatError(f"{place}: give both start and end, or neither (a step that is not shown)")

@@ -110,3 +110,19 @@ def labels(flow: FlowGraph) -> list[str]:
 def seconds(milliseconds: int) -> str:
     """Write milliseconds as seconds, with no more decimals than are needed."""
     return f"{milliseconds / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+def cell(text: str) -> str:
+    """Return a text as a cell of a table that no spreadsheet takes for a formula: with a ' before it where need be.
+
+    What begins with ' gets one more, so that :func:`text_of_cell` gives back just what was written.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def text_of_cell(cell: str) -> str:
+    """Return the text that :func:`cell` has written; what others wrote stays as it is."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
