@@ -52,7 +52,7 @@ def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFi
     assert main(["demo", "--json", str(figures), "--report", str(page), "--save", str(files)]) == 0
     written = capfd.readouterr().out
     assert "Spaghetti with garlic bread" in written
-    assert "order seen" in written
+    assert "order found" in written
     assert "s off" in written
     graph, linear = json.loads(figures.read_text(encoding="utf-8"))["rows"]
     assert (graph["method"], linear["method"]) == ("graph", "linear")

@@ -28,7 +28,7 @@ def test_captions_and_a_flow_graph(tmp_path: Path, capfd: pytest.CaptureFixture[
     sample = load_narrated()
     starts = {segment.step: segment.start for segment in found.segments}
     assert sum(abs(starts.get(step, 1e9) - start) <= 2 for step, (start, _) in sample.truth.items()) >= 9
-    assert "order seen" in capfd.readouterr().out
+    assert "order found" in capfd.readouterr().out
     written = page.read_text(encoding="utf-8")
     assert "Toss the spaghetti" in written
 

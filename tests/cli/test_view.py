@@ -54,7 +54,7 @@ def test_the_order_is_checked_where_it_is_asked_for(tmp_path: Path) -> None:
     assert main(arguments) == 0
     assert model_in(page)["check"] is None
     assert main([*arguments, "--check"]) == 0
-    assert "repeated" in [one["kind"] for one in model_in(page)["check"]]
+    assert "repeated" in [one["kind"] for one in model_in(page)["check"]["deviations"]]
 
 
 def test_results_and_annotations_are_set_beside_it(result: Path, tmp_path: Path) -> None:
@@ -89,6 +89,32 @@ def test_what_cannot_be_shown_is_one_line(
     assert main([argument.format(result=result) for argument in arguments]) == 2
     written = capfd.readouterr().err
     assert message in written and written.count("\n") == 1
+
+
+def test_a_result_cannot_put_a_file_from_elsewhere_into_the_page(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("av")
+    folder, page = tmp_path / "from somebody", tmp_path / "p.html"
+    folder.mkdir()
+    result = folder / "result.json"
+    FOUND.save(result)
+    private = tmp_path / "private.mp4"
+    private.write_bytes(Path(FOUND.video or "").read_bytes())
+    (folder / "link.mp4").symlink_to(private)
+    shown = ["view", str(result), "--no-open", "--embed-video", "-o", str(page)]
+    for video in ("../private.mp4", str(private), "link.mp4"):
+        result.write_text(json.dumps(json.loads(result.read_text(encoding="utf-8")) | {"video": video}))
+        assert main(shown) == 2
+        written = capfd.readouterr().err
+        assert "outside of its folder" in written and "--video" in written and written.count("\n") == 1
+        assert not page.exists()
+    assert main([*shown, "--video", str(private)]) == 0  # the user's own word
+    page.unlink()
+    (folder / "v.mp4").write_bytes(private.read_bytes())
+    result.write_text(json.dumps(json.loads(result.read_text(encoding="utf-8")) | {"video": "v.mp4"}))
+    assert main(shown) == 0
+    assert page.stat().st_size > private.stat().st_size
 
 
 def test_ground_keeps_video_words_and_evidence(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def run(*arguments: str) -> int:
 def test_the_form_of_the_manual(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--scores", "s.npy", "--clip-seconds", "1", "-o", "result.json") == 0
     shown = capsys.readouterr().out
-    assert "Salad" in shown and "order seen  c → t → m" in shown and "\x1b" not in shown
+    assert "Salad" in shown and "order found 2 → 1 → 3" in shown and "\x1b" not in shown
     found = Grounding.load("result.json")
     assert found.labels.tolist() == SHOWN
     assert run("--clips", "clips.npy", "--steps", "steps.npy", "--json", "other.json") == 0

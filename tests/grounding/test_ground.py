@@ -50,7 +50,7 @@ def test_the_steps_are_found_in_seconds_in_the_order_of_the_video() -> None:
     assert found.duration == 18.0 and found.end == 28.0 and found.segments_of("t") == (found.segments[1],)
     assert all(0.5 < s.confidence <= 1.0 for s in found.segments if s.confidence is not None)
     assert found.options["evidence"] == "scores" and found.options["match"] == "likelihood"
-    assert "t: cut tomato" in str(found) and "3 of 3 steps shown" in repr(found)
+    assert "1. cut tomato" in str(found) and "3 of 3 steps shown" in repr(found)
 
 
 def test_confidence_is_the_mean_posterior_of_the_clips() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,15 +43,32 @@ def test_rows_stand_in_the_order_of_the_video() -> None:
     lines = plain(example())
     assert lines[0] == "Salad"
     assert lines[1] == "3 of 4 steps shown, 0:00.0–1:40.0 in 100 clips of 1 s, cost 3.5"
-    assert [line.split()[0] for line in lines[2:]] == ["b", "a", "c", "background", "d", "order", "as"]
-    assert lines[2].endswith("0:10.0–0:40.0  75%") and lines[4].endswith("1:20.0–1:40.0 100%")
-    assert lines[5].endswith("30%") and lines[6].endswith("not shown")
-    assert lines[7] == "order seen  b → a → c" and lines[8] == "as written  a → b → c"
+    assert lines[2].split() == ["#", "id", "step"]
+    assert [line.split()[:2] for line in lines[3:6]] == [["2", "b"], ["1", "a"], ["3", "c"]]
+    assert lines[6].startswith("background") and lines[7].startswith("4 d")
+    assert lines[3].endswith("0:10.0–0:40.0  75%") and lines[5].endswith("1:20.0–1:40.0 100%")
+    assert lines[6].endswith("30%") and lines[7].endswith("not shown")
+    assert lines[8:] == ["order found 2 → 1 → 3"]
+
+
+def test_a_step_has_its_place_in_the_procedure_as_number_whatever_its_id() -> None:
+    """Ids that look like numbers of other steps are set beside the number, under a head that says which is which."""
+    found = example()
+    steps = [(name, text) for name, text in zip(["3", "1", "9", "4"], found.flow.texts, strict=True)]
+    lines = plain(replace(found, flow=FlowGraph.bag(steps)))
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["#", "id", "step"],
+        ["2", "1", "cut"],
+        ["1", "3", "cut"],
+        ["3", "9", "mix"],
+    ]
+    plainly = plain(replace(found, flow=FlowGraph.bag(found.flow.texts)))
+    assert [line.split()[:2] for line in plainly[1:4]] == [["2", "cut"], ["1", "cut"], ["3", "mix"]]
 
 
 def test_bars_lie_where_the_segments_are() -> None:
     lines = plain(example())
-    bars = {line.split()[0]: line for line in lines}
+    bars = {name: line for line in lines for name in line.split()[:2]}
     begin = bars["background"].index("░")
     width = bars["c"].rindex("█") + 1 - begin
     for name, (start, end) in {"b": (10, 40), "a": (40, 60), "c": (80, 100)}.items():

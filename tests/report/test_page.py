@@ -21,6 +21,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import PALETTE
 from graph2vid.grounding import GroundedSegment, Grounding, ground
 from graph2vid.report import STATIC, page, view_model, write_report
+from graph2vid.sample import NarratedFiles
 from groundings import hostile, one_hour, spaghetti
 
 VOID = {"meta", "br"}
@@ -172,10 +173,20 @@ def test_a_video_is_linked_from_where_the_page_lies(tmp_path: Path) -> None:
 
 
 def test_a_video_is_embedded(tmp_path: Path) -> None:
-    (tmp_path / "v.webm").write_bytes(b"\x00</script>\xff")
+    pytest.importorskip("av")
+    video = tmp_path / "v.mp4"
+    video.write_bytes(NarratedFiles().video.read_bytes() + b"</script>\xff")
     checker = Checker()
-    checker.feed(page(replace(small(), video=str(tmp_path / "v.webm")), embed_video=True))
-    assert base64.b64decode(checker.held["video"]) == b"\x00</script>\xff"
+    checker.feed(page(replace(small(), video=str(video)), embed_video=True))
+    assert base64.b64decode(checker.held["video"]) == video.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0:root:/root:/bin/sh\n" * 50, b"", b"\x89PNG\r\n\x1a\n" + bytes(99)])
+def test_only_media_are_embedded(tmp_path: Path, content: bytes) -> None:
+    pytest.importorskip("av")
+    (tmp_path / "v.mp4").write_bytes(content)
+    with pytest.raises(Graph2VidError, match=r"v\.mp4 is not a video or audio file"):
+        page(replace(small(), video=str(tmp_path / "v.mp4")), embed_video=True)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from browser import axe_findings, chromium, chromium_page, picture, wait_until
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Deviation, Grounding, ground_narrated
+from graph2vid.flow.messages import ordinal
+from graph2vid.grounding import Deviation, Grounding, OrderCheck, check_order, ground, ground_narrated
 from graph2vid.report import write_report
 from graph2vid.sample import load_narrated
 from groundings import hostile, one_hour, onions, spaghetti
@@ -73,8 +75,12 @@ def test_it_shows_everything(page: Any) -> None:
     ]
     assert page.locator(".lanes .segment").count() == len(FOUND.segments)
     assert page.locator(".node").count() == page.locator(".lane").count() == len(FOUND.flow)
-    places = page.locator(".node .badge-text").all_text_contents()
-    assert places == [str(place) for place in range(1, len(FOUND.order) + 1)]  # in the order found
+    numbers = [str(step + 1) for step in (*FOUND.order, *FOUND.not_shown)]  # rows stand in the order found
+    for place in (".node .badge-text", ".lane-name .chip", ".heat-name", ".times tbody .chip"):
+        assert page.locator(place).all_text_contents() == numbers
+    in_order = [ordinal(place) for place in range(1, len(numbers) + 1)]
+    assert [text.split(" · ")[0] for text in page.locator(".node .when").all_text_contents()] == in_order
+    assert page.locator(".times tbody td:nth-child(2)").all_text_contents() == in_order
     assert page.locator(".cue").count() == len(FOUND.cues)
     painted = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
     for canvas in ("axis", "cue-strip", "evidence"):
@@ -179,7 +185,9 @@ def test_the_keyboard_is_enough(page: Any) -> None:
             page.keyboard.press(" ")
             wait_until(page, f"{NOW} === {FOUND.segments_of(FOUND.order[1])[0].start}")
     shown = " | ".join(stops)
-    for name in ("Dark", "Video", "Previous step", "Zoom in", "Time", "Found: Step 1", "Step 1, ", "Search", "1. "):
+    number = FOUND.order[0] + 1
+    groups = (f"Found: Step {number}", f"Step {number}, ", "Search", f"{number}. ")
+    for name in ("Dark", "Video", "Previous step", "Zoom in", "Time", *groups):
         assert name in shown
     assert len(stops) < 30  # groups are one stop each
 
@@ -339,23 +347,26 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
         Deviation("out of order", 0, 4, 60.0, 64.0, 3.0, 0.95),
         Deviation("skipped", 1, None, None, None, 2.0, 0.93),
     )
-    url = write(tmp_path / "r.html", found, check=deviations)
+    unsure = (Deviation("skipped", 8, None, 80.0, 82.0, -1.0, 0.27),)
+    url = write(tmp_path / "r.html", found, check=OrderCheck(found.flow, deviations, unsure, found.count, {}))
     with chromium_page(browser, offline=True, width=1360) as page:
         page.goto(url)
         marks = {node: page.locator(f'.node[data-step="{node}"] .mark').all_text_contents() for node in range(9)}
         assert [node for node, words in marks.items() if words == ["optional"]] == [5, 6]
         assert marks[1] == ["either"] and marks[2] == marks[3] == ["or"] and marks[4] == []
-        assert page.locator('.node[data-step="4"] .when').text_content() == "0:32.0 ×3"
+        assert page.locator('.node[data-step="4"] .when').text_content() == "2nd · 0:32 ×3"
         assert "3 times" in str(page.locator('.node[data-step="4"]').get_attribute("aria-label"))
         assert page.locator('.lane[data-step="1"]').inner_text().endswith("done another way")
-        assert page.locator(".facts li").first.inner_text() == "8 of 8 steps shown"
+        assert page.locator(".facts li").first.inner_text() == str(found.count)
+        assert page.locator(".verdict").inner_text() == f"3 deviations ({found.count})."
         assert page.locator(".flow .legend li").all_inner_texts() == ["not shown", "optional", "not certain"]
         assert page.locator("thead th").all_inner_texts()[-1] == "Margin"
         assert page.locator("tbody tr").first.locator("td").last.inner_text() == f"{found.segments[0].margin:.1f}"
-        again, late, absent = page.locator(".finding").all()
+        again, late, absent, perhaps = page.locator(".finding").all()
         assert "is done again, 0:55.0–1:10.0" in again.inner_text()
-        assert "is done too late, 1:00.0–1:04.0: Fry until golden" in late.inner_text()
+        assert "is done too late, 1:00.0–1:04.0: 5. Fry until golden" in late.inner_text()
         assert "Chop the onion is left out" in absent.inner_text() and "93% sure" in absent.inner_text()
+        assert "27% sure" in perhaps.inner_text() and page.locator(".findings.unsure .finding").count() == 1
         absent.click()
         assert lit(page)["node"] == {"1"}
         again.click()
@@ -371,8 +382,31 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
 
 def test_a_video_that_follows_the_procedure_is_said_to(browser: Any, tmp_path: Path) -> None:
     with chromium_page(browser, offline=True) as page:
-        page.goto(write(tmp_path / "r.html", FOUND, check=()))
-        assert "It does" in page.locator(".order-check").inner_text()
+        page.goto(write(tmp_path / "r.html", FOUND, check=OrderCheck(FOUND.flow, (), (), FOUND.count, {})))
+        assert f"The video follows the procedure ({FOUND.count})." in page.locator(".order-check").inner_text()
+
+
+def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_path: Path) -> None:
+    """Also where what it needs is not shown, whose id looks like the number of another step; and it is not said to
+    follow the procedure."""
+    flow = FlowGraph.from_edges([("3", "Peel"), ("1", "Cut"), ("2", "Fry"), ("9", "Serve")], [(0, 2), (1, 2), (2, 3)])
+    evidence = np.full((4, 9), -5.0)
+    evidence[1, 0:2] = evidence[2, 3:5] = evidence[3, 6:8] = 5.0
+    found = ground(flow, scores=evidence, preset="log_odds", skip=0.0)
+    assert found.not_shown == (0,)
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", found, check=check_order(found)))
+        page.locator('.lane-name[data-step="2"]').click()
+        assert (
+            page.locator(".now-about")
+            .inner_text()
+            .endswith("2nd in the video · 0:03.0–0:05.0 · needs 1 (not shown), 2")
+        )
+        assert page.locator(".lane-name .chip").all_text_contents() == ["2", "3", "4", "1"]
+        assert page.locator(".facts li").first.inner_text() == "3 of 4 steps shown"
+        assert page.locator(".verdict").inner_text() == "1 deviation (3 of 4 steps shown)."
+        assert "Peel is left out" in page.locator(".finding").inner_text()
+        assert page.errors == []
 
 
 @pytest.mark.skipif(not os.environ.get("GRAPH2VID_SCREENSHOTS"), reason="no pictures are wished for")

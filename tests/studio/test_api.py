@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def test_edits_undo_and_redo(client: Any, folder: Path) -> None:
     assert (state["orders"]["exact"], state["flow"]["edges"]) == ("3", [["b", "c"]])
     refused = edit(client, name, op="add-edge", before="c", after="b")
     assert refused.status_code == 422
-    assert refused.json()["error"] == "c → b is refused: the steps form a cycle: 'b' → 'c' → 'b'"
+    assert refused.json()["error"] == "3 → 2 is refused: the steps form a cycle: '2' → '3' → '2'"
     assert client.post(f"/api/projects/{name}/undo").json()["flow"]["edges"] == [["a", "c"], ["b", "c"]]
     assert client.post(f"/api/projects/{name}/redo").json()["flow"]["edges"] == [["b", "c"]]
     assert client.post(f"/api/projects/{name}/redo").status_code == 422
@@ -191,6 +192,24 @@ def test_what_is_handed_in_is_checked(client: Any, folder: Path) -> None:
     assert {file for _, file in listed}.isdisjoint({"link.mp4", "away/secret.mp4", "secret.mp4"})
     assert client.delete(f"/api/projects/{name}/media/film.vtt").status_code == 204
     assert client.delete(f"/api/projects/{name}/media/film.vtt").status_code == 404
+
+
+def test_media_and_captions_alone_are_offered(client: Any, videos: Path) -> None:
+    """Of the many files that end in .json those that hold a transcript; nothing that is only named like a video."""
+    said = {"segments": [{"start": 1.0, "end": 2.0, "text": "Hello there."}]}
+    (videos / "talk.json").write_text(json.dumps(said))
+    (videos / "result.json").write_text('{"format": "graph2vid-grounding", "version": 1}')
+    (videos / "package.json").write_text('{"name": "x"}')
+    (videos / "broken.json").write_text("{")
+    (videos / "notes.mp4").write_text("bread, milk, eggs")
+    (videos / "notes.md").write_text("# Notes")
+    name = with_graph(client)
+    listed = client.get(f"/api/projects/{name}/media").json()
+    found = {file["name"] for file in listed if file["place"] == "folder"}
+    assert found == {"film.mp4", "more/film.vtt", "talk.json"}
+    (videos / "result.json").write_text(json.dumps(said))  # changed meanwhile
+    listed = client.get(f"/api/projects/{name}/media").json()
+    assert "result.json" in {file["name"] for file in listed}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -353,7 +372,7 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     assert client.get(f"/api/projects/{name}/check").json() == stored(tmp_path / "check.json")
     found = stored(tmp_path / "check.json")["deviations"]
     shown = client.get(f"/api/projects/{name}/view").json()["check"]
-    assert [again.flow.ids[one["step"]] for one in shown] == [one["step"] for one in found]
+    assert [again.flow.ids[one["step"]] for one in shown["deviations"]] == [one["step"] for one in found]
     (folder / name / "check.json").write_text('{"format": "graph2vid-check", "version": 1, "deviations": [4]}')
     assert client.get(f"/api/projects/{name}/view").json()["check"] is None  # damaged
 

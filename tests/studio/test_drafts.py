@@ -40,11 +40,11 @@ def test_edges_are_added_removed_and_reversed() -> None:
     [
         (lambda d: d.with_edge("4", "1"), r"4 → 1 is refused: the steps form a cycle: '1' → '2' → '4' → '1'"),
         (lambda d: d.with_edge("1", "1"), "cannot come before itself"),
-        (lambda d: d.with_edge("1", "2"), "waits for '1' already"),
+        (lambda d: d.with_edge("1", "2"), "step 2 waits for step 1 already"),
         (lambda d: d.with_edge("1", "9"), "unknown step '9'"),
-        (lambda d: d.without_edge("1", "4"), "there is no edge from '1' to '4'"),
+        (lambda d: d.without_edge("1", "4"), "there is no edge from step 1 to step 4"),
         (lambda d: d.with_edge("1", "4").with_edge_reversed("1", "4"), "form a cycle"),
-        (lambda d: d.with_merged(("1", "4")), "1, 4 cannot be one step, for others come between them"),
+        (lambda d: d.with_merged(("1", "4")), "the steps 1, 4 cannot be one, for others come between them"),
         (lambda d: d.with_merged(("1", "1")), "at least two steps"),
         (lambda d: d.with_split("1", ("a",)), "at least two"),
         (lambda d: d.without_step("9"), "unknown step"),
@@ -61,6 +61,20 @@ def test_edges_are_added_removed_and_reversed() -> None:
 def test_what_is_refused_says_why(change: Any, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         change(DRAFT)
+
+
+def test_messages_speak_of_the_numbers_that_the_editor_shows() -> None:
+    draft = DRAFT.without_step("1")  # what was the second is the first now
+    with pytest.raises(GraphError, match=r"^3 → 1 is refused: the steps form a cycle: '1' → '3' → '1'$"):
+        draft.with_edge("4", "2")
+    with pytest.raises(GraphError, match=r"^step 3 waits for step 1 already$"):
+        draft.with_edge("2", "4")
+    with pytest.raises(GraphError, match=r"^there is no edge from step 1 to step 2$"):
+        draft.without_edge("2", "3")
+    with pytest.raises(GraphError, match=r"step '1' must come before '3', but they are alternatives"):
+        draft.with_alternative("2", "4")
+    with pytest.raises(GraphError, match=r"^the steps 1, 4 cannot be one, for others come between them"):
+        DRAFT.with_edge("1", "4").without_step("3").with_split("1", ("a", "b")).with_merged(("1", "4"))
 
 
 def test_split_keeps_the_order() -> None:

@@ -41,7 +41,7 @@ def lanes_svg(flow: FlowGraph, bars: Sequence[Bar], span: Span, note: str) -> st
     shown = list(dict.fromkeys(bar.step for bar in sorted(bars, key=lambda bar: bar.start)))
     missing = [step for step in range(len(flow)) if step not in set(shown)]
     rows = [*shown, *missing][:_MOST_ROWS]
-    names = [wrapped(flow.texts[step] or flow.ids[step], _TEXT, _TEXT_WIDTH, 1)[0] for step in rows]
+    names = [wrapped(f"{step + 1}  {flow.texts[step] or flow.ids[step]}", _TEXT, _TEXT_WIDTH, 1)[0] for step in rows]
     left = max((text_width(name, _TEXT) for name in names), default=0.0) + 12.0
 
     def x(at: float) -> float:
@@ -68,7 +68,7 @@ def lanes_svg(flow: FlowGraph, bars: Sequence[Bar], span: Span, note: str) -> st
 
 def _bar(bar: Bar, flow: FlowGraph, span: Span, x: Callable[[float], float], top: float) -> str:
     begins, ends = (clock(at) if span.unit == "time" else f"{at:g}" for at in (bar.start, bar.end))
-    title = escaped(f"{flow.ids[bar.step]}: {begins}–{ends}" + (f", {bar.sure:.0%} sure" if bar.sure < 1 else ""))
+    title = escaped(f"{bar.step + 1}: {begins}–{ends}" + (f", {bar.sure:.0%} sure" if bar.sure < 1 else ""))
     width = max(x(bar.end) - x(bar.start), 1.5)
     return (
         f'<rect x="{x(bar.start):.1f}" y="{top:.1f}" width="{width:.1f}" height="{_BAR:g}" rx="2" '

@@ -68,7 +68,7 @@ def plot_lanes(flow: FlowGraph, bars: Sequence[Bar], span: Span, ax: Axes | None
             axes.text(middle, at, "not shown", color=DIM, fontsize=8, ha="center", va="center", style="italic")
     for bar in bars:
         _draw_bar(axes, bar, place[bar.step], 0.68)
-    axes.set_yticks(range(len(rows)), [_name(flow, step) for step in rows])
+    axes.set_yticks(range(len(rows)), [numbered(flow, step) for step in rows])
     _finish(axes, span, flow.title)
     for tick in axes.get_yticklabels()[len(first) :]:
         tick.set_color(DIM)
@@ -95,7 +95,7 @@ def plot_rows(flow: FlowGraph, rows: Mapping[str, Sequence[Bar]], span: Span, ax
                 facecolor=colour_of(step),
                 hatch=hatch_of(step),
                 edgecolor="white",
-                label=f"{step + 1}  {_name(flow, step)}",
+                label=numbered(flow, step),
             )
             for step in there
         ]
@@ -145,7 +145,7 @@ def plot_matrix(
         raise InputError(
             f"the matrix has the shape {matrix.shape}, which must be {len(flow)} steps × {len(labels)} clips"
         )
-    names = [_name(flow, step) for step in range(len(flow))]
+    names = [numbered(flow, step) for step in range(len(flow))]
     if background is not None:
         row = np.broadcast_to(np.asarray(background, dtype=np.float64), len(labels))
         matrix = np.vstack([matrix, row])
@@ -219,6 +219,11 @@ def _number(axes: Axes, bar: Bar, at: float, span: Span) -> None:
 def _name(flow: FlowGraph, step: int) -> str:
     text = plain(flow.texts[step]) or plain(flow.ids[step])
     return shown(text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…")
+
+
+def numbered(flow: FlowGraph, step: int) -> str:
+    """Return a step for the eye: its number, which is its place in the procedure, and its text."""
+    return f"{step + 1}  {_name(flow, step)}"
 
 
 def _finish(axes: Axes, span: Span, title: str) -> Axes:

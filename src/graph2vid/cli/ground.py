@@ -329,8 +329,7 @@ def ground(
     if report is not None:
         from graph2vid.report import write_report
 
-        deviations = None if checked is None else checked.deviations
-        write_report(report, result, check=deviations, embed_video=embed_video)
+        write_report(report, result, check=checked, embed_video=embed_video)
         written.append(report)
     tell_written(written)
     beside = next((path for path in (output, json, report) if path and not is_stdout(path)), Path(inputs[-1].name))

@@ -30,7 +30,11 @@ def view(
         Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Keep the page here.")
     ] = None,
     embed_video: Annotated[
-        bool, typer.Option("--embed-video", help="Put the video into the page; by default it is linked.")
+        bool,
+        typer.Option(
+            "--embed-video",
+            help="Put the video into the page; by default it is linked. Outside of the result's folder: with --video.",
+        ),
     ] = False,
     video: Annotated[
         str | None, typer.Option(metavar="FILE_OR_URL", help="The video, if it is not where the result says.")
@@ -43,14 +47,16 @@ def view(
     from dataclasses import replace
 
     from graph2vid.grounding import Grounding, check_order
-    from graph2vid.report import write_report
+    from graph2vid.report import refuse_video_outside, write_report
 
     grounding = Grounding.load(result)
     if video is not None:
         grounding = replace(grounding, video=video)
+    elif embed_video:
+        refuse_video_outside(grounding, result.parent)
     rows = dict(_row(text, grounding) for text in compare or ())
     page = output or Path(tempfile.mkdtemp(prefix="graph2vid-")) / f"{result.stem}.html"
-    found = check_order(grounding).deviations if check else None
+    found = check_order(grounding) if check else None
     write_report(page, grounding, compare=rows, check=found, embed_video=embed_video)
     typer.echo(page)
     if open_it and not webbrowser.open(page.resolve().as_uri()):

@@ -56,3 +56,9 @@ def check_unicode(value: str, what: str) -> None:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise GraphError(f"{what} is not valid Unicode: {quoted(value)}") from None
+
+
+def ordinal(place: int) -> str:
+    """Write a place in an order: "1st", "2nd", …."""
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"

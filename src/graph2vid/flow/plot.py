@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graph2vid.errors import MissingDependencyError
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.draw import ID_LINE, ID_SIZE, LINE, PADDING_X, PADDING_Y, TEXT_SIZE, plan_drawing
+from graph2vid.flow.messages import ordinal
 from graph2vid.flow.picture import CORNER, route
 from graph2vid.flow.terminal import plain
 
@@ -74,9 +75,9 @@ def plot_flow(flow: FlowGraph, ax: Axes | None = None, *, order: Sequence[int] =
     for place, step in enumerate(order, start=1):
         box = plan.layout.boxes[step]
         centre = (box.x + box.width, box.y)
-        axes.add_patch(Circle(centre, 12.0, facecolor=colour_of(step), edgecolor="white", linewidth=1.2, zorder=5))
+        axes.add_patch(Circle(centre, 13.0, facecolor=colour_of(step), edgecolor="white", linewidth=1.2, zorder=5))
         style: dict[str, Any] = {"color": ink_on(colour_of(step)), "ha": "center", "va": "center_baseline"}
-        words(axes, *centre, str(place), 11.5, fontweight="bold", zorder=6, **style)
+        words(axes, *centre, ordinal(place), 9.5, fontweight="bold", zorder=6, **style)
     if flow.title:
         axes.set_title(shown(flow.title), color=INK, fontweight="bold", fontsize=min(17 * points, 13))
     return axes

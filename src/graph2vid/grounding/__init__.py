@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.grounding.check import Deviation, OrderCheck, check_order
+from graph2vid.grounding.counts import StepCount
 from graph2vid.grounding.from_arrays import ground
 from graph2vid.grounding.from_media import ground_media, ground_narrated
 from graph2vid.grounding.from_video import ground_video
@@ -13,6 +14,7 @@ __all__ = [
     "GroundedSegment",
     "Grounding",
     "OrderCheck",
+    "StepCount",
     "check_order",
     "ground",
     "ground_media",

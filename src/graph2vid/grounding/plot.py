@@ -48,7 +48,7 @@ def plot_evidence(grounding: Grounding, ax: Axes | None = None) -> Axes:
 
 def to_svg(grounding: Grounding) -> str:
     """Draw a row per step as a self-contained SVG document, for notebooks."""
-    note = f"{len(grounding.order)} of {len(grounding.flow)} steps shown · cost {grounding.cost:.6g}"
+    note = f"{grounding.count} · cost {grounding.cost:.6g}"
     return lanes_svg(grounding.flow, _bars(grounding, confidence=True), _span(grounding), note)
 
 

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from graph2vid._values import number_of
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding.counts import StepCount, count_steps
 from graph2vid.grounding.quantised import pack, unpack
 from graph2vid.grounding.times import format_time
 
@@ -136,6 +138,11 @@ class Grounding:
         """Where the last clip ends, in seconds."""
         return self.offset + self.duration
 
+    @cached_property
+    def count(self) -> StepCount:
+        """How many steps are shown, of how many that the procedure wants; see :class:`StepCount`."""
+        return count_steps(self.flow, self.order)
+
     def segments_of(self, step: int | str) -> tuple[GroundedSegment, ...]:
         """Return the segments of one step (by index or id), in order of time; none if it is not shown."""
         index = self.flow.index(step)
@@ -150,19 +157,16 @@ class Grounding:
 
     def __repr__(self) -> str:
         name = f"{self.flow.title!r}, " if self.flow.title else ""
-        return (
-            f"Grounding({name}{len(self.order)} of {len(self.flow)} steps shown, "
-            f"{format_time(self.offset)}–{format_time(self.end)}, cost {self.cost:g})"
-        )
+        return f"Grounding({name}{self.count}, {format_time(self.offset)}–{format_time(self.end)}, cost {self.cost:g})"
 
     def __str__(self) -> str:
         lines = [repr(self)]
         for segment in self.segments:
             sure = "" if segment.confidence is None else f"  {segment.confidence:4.0%}"
             span = f"{format_time(segment.start)}–{format_time(segment.end)}"
-            lines.append(f"  {span:>17}{sure}  {segment.id}: {segment.text}")
+            lines.append(f"  {span:>17}{sure}  {segment.step + 1}. {segment.text}")
         for step in self.not_shown:
-            lines.append(f"  {'not shown':>17}  {self.flow.steps[step].id}: {self.flow.steps[step].text}")
+            lines.append(f"  {'not shown':>17}  {step + 1}. {self.flow.texts[step]}")
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -205,7 +209,7 @@ class Grounding:
         return plot.plot_evidence(self, ax)
 
     def plot_flow(self, ax: Axes | None = None) -> Axes:
-        """Draw the flow graph (matplotlib) with the order that was found numbered at the steps."""
+        """Draw the flow graph (matplotlib) with the order that was found at the steps: 1st, 2nd, …."""
         return self.flow.plot(ax, order=self.order)
 
     def plot_tsort(self, ax: Axes | None = None) -> Axes:
@@ -250,10 +254,12 @@ class Grounding:
     def to_json(self) -> dict[str, Any]:
         """Return the grounding as a JSON document: steps by id, labels by index into the flow's steps.
 
-        The times of single words are left out, and the evidence is rounded to 256 levels. What is not known of video,
-        cues and evidence has no entry.
+        ``steps`` and ``count`` say for other readers what follows from the rest: the number of each step (its place in
+        the procedure), its place in the order found, and how many are shown. The times of single words are left out,
+        and the evidence is rounded to 256 levels. What is not known of video, cues and evidence has no entry.
         """
         ids = self.flow.ids
+        place = {step: at for at, step in enumerate(self.order, start=1)}
         return {
             "format": KIND,
             "version": VERSION,
@@ -276,6 +282,8 @@ class Grounding:
             ],
             "not_shown": [ids[step] for step in self.not_shown],
             "order": [ids[step] for step in self.order],
+            "count": self.count.to_json(),
+            "steps": [{"step": name, "number": step + 1, "order": place.get(step)} for step, name in enumerate(ids)],
             "labels": self.labels.tolist(),
             "options": self.options,
             **self._what_is_known(),

@@ -30,8 +30,9 @@ def print_timeline(grounding: Grounding, console: Console | None = None) -> None
 def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = False) -> Text:
     """Return the drawing as rich text, no line wider than ``width`` columns (from 40 on).
 
-    Rows stand in the order of the video: id, text, bar, start–end, confidence. Then come background, the
-    steps that are not shown, and, if it differs from the order of the flow graph, the order that was found.
+    Rows stand in the order of the video: the number of the step (its place in the procedure), its id where that is
+    something else, text, bar, start–end, confidence. Then come background, the steps that are not shown, and, if it
+    differs from the order of the procedure, the order that was found.
     """
     from rich.text import Text
 
@@ -45,14 +46,16 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     background = _gaps(grounding)
     columns = _Columns(
         width,
-        ids=[_clean(step.id) for step in flow.steps],
-        texts=["" if step.text == step.id else _clean(step.text) for step in flow.steps],
+        ids=["" if step.id in (str(at), step.text) else _clean(step.id) for at, step in enumerate(flow.steps, start=1)],
+        texts=[_clean(step.text) or _clean(step.id) for step in flow.steps],
         spans=[*spans.values(), "not shown"],
     )
     drawing = Text(no_wrap=True, end="")
     if flow.title:
         drawing.append(_cropped(_clean(flow.title), width) + "\n", style="bold")
     drawing.append(_cropped(_facts(grounding, dash), width) + "\n", style="dim")
+    if columns.id_width:
+        drawing.append(columns.head() + "\n", style="dim")
     for step, span in spans.items():
         runs = grounding.segments_of(step)
         drawing.append(columns.name(step))
@@ -70,10 +73,8 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         drawing.append(columns.name(step) + " " * columns.bar_width, style="dim")
         drawing.append(columns.times("not shown", "") + "\n", style="yellow")
     if list(grounding.order) != sorted(grounding.order):
-        arrow = " > " if ascii_only else " → "
-        for title, order in (("order seen  ", grounding.order), ("as written  ", sorted(grounding.order))):
-            names = arrow.join(_clean(flow.ids[step]) for step in order)
-            drawing.append(textwrap.fill(names, width, initial_indent=title, subsequent_indent=" " * 12) + "\n")
+        found = (" > " if ascii_only else " → ").join(str(step + 1) for step in grounding.order)
+        drawing.append(textwrap.fill(found, width, initial_indent="order found ", subsequent_indent=" " * 12) + "\n")
     return drawing
 
 
@@ -85,20 +86,30 @@ class _Columns:
 
         width = max(width, 40)
         self.ids, self.texts = ids, texts
-        self.id_width = min(max(map(cell_len, ids)), 12 if any(texts) else 24, width // 5)
+        self.number_width = len(str(len(ids)))
+        self.id_width = min(max(*map(cell_len, ids), 2), 12, width // 5) if any(ids) else 0
         self.span_width = max(map(len, spans))
-        left = width - self.id_width - self.span_width - 5 - 3  # confidence " 100%", a blank between columns
+        names = self.number_width + (1 + self.id_width if self.id_width else 0)
+        left = width - names - self.span_width - 5 - 3  # confidence " 100%", a blank between columns
         self.text_width = min(max(map(cell_len, texts)), left - _LEAST_BAR, max(left * 2 // 5, 10))
-        if self.text_width < 6:  # too little to read
+        if self.text_width < 6 and self.id_width:  # too little to read
             self.text_width = -1  # nor a blank before it
+        self.text_width = max(self.text_width, -1)
         self.bar_width = max(left - self.text_width - 1, 4)
+        self.name_width = names + self.text_width + 1
+
+    def head(self) -> str:
+        return (
+            f"{'#':>{self.number_width}} {_cell('id', self.id_width)}{' step' if self.text_width > 0 else ''}".rstrip()
+        )
 
     def name(self, step: int) -> str:
+        named = f" {_cell(self.ids[step], self.id_width)}" if self.id_width else ""
         text = f" {_cell(self.texts[step], self.text_width)}" if self.text_width > 0 else ""
-        return f"{_cell(self.ids[step], self.id_width)}{text} "
+        return f"{step + 1:>{self.number_width}}{named}{text} "
 
     def label(self, text: str) -> str:
-        return _cell(text, self.id_width + self.text_width + 1) + " "
+        return _cell(text, self.name_width) + " "
 
     def times(self, span: str, confidence: str) -> str:
         return f" {span:>{self.span_width}} {confidence:>4}".rstrip()
@@ -116,7 +127,7 @@ class _Columns:
 
 def _facts(grounding: Grounding, dash: str) -> str:
     return (
-        f"{len(grounding.order)} of {len(grounding.flow)} steps shown, {format_time(grounding.offset)}{dash}"
+        f"{grounding.count}, {format_time(grounding.offset)}{dash}"
         f"{format_time(grounding.end)} in {len(grounding.labels)} clips of {grounding.clip_seconds:g} s, "
         f"cost {grounding.cost:.6g}"
     )

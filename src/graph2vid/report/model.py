@@ -16,12 +16,12 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out
 from graph2vid.flow.typeset import wrapped
-from graph2vid.grounding import Deviation, Grounding
+from graph2vid.grounding import Deviation, Grounding, OrderCheck
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.result import is_url
 
 KIND = "graph2vid-view"
-VERSION = 1
+VERSION = 2
 
 Spans = Iterable[tuple[int, float, float]]
 """Step, start and end in seconds."""
@@ -40,7 +40,7 @@ def view_model(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
-    check: Iterable[Deviation] | None = None,
+    check: OrderCheck | None = None,
     video_url: str | None = None,
 ) -> dict[str, Any]:
     """Return what a view of a grounding shows.
@@ -51,7 +51,7 @@ def view_model(
         K steps, N clips.
     compare : mapping of str to Grounding or iterable of (int, float, float), optional
         What to set beside it, by name: groundings of the same steps (by id), or step, start and end in seconds each.
-    check : iterable of Deviation, optional
+    check : OrderCheck, optional
         Where the video does not follow its procedure, as :func:`graph2vid.grounding.check_order` finds it.
     video_url : str, optional
         Where the page finds the video; without it there is none to play.
@@ -59,12 +59,12 @@ def view_model(
     Returns
     -------
     dict
-        Fit for JSON. Steps are indices, times are seconds.
+        Fit for JSON. Steps are indices, times are seconds. The ``number`` of a step is its place in the procedure, its
+        ``place`` that in the order found.
     """
     flow = grounding.flow
     place = {step: number for number, step in enumerate(grounding.order, start=1)}
     segments = [_span(part.step, part.start, part.end, part.confidence, part.margin) for part in grounding.segments]
-    untaken = _untaken(grounding)
     name = grounding.video or ""
     return {
         "format": KIND,
@@ -78,6 +78,7 @@ def view_model(
         "steps": [
             {
                 "id": step.id,
+                "number": index + 1,
                 "text": step.text or step.id,
                 "colour": colour_of(index),
                 "ink": ink_on(colour_of(index)),
@@ -85,7 +86,8 @@ def view_model(
                 "after": list(flow.predecessors[index]),
                 "optional": index in flow.optional,
                 "instead_of": _instead_of(flow, index),
-                "untaken": index in untaken,
+                "untaken": index in grounding.count.untaken
+                and any(other in place for other in _instead_of(flow, index)),
             }
             for index, step in enumerate(flow.steps)
         ],
@@ -100,8 +102,9 @@ def view_model(
             {"name": name, "segments": _joined(_compared(name, found, flow), grounding.duration)}
             for name, found in (compare or {}).items()
         ],
-        "facts": _facts(grounding) | {"wanted": len(flow) - len(untaken)},
-        "check": None if check is None else [_deviation(one) for one in check],
+        "count": grounding.count.to_json() | {"words": str(grounding.count)},
+        "facts": _facts(grounding),
+        "check": None if check is None else _checked(check),
     }
 
 
@@ -116,14 +119,13 @@ def mark_of(flow: FlowGraph, step: int) -> str:
     return ", ".join(words)
 
 
-def _untaken(grounding: Grounding) -> set[int]:
-    """Return the steps that are not shown because another branch of their alternatives is."""
-    shown = set(grounding.order)
-    found: set[int] = set()
-    for group in grounding.flow.alternatives:
-        if any(shown & {*branch} for branch in group):
-            found.update(step for branch in group if not shown & {*branch} for step in branch)
-    return found
+def _checked(check: OrderCheck) -> dict[str, Any]:
+    return {
+        "follows": check.follows,
+        "verdict": check.verdict,
+        "deviations": [_deviation(one) for one in check.deviations],
+        "unsure": [_deviation(one) for one in check.unsure],
+    }
 
 
 def _deviation(found: Deviation) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json
 import mimetypes
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from graph2vid._files import read_bytes, write_text
 from graph2vid.errors import InputError
-from graph2vid.grounding import Deviation, Grounding
+from graph2vid.grounding import Grounding, OrderCheck
 from graph2vid.grounding.result import is_url
 from graph2vid.grounding.times import format_time
 from graph2vid.report.model import Spans, view_model
@@ -36,7 +36,7 @@ def write_report(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
-    check: Iterable[Deviation] | None = None,
+    check: OrderCheck | None = None,
     embed_video: bool = False,
 ) -> None:
     """Write the page of a grounding, whole or not at all.
@@ -50,7 +50,8 @@ def write_report(
     compare, check
         What to set beside it, and what a check of the order found; see :func:`graph2vid.report.view_model`.
     embed_video : bool
-        Put the video into the page.
+        Put the video into the page. It must be a file that can be decoded as a video or as sound; of a result that
+        somebody else made, see :func:`refuse_video_outside` first.
     """
     folder = Path(path).resolve().parent
     write_text(path, page(grounding, compare=compare, check=check, embed_video=embed_video, folder=folder))
@@ -60,7 +61,7 @@ def page(
     grounding: Grounding,
     *,
     compare: Mapping[str, Grounding | Spans] | None = None,
-    check: Iterable[Deviation] | None = None,
+    check: OrderCheck | None = None,
     embed_video: bool = False,
     folder: Path | None = None,
 ) -> str:
@@ -149,15 +150,32 @@ def _embedded(video: str | None) -> str:
         raise InputError(
             f"{video} has {size / 2**20:,.0f} MiB; up to {_MOST_EMBEDDED // 2**20} MiB are embedded: link it instead"
         )
+    from graph2vid.evidence.media import probe
+
+    probe(video)  # an error if it is anything but media: no other file of this machine goes into a page
     kind = mimetypes.guess_type(video)[0] or "video/mp4"
     data = base64.b64encode(read_bytes(video)).decode("ascii")
     return f'<script type="application/octet-stream" id="video" data-kind="{escape(kind)}">{data}</script>'
 
 
+def refuse_video_outside(grounding: Grounding, folder: Path) -> None:
+    """Refuse to embed a video that a result names and that does not lie in the folder of the result, or below.
+
+    Results are handed around: one that names another file of the reader's must not put that into a page.
+    """
+    video = grounding.video
+    if video is None or is_url(video) or Path(video).resolve().is_relative_to(folder.resolve()):
+        return
+    raise InputError(
+        f"the result names a video outside of its folder ({video}), which is not embedded unasked: name it with --video"
+    )
+
+
 def _plain(grounding: Grounding) -> str:
     """Return the times as a plain table, for readers without scripts."""
     rows = "".join(
-        f"<tr><td>{format_time(part.start)}–{format_time(part.end)}</td><td>{escape(part.text or part.id)}</td></tr>"
+        f"<tr><td>{part.step + 1}</td><td>{format_time(part.start)}–{format_time(part.end)}</td>"
+        f"<td>{escape(part.text or part.id)}</td></tr>"
         for part in grounding.segments
     )
     return f"<h1>{escape(grounding.flow.title)}</h1><table>{rows}</table>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -49,7 +50,17 @@ class Draft:
             raise GraphError(f"the studio edits up to {MOST_STEPS} steps; this procedure has {len(self.flow)}")
         for step in self.flow.steps:
             if len(step.text) > MOST_CHARACTERS:
-                raise GraphError(f"the text of step {quoted(step.id)} is longer than {MOST_CHARACTERS} characters")
+                raise GraphError(f"the text of {self._named(step.id)} is longer than {MOST_CHARACTERS} characters")
+
+    def _named(self, step: str) -> str:
+        """Name a step by its number, its place in the procedure, as the editor does."""
+        return f"step {self.flow.index(step) + 1}"
+
+    def _in_numbers(self, error: GraphError) -> str:
+        """Return a message about ids as one about the numbers that the editor shows."""
+        numbers = {quoted(step): quoted(str(number)) for number, step in enumerate(self.flow.ids, start=1)}
+        known = "|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True))
+        return re.sub(known, lambda found: numbers[found[0]], str(error))
 
     # -- edges ---------------------------------------------------------------------------------------------
 
@@ -57,18 +68,18 @@ class Draft:
         """Let one step wait for another; refused if that closes a cycle."""
         pair = self.flow.index(before), self.flow.index(after)
         if pair in self.flow.edges:
-            raise GraphError(f"step {quoted(after)} waits for {quoted(before)} already")
+            raise GraphError(f"{self._named(after)} waits for {self._named(before)} already")
         try:
             flow = _with_edges(self.flow, {**self.flow.confidence, pair: 1.0})
         except GraphError as error:
-            raise GraphError(f"{before} → {after} is refused: {error}") from None
+            raise GraphError(f"{pair[0] + 1} → {pair[1] + 1} is refused: {self._in_numbers(error)}") from None
         return Draft(flow, (*self.reasons, EdgeReason(before, after, rule)))
 
     def without_edge(self, before: str, after: str) -> Draft:
         """Let one step no longer wait for another."""
         pair = self.flow.index(before), self.flow.index(after)
         if pair not in self.flow.edges:
-            raise GraphError(f"there is no edge from {quoted(before)} to {quoted(after)}")
+            raise GraphError(f"there is no edge from {self._named(before)} to {self._named(after)}")
         flow = _with_edges(self.flow, {edge: sure for edge, sure in self.flow.confidence.items() if edge != pair})
         return Draft(flow, tuple(r for r in self.reasons if (r.before, r.after) != (before, after)))
 
@@ -107,21 +118,24 @@ class Draft:
         named = _Named.of(self.flow)
         mine, theirs = named.branch_of(step), named.branch_of(other)
         if mine is not None and theirs is not None:
-            raise GraphError(f"{quoted(step)} and {quoted(other)} both have alternatives already")
+            raise GraphError(f"{self._named(step)} and {self._named(other)} both have alternatives already")
         if theirs is not None:
             named.alternatives[theirs[0]].append([step])
         elif mine is not None:
             named.alternatives[mine[0]].append([other])
         else:
             named.alternatives.append([[other], [step]])
-        return Draft(named.flow(), self.reasons)
+        try:
+            return Draft(named.flow(), self.reasons)
+        except GraphError as error:
+            raise GraphError(self._in_numbers(error)) from None
 
     def without_alternative(self, step: str) -> Draft:
         """Let a step be done whatever else is."""
         self.flow.index(step)
         named = _Named.of(self.flow)
         if named.branch_of(step) is None:
-            raise GraphError(f"step {quoted(step)} has no alternatives")
+            raise GraphError(f"{self._named(step)} has no alternatives")
         named.replace_in_branches({step: []})
         kept = ([branch for branch in group if branch] for group in named.alternatives)
         named.alternatives = [group for group in kept if len(group) > 1]
@@ -155,9 +169,10 @@ class Draft:
         ids = [self.flow.ids[place] for place in places]
         kept, gone = ids[0], ids[1:]
         new = dict.fromkeys(gone, kept)
+        together = f"the steps {', '.join(str(place + 1) for place in places)}"
         named = _Named.of(self.flow)
         if len({named.branch_of(step) for step in ids}) > 1:
-            raise GraphError(f"{', '.join(ids)} cannot be one step: some of them are alternatives to others")
+            raise GraphError(f"{together} cannot be one: some of them are alternatives to others")
         joined = text if text is not None else " ".join(self.flow.texts[place] for place in places)
         named.steps = [Step(kept, joined) if s.id == kept else s for s in named.steps if s.id not in gone]
         merged: dict[tuple[str, str], float] = {}
@@ -172,7 +187,8 @@ class Draft:
         try:
             flow = named.flow()
         except GraphError as error:
-            raise GraphError(f"{', '.join(ids)} cannot be one step, for others come between them: {error}") from None
+            why = self._in_numbers(error)
+            raise GraphError(f"{together} cannot be one, for others come between them: {why}") from None
         reasons = (
             EdgeReason(new.get(r.before, r.before), new.get(r.after, r.after), r.rule, r.words) for r in self.reasons
         )

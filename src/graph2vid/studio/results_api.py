@@ -102,7 +102,7 @@ def view(studio: InStudio, project: InProject) -> dict[str, Any]:
     with contextlib.suppress(InputError):
         name = studio.video(project, of_result=True).name
         grounding, url = replace(grounding, video=name), f"/api/projects/{project.name}/result/video"
-    check = studio.deviations(project, grounding.flow)
+    check = studio.check_of(project, grounding.flow)
     return view_model(grounding, compare=studio.compared(project, grounding), check=check, video_url=url)
 
 
@@ -151,7 +151,7 @@ def report(studio: InStudio, project: InProject) -> Response:
     grounding = studio.result(project)
     with contextlib.suppress(InputError):
         grounding = replace(grounding, video=studio.video(project, of_result=True).name)
-    check = studio.deviations(project, grounding.flow)
+    check = studio.check_of(project, grounding.flow)
     made = page(grounding, compare=studio.compared(project, grounding), check=check)
     return Response(made, media_type="text/html; charset=utf-8", headers=_attachment(f"{project.name}.html"))
 

@@ -14,10 +14,9 @@ from graph2vid._files import read_bytes, read_json, write_bytes, write_json
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of
-from graph2vid.grounding import Deviation, Grounding
+from graph2vid.grounding import Grounding, OrderCheck
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
-from graph2vid.studio.checks import deviations_from_json
 from graph2vid.studio.corrections import Correction, usable
 from graph2vid.studio.drafts import Draft
 from graph2vid.studio.edits import Replace
@@ -271,11 +270,11 @@ class Studio:
         found: dict[str, Any] | None = read_json(path) if path.is_file() else None
         return found
 
-    def deviations(self, project: Project, flow: FlowGraph) -> tuple[Deviation, ...] | None:
+    def check_of(self, project: Project, flow: FlowGraph) -> OrderCheck | None:
         """Return the same for the view of a result with this flow graph."""
         try:
             found = self.checked(project)
-            return None if found is None else deviations_from_json(found, flow, f"{project.name}/{_CHECK}")
+            return None if found is None else OrderCheck.from_json(found, flow, source=f"{project.name}/{_CHECK}")
         except Graph2VidError:  # damaged; it can be made again
             return None
 

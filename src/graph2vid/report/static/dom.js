@@ -25,9 +25,16 @@ export function icon(path) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: path }));
 }
 
+// The number of a step: its place in the procedure.
 export function chip(step) {
   const style = { "--colour": step.colour, "--ink": step.ink };
-  return el("span", { class: step.place ? "chip" : "chip absent", style, "aria-hidden": "true" }, step.place ?? "–");
+  return el("span", { class: step.place ? "chip" : "chip absent", style, "aria-hidden": "true" }, step.number ?? "–");
+}
+
+// A place in the order found, in words that no number of a step looks like.
+export function ordinal(place) {
+  const ending = [11, 12, 13].includes(place % 100) ? "th" : (["th", "st", "nd", "rd"][place % 10] ?? "th");
+  return `${place}${ending}`;
 }
 
 // Why nothing of a step is seen.

@@ -1,6 +1,6 @@
-// The flow graph in layers, from top to bottom, with the order that was found as numbers.
+// The flow graph in layers, from top to bottom: each step with its number and, beside it, its place in the order found.
 
-import { absence, el, rove, svg } from "./dom.js";
+import { absence, el, ordinal, rove, svg } from "./dom.js";
 import { formatTime, percent, spokenSpan } from "./time.js";
 
 const HEAD = 7; // of an arrow
@@ -87,14 +87,15 @@ function bringInto(box, element) {
 function node(state, step) {
   const { steps, graph } = state.model;
   const { x, y, width, height, lines, mark } = graph.boxes[step];
-  const { place, text, colour, ink, optional } = steps[step];
+  const { number, place, text, colour, ink, optional } = steps[step];
   const spans = state.segmentsOf(step);
   const sure = state.confidenceOf(step);
   const often = spans.length > 1 ? [`${spans.length} times`] : [];
   const when = spans.length ? [spokenSpan(spans[0].start, spans[0].end), ...often] : [absence(steps[step])];
   const known = sure === null ? [] : [`${percent(sure)} sure`];
-  const label = [`${place ? `${place}. ` : ""}${text}`, ...when, ...known, ...(mark ? [mark] : [])].join(", ");
-  const first = spans.length ? `${formatTime(spans[0].start)}${often.length ? ` ×${spans.length}` : ""}` : "not shown";
+  const order = place ? [`${ordinal(place)} in the video`] : [];
+  const label = [`${number}. ${text}`, ...order, ...when, ...known, ...(mark ? [mark] : [])].join(", ");
+  const first = spans.length ? `${ordinal(place)} · ${formatTime(spans[0].start, 0)}${often.length ? ` ×${spans.length}` : ""}` : "not shown";
   const group = svg("g", {
     class: `node${spans.length ? "" : " absent"}${optional ? " optional" : ""}`,
     "data-step": step,
@@ -107,7 +108,7 @@ function node(state, step) {
   group.append(
     svg("rect", { class: "box", width, height, rx: 9 }),
     svg("rect", { class: "badge", x: 9, y: 8, width: 24, height: 18, rx: 5 }),
-    svg("text", { class: "badge-text", x: 21, y: 17.5 }, place ?? "–"),
+    svg("text", { class: "badge-text", x: 21, y: 17.5 }, number),
     svg("text", { class: "when", x: width - 11, y: 21 }, first),
     ...lines.map((words, row) => svg("text", { class: "words", x: 11, y: (mark ? 60 : 45) + 17 * row }, words)),
   );

@@ -106,7 +106,7 @@ export function makeHeatmap(state) {
     const [low, high] = evidence.range;
     const value = low + (levels[step * clips + clip] / 255) * (high - low);
     state.hover(step);
-    state.tip(event, `${formatTime(time)}  ${steps[step].text}`, `evidence ${value > 0 ? "+" : ""}${value.toPrecision(3)}`);
+    state.tip(event, `${formatTime(time)}  ${steps[step].number}. ${steps[step].text}`, `evidence ${value > 0 ? "+" : ""}${value.toPrecision(3)}`);
   });
   canvas.addEventListener("pointerleave", () => {
     state.hover(null);
@@ -116,7 +116,7 @@ export function makeHeatmap(state) {
 
   const names = rows.map((step) => {
     const style = { height: `${size}px`, "--colour": steps[step].colour };
-    return el("span", { class: "heat-name", "data-step": step, style }, size >= 13 ? (steps[step].place ?? "–") : "");
+    return el("span", { class: "heat-name", "data-step": step, style }, size >= 13 ? steps[step].number : "");
   });
   return { canvas, names: el("div", { class: "heat-names", "aria-hidden": "true" }, names) };
 }

@@ -1,6 +1,6 @@
 // The video, what happens now, and the way from step to step. Without a video there is a playhead all the same.
 
-import { absence, chip, el, icon } from "./dom.js";
+import { absence, chip, el, icon, ordinal } from "./dom.js";
 import { formatSpan, formatTime, percent } from "./time.js";
 
 const BACK = "M15 5l-7 7 7 7V5z";
@@ -90,11 +90,12 @@ export function describe(state, step) {
   const { steps } = state.model;
   const parts = [];
   if (!spans.length) parts.push(absence(steps[step]));
+  else parts.push(`${ordinal(steps[step].place)} in the video`);
   for (const { start, end } of spans.slice(0, 3)) parts.push(formatSpan(start, end));
   if (spans.length > 3) parts.push("…");
   const sure = state.confidenceOf(step);
   if (sure !== null) parts.push(`${percent(sure)} sure`);
-  const named = (others) => others.map((other) => steps[other].place ?? steps[other].id).join(", ");
+  const named = (others) => others.map((other) => steps[other].number + (steps[other].place ? "" : " (not shown)")).join(", ");
   const { after, instead_of: instead, optional } = steps[step];
   if (after.length) parts.push(`needs ${named(after)}`);
   if (optional && spans.length) parts.push("optional");

@@ -1,6 +1,6 @@
 // Segments as buttons on a track; where a result may be corrected, with grips on both borders.
 
-import { el } from "./dom.js";
+import { el, ordinal } from "./dom.js";
 import { formatMargin, formatSpan, percent, spokenSpan } from "./time.js";
 
 export function place(state, button, start, end) {
@@ -13,8 +13,7 @@ export function makeSegment(state, segment, attributes) {
   const sure = segment.confidence;
   const known = sure === null ? [] : [`${percent(sure)} sure`];
   if (segment.margin !== null) known.push(`margin ${formatMargin(segment.margin)}`);
-  const named = step.place ? `Step ${step.place}` : "Step";
-  const label = [named, step.text, spokenSpan(segment.start, segment.end), ...known].join(", ");
+  const label = [`Step ${step.number}`, step.text, spokenSpan(segment.start, segment.end), ...known].join(", ");
   const button = el(
     "button",
     {
@@ -27,11 +26,12 @@ export function makeSegment(state, segment, attributes) {
       tabindex: -1,
     },
     el("span", { class: "fill" }),
-    el("span", { class: "number" }, step.place ?? "–"),
+    el("span", { class: "number" }, step.number),
   );
   place(state, button, segment.start, segment.end);
   button.segment = segment;
-  const lines = [`${step.place ?? "–"}. ${step.text}`, [formatSpan(segment.start, segment.end), ...known].join(", ")];
+  const order = step.place && !attributes.of ? [`${ordinal(step.place)} in the video`] : [];
+  const lines = [`${step.number}. ${step.text}`, [...order, formatSpan(segment.start, segment.end), ...known].join(", ")];
   button.addEventListener("pointermove", (event) => state.tip(event, ...lines));
   button.addEventListener("pointerleave", () => state.untip());
   return button;

@@ -1,17 +1,18 @@
 // The same in figures: for those who copy, print, or do not see.
 
-import { absence, chip, el } from "./dom.js";
+import { absence, chip, el, ordinal } from "./dom.js";
 import { formatMargin, formatTime, percent } from "./time.js";
 
 export function makeTable(state) {
   const { steps, segments, not_shown: absent } = state.model;
   const hasMargins = segments.some(({ margin }) => margin !== null);
-  const names = ["From", "To", ...(hasMargins ? ["Sure", "Margin"] : ["Length", "Sure"])];
+  const names = ["Order", "From", "To", ...(hasMargins ? ["Sure", "Margin"] : ["Length", "Sure"])];
   const kind = (at) => (names[at] === "Length" ? "figure length" : "figure");
   const titles = names.map((title, at) => el("th", { scope: "col", class: kind(at) }, title));
   const head = [el("th", { scope: "col" }, "Step"), ...titles];
   const rows = segments.map(({ step, start, end, confidence, margin }) => {
     const figures = {
+      Order: ordinal(steps[step].place),
       From: formatTime(start),
       To: formatTime(end),
       Length: formatTime(end - start),

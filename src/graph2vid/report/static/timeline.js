@@ -193,9 +193,9 @@ function makeLanes(state) {
   const label = "Steps over time; arrow keys move between segments, Enter plays from there";
   const group = el("div", { class: "lanes", role: "group", "aria-label": label });
   for (const step of state.rows) {
-    const { text } = model.steps[step];
+    const { number, text } = model.steps[step];
     const words = [chip(model.steps[step]), el("span", { class: "lane-text" }, text)];
-    const name = el("span", { class: "lane-name", "data-step": step, title: text }, words);
+    const name = el("span", { class: "lane-name", "data-step": step, title: `${number}. ${text}` }, words);
     name.addEventListener("click", () => state.choose(step));
     const lane = line("lane", name);
     lane.dataset.step = step;

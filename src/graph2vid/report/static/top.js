@@ -26,8 +26,8 @@ export function makeTop(state) {
 
 function factsOf(state) {
   const { model } = state;
-  const { order, segments, facts } = model;
-  const found = [`${order.length} of ${facts.wanted} steps shown`, `${formatTime(model.end - model.offset, 0)} of video`];
+  const { order, segments, facts, count } = model;
+  const found = [count.words, `${formatTime(model.end - model.offset, 0)} of video`];
   const known = order.map((step) => state.confidenceOf(step)).filter((sure) => sure !== null);
   if (known.length) found.push(`${percent(known.reduce((sum, sure) => sum + sure, 0) / known.length)} sure on average`);
   if (segments.length && order.some((step, at) => at > 0 && order[at - 1] > step)) found.push("another order than written");

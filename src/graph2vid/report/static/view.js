@@ -118,7 +118,7 @@ function panel(name, title, tool, ...content) {
 function note(state) {
   const { order } = state.model;
   const asWritten = order.every((step, at) => at === 0 || order[at - 1] < step);
-  return el("p", { class: "dim small" }, `numbers: the order found, ${asWritten ? "as" : "not the one"} written`);
+  return el("p", { class: "dim small" }, asWritten ? "done in the order written" : "numbers: as written; 1st, 2nd, …: as done");
 }
 
 function legend(parts) {

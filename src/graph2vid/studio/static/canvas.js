@@ -2,7 +2,6 @@
 
 import { svg } from "/view/dom.js";
 import { reasonsOf } from "./inspector.js";
-import { shortened } from "./parts.js";
 import { wayOf } from "/view/graph.js";
 
 const MARGIN = 14;
@@ -57,8 +56,8 @@ function node(editor, step, { x, y, width, height, lines, mark, colour, ink }) {
   const isChosen = chosen?.step === step.id || chosen?.edge?.includes(step.id);
   const isOptional = step.optional ?? false;
   const waits = project.flow.edges.filter(([, after]) => after === step.id).map(([before]) => before);
-  const names = [`Step ${step.id}: ${step.text}`, mark, waits.length ? `waits for ${waits.join(", ")}` : "waits for nothing"];
-  const name = shortened(step.id, 14);
+  const name = String(editor.number(step.id));
+  const names = [`Step ${name}: ${step.text}`, mark, waits.length ? `waits for ${waits.map(editor.number).join(", ")}` : "waits for nothing"];
   const badge = Math.max(30, 14 + 7.4 * name.length);
   return svg(
     "g",
@@ -91,7 +90,7 @@ function arrow(editor, edge) {
   return svg(
     "g",
     { class: `edge${isChosen ? " on" : ""}${edge.implied ? " implied" : ""}${edge.confidence < 1 ? " unsure" : ""}`, "data-before": before, "data-after": after, "aria-hidden": "true" },
-    svg("title", null, [`${before} → ${after}`, ...reasonsOf(editor.project.flow, before, after)].join("\n")),
+    svg("title", null, [`${editor.number(before)} → ${editor.number(after)}`, ...reasonsOf(editor.project.flow, before, after)].join("\n")),
     svg("path", { class: "hit", d: shaft }),
     svg("path", { class: "shaft", d: shaft }),
     svg("path", { class: "head", d: head }),

@@ -16,6 +16,7 @@ export function mountEditor(main, context) {
       return project.flow?.steps ?? [];
     },
     text: (id) => project.flow.steps.find((step) => step.id === id)?.text ?? "",
+    number: (id) => project.flow.steps.findIndex((step) => step.id === id) + 1, // its place in the procedure
     choose(chosen) {
       editor.chosen = chosen;
       draw();
@@ -23,7 +24,7 @@ export function mountEditor(main, context) {
     link(from) {
       editor.linking = from;
       draw();
-      if (from) toast(`Now choose the step that must wait for step ${from}. Escape gives up.`);
+      if (from) toast(`Now choose the step that must wait for step ${editor.number(from)}. Escape gives up.`);
     },
     edit: (edit) => inTurn(() => api.post(context.path("/edits"), { edit, revision: project.revision })),
     // Ends a link at a step: that one then waits for the first.

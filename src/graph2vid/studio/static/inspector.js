@@ -23,7 +23,7 @@ export function makeInspector(editor) {
 
 const tip = (key, text) => el("li", null, el("kbd", null, key), ` ${text}`);
 const head = (text) => el("div", { class: "panel-head" }, el("h2", null, text));
-const others = (editor, id) => editor.steps.filter((step) => step.id !== id).map((step) => [step.id, `${step.id}  ${shortened(step.text, 60)}`]);
+const others = (editor, id) => editor.steps.filter((step) => step.id !== id).map((step) => [step.id, `${editor.number(step.id)}  ${shortened(step.text, 60)}`]);
 
 function ofStep(editor, id) {
   const { flow } = editor.project;
@@ -47,7 +47,7 @@ function ofStep(editor, id) {
   const optional = el("input", { type: "checkbox", "data-key": "optional", checked: flow.steps.find((step) => step.id === id).optional });
   optional.addEventListener("change", () => editor.edit({ op: "optional", step: id, optional: optional.checked }));
   return [
-    head(`Step ${id}`),
+    head(`Step ${editor.number(id)}`),
     labelled("Text", words),
     el("label", { class: "check" }, optional, el("span", null, "Optional: a video may leave it out")),
     links(editor, "Waits for", flow.edges.filter(([, after]) => after === id), 0),
@@ -62,7 +62,7 @@ function ofStep(editor, id) {
 
 // A step by name; a click chooses it.
 function nameOf(editor, id, most = 60) {
-  return el("button", { type: "button", class: "link-name", "data-key": `go-${id}`, onclick: () => editor.choose({ step: id }) }, el("strong", null, id), ` ${shortened(editor.text(id), most)}`);
+  return el("button", { type: "button", class: "link-name", "data-key": `go-${id}`, onclick: () => editor.choose({ step: id }) }, el("strong", null, editor.number(id)), ` ${shortened(editor.text(id), most)}`);
 }
 
 function links(editor, title, edges, end) {
@@ -98,7 +98,7 @@ function isImplied(editor, before, after) {
 }
 
 function tools(editor, before, after) {
-  const name = `${before} → ${after}`;
+  const name = `${editor.number(before)} → ${editor.number(after)}`;
   return el(
     "div",
     { class: "link-tools" },
@@ -158,7 +158,7 @@ function merging(editor, id) {
 function ofEdge(editor, before, after) {
   const line = (id, words) => el("li", null, nameOf(editor, id, 400), el("span", { class: "dim small" }, words));
   return [
-    head(`Link ${before} → ${after}`),
+    head(`Link ${editor.number(before)} → ${editor.number(after)}`),
     el("ul", { class: "edge-ends" }, line(before, "is finished before"), line(after, "begins")),
     el("div", { class: "links" }, el("h3", null, "Why"), why(editor, before, after)),
     el("p", { class: "buttons" }, ...tools(editor, before, after).children),

@@ -38,7 +38,7 @@ export function mountResult(main, context) {
 
   const idOf = (step) => model.steps[step].id;
   const placeOf = (id) => model.steps.findIndex((step) => step.id === id);
-  const nameOf = (step) => `${step.place ? `${step.place}.` : "–"} ${shortened(step.text, 60)}`;
+  const nameOf = (step) => `${step.number}. ${shortened(step.text, 60)}`;
   const called = (id) => `“${shortened(model.steps[placeOf(id)].text, 40)}”`;
 
   function overlaid() {
@@ -90,19 +90,18 @@ export function mountResult(main, context) {
   function drawBar() {
     const busy = ["waiting", "running"].includes(project.job?.state);
     const number = project.corrections.filter((one) => one.applies).length;
-    const shown = `${model.order.length} of ${plural(model.facts.wanted, "step")} shown`;
     const stale = project.result.current ? null : el("p", { class: "stale", role: "status" }, number ? "Your corrections are not in this result yet." : "The graph or the video has changed since.");
     const { job } = project;
     const failed = job?.state === "failed" && job.kind !== "parse" ? el("p", { class: "warning", role: "status" }, job.message) : null;
     const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?") : null;
     bar.replaceChildren(
       ...[
-        el("p", { class: "result-facts" }, el("strong", null, shown), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
+        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
         stale,
         failed,
         unlikely,
         el("span", { class: "spring" }),
-        button("Check the order", () => context.start("/check"), { key: "check", disabled: busy, title: "Is a step left out, done too late or done again?" }),
+        button("Check the order", () => context.start("/check"), { key: "check", disabled: busy, title: "Is a step left out, done out of order or repeated?" }),
         exporting(),
         button(busy ? "Running …" : "Ground again", again, { kind: project.result.current ? "" : "primary", sign: "play", key: "again", disabled: busy }),
       ].filter(Boolean),

@@ -1,0 +1,74 @@
+"""How many steps a video shows, of how many that it should: counted here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from graph2vid.flow import FlowGraph
+
+
+@dataclass(frozen=True)
+class StepCount:
+    """Which steps of a procedure are shown, and why others need not be.
+
+    Attributes
+    ----------
+    shown : tuple of int
+        The steps that are shown, sorted.
+    missing : tuple of int
+        Steps that are not shown, although the procedure wants them. Of alternatives none of which is shown, the first
+        branch is wanted.
+    optional : tuple of int
+        Optional steps that are not shown.
+    untaken : tuple of int
+        Steps of other branches than the one that is wanted.
+    """
+
+    shown: tuple[int, ...]
+    missing: tuple[int, ...]
+    optional: tuple[int, ...]
+    untaken: tuple[int, ...]
+
+    @property
+    def wanted(self) -> int:
+        """How many steps the procedure wants of this video: those that are shown and those that are missing."""
+        return len(self.shown) + len(self.missing)
+
+    def __str__(self) -> str:
+        words = [f"{len(self.shown)} of {self.wanted} steps shown"]
+        if self.optional:
+            words.append(f"{len(self.optional)} optional left out")
+        if self.untaken:
+            words.append(f"{len(self.untaken)} of branches not taken")
+        return ", ".join(words)
+
+    def to_json(self) -> dict[str, int]:
+        """Return the numbers, for JSON."""
+        return {
+            "shown": len(self.shown),
+            "wanted": self.wanted,
+            "missing": len(self.missing),
+            "optional": len(self.optional),
+            "untaken": len(self.untaken),
+        }
+
+
+def count_steps(flow: FlowGraph, shown: Iterable[int]) -> StepCount:
+    """Sort the steps of a procedure by whether a video shows them, and whether it should.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure.
+    shown : iterable of int
+        The steps that are shown, in any order.
+    """
+    there = set(shown)
+    untaken: set[int] = set()
+    for group in flow.alternatives:
+        taken = [branch for branch in group if there & {*branch}] or [group[0]]
+        untaken.update(step for branch in group if branch not in taken for step in branch)
+    absent = set(range(len(flow))) - there - untaken
+    optional = absent & {*flow.optional}
+    return StepCount(*(tuple(sorted(steps)) for steps in (there, absent - optional, optional, untaken)))
