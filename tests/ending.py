@@ -44,7 +44,7 @@ def descendants(root: int) -> dict[int, str]:
     return {pid: parents[pid][1] for pid in found if pid in parents}
 
 
-def _left(of: Mapping[int, str]) -> set[int]:
+def left(of: Mapping[int, str]) -> set[int]:
     """Return those processes that are still there; a number that was given to another process does not count."""
     left = set()
     for pid, began in of.items():
@@ -93,15 +93,15 @@ def end_by_signal(
             seen = now | descendants(process.pid)
             process.send_signal(number)
             limit = time.monotonic() + SECONDS
-            while (process.poll() is None or _left(seen)) and time.monotonic() < limit:
+            while (process.poll() is None or left(seen)) and time.monotonic() < limit:
                 time.sleep(0.02)
             status = process.poll()
             assert status is not None, f"it runs on after {number.name}"
-            assert not _left(seen), f"left running after {number.name}: {_left(seen)}"
+            assert not left(seen), f"left running after {number.name}: {left(seen)}"
             told.seek(0)
             return Ended(status, told.read(), len(seen))
         finally:
             process.kill()
-            for pid in _left(seen):
+            for pid in left(seen):
                 os.kill(pid, signal.SIGKILL)
             process.wait()

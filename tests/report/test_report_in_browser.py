@@ -354,7 +354,7 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
         marks = {node: page.locator(f'.node[data-step="{node}"] .mark').all_text_contents() for node in range(9)}
         assert [node for node, words in marks.items() if words == ["optional"]] == [5, 6]
         assert marks[1] == ["either"] and marks[2] == marks[3] == ["or"] and marks[4] == []
-        assert page.locator('.node[data-step="4"] .when').text_content() == "2nd · 0:32 ×3"
+        assert page.locator('.node[data-step="4"] .when').text_content() == "4th · 0:32 ×3"
         assert "3 times" in str(page.locator('.node[data-step="4"]').get_attribute("aria-label"))
         assert page.locator('.lane[data-step="1"]').inner_text().endswith("done another way")
         assert page.locator(".facts li").first.inner_text() == str(found.count)

@@ -16,6 +16,7 @@ import pytest
 
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio.history import History
+from ending import SECONDS, descendants, left
 from studios import Server, serving, stored
 
 SAMPLE = NarratedFiles()
@@ -217,3 +218,27 @@ def test_other_addresses_need_the_token(folder: Path) -> None:
         assert httpx.get(f"{here}api/projects", headers={"authorization": f"Bearer {token}"}).status_code == 200
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(20) == 0
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_studio_with_a_job_and_a_listener(folder: Path, number: signal.Signals) -> None:
+    """In the middle of a job whose progress a browser follows: nothing is left within five seconds."""
+    with serving(folder) as server:
+        name = server.ask("POST", "projects/sample")["name"]
+        server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
+        server.ask("PATCH", f"projects/{name}", json={"captions": None})  # speech is recognised, which takes a while
+        job = server.ask("POST", f"projects/{name}/ground")
+        with httpx.stream("GET", f"{server.address}api/jobs/{job['id']}/events", timeout=60) as events:
+            stages = (line for line in events.iter_lines() if "listening to the video" in line)
+            assert next(stages)
+            seen = descendants(server.process.pid)
+            assert len(seen) >= 2
+            server.process.send_signal(number)
+            until = time.monotonic() + SECONDS
+            while (server.process.poll() is None or left(seen)) and time.monotonic() < until:
+                time.sleep(0.02)
+            assert server.process.poll() is not None, "the studio runs on"
+            assert not left(seen), "a process is left"
+    with serving(folder) as server:
+        assert server.ask("GET", f"projects/{name}")["job"]["state"] in ("interrupted", "cancelled")
