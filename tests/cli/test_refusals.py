@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph2vid.alignment import align
 from graph2vid.cli import main, watching
+from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import from_video
 
@@ -131,3 +133,53 @@ def test_ground_refuses_before_the_work(
     if "--parser" in arguments:
         arguments = ["recipe.txt", *arguments[1:]]
     assert message in refusal(["ground", *arguments], capfd)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "export r.json --to vtt --video film.mp4",
+            "--video is of no use here: the format vtt does not",
+        ),
+        ("export r.json --to elan --frame-rate 25", "--frame-rate is of no use here: the format elan counts no frames"),
+        ("export r.json --to nonsense", "unknown export format 'nonsense'; known: "),
+        ("view r.json -o page.pdf --no-open", "-o page.pdf: the name must end in .html"),
+        ("parse missing.txt -o f.pdf", "f.pdf: the suffix '.pdf' names no flow graph format"),
+        ("complexity --limit 9", "--limit is of no use here: it is for a flow graph"),
+        ("complexity --threads 2,2 --max-steps 9", "--max-steps is of no use here"),
+        ("complexity flow.json --json nowhere/x.json", "cannot write nowhere/x.json: there is no folder nowhere"),
+        ("check missing.json --json x.html", "--json x.html: the name must end in .json"),
+        ("demo --report x.json", "--report x.json: the name must end in .html"),
+        ("evaluate synthetic --tune-for acc", "--tune-for is of no use here: no prices are learnt"),
+        ("evaluate synthetic --video x", "--video is of no use here: no video is drawn"),
+        ("evaluate synthetic --methods bag --linear listed", "--linear is of no use here"),
+        (
+            "evaluate synthetic --methods bag --min-support 2 --tolerance 0.1",
+            "--min-support and --tolerance are of no use here: they are for mined graphs",
+        ),
+        ("evaluate synthetic --not-contiguous --beyond skip+likeliest", "max-marginal decoding (skip+likeliest)"),
+        ("evaluate synthetic --json=nowhere/x.json", "there is no folder nowhere"),
+        ("evaluate synthetic --markdown x.html", "--markdown x.html: the name must end in .md"),
+        ("batch m.jsonl --check --workers 2 -o out", "--out and --workers are of no use here: --check looks at"),
+        ("cache clear --kind x", "nothing of the kind 'x' is kept"),
+    ],
+)
+def test_other_commands(
+    folder: Path, capfd: pytest.CaptureFixture[str], command: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH2VID_CACHE", str(folder / "kept"))
+    assert message in refusal(command.split(), capfd)
+
+
+def test_train_features(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="needs graph2vid[learn]")
+    command = ["train", "features", "--dataset", "synthetic", "--no-validate", "--patience", "2"]
+    assert "--patience is of no use here: with --no-validate" in refusal(command, capfd)
+
+
+def test_threads_are_checked_whatever_the_path() -> None:
+    flow, match = FlowGraph.chain(["a", "b"]), np.zeros((2, 4))
+    for further in ({}, {"repeat": np.ones(2)}, {"method": "brute"}):
+        with pytest.raises(InputError, match="threads must be a whole number of at least 1, not -5"):
+            align(flow, match, np.ones(4), threads=-5, **further)

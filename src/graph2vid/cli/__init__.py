@@ -27,7 +27,7 @@ import typer
 
 from graph2vid import __version__
 from graph2vid._processes import Terminated, ending_on_signals
-from graph2vid.cli.outputs import stdout_for_documents
+from graph2vid.cli.outputs import check_outputs, stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
@@ -177,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warn
         try:
             arguments = [argument for argument in given if argument != "--debug"]
+            check_outputs(arguments)
             with stdout_for_documents(arguments):
                 status = build_app(arguments)(args=arguments, prog_name="graph2vid", standalone_mode=False)
             sys.stdout.flush()

@@ -18,6 +18,7 @@ _SHOWN_REASONS = 10
 
 
 def batch(
+    context: typer.Context,
     manifest: Annotated[
         Path,
         typer.Argument(
@@ -106,6 +107,7 @@ def batch(
     failed (the column error of the videos says why), 2 if nothing could begin.
     """
     from graph2vid._files import write_json
+    from graph2vid.cli.given import refuse
     from graph2vid.errors import InputError
     from graph2vid.scale import RunOptions, check_manifest, run_batch
 
@@ -133,6 +135,8 @@ def batch(
     }
     options = RunOptions(engine, workers, resume, retry_failed, on_error, row_seconds, address, gpus)
     if check:
+        of_runs = ("out", "workers", "resume", "retry_failed", "on_error", "row_seconds", "gpus", "documents")
+        refuse(context, ("engine", "address", *of_runs), "--check looks at the manifest and does nothing else")
         found = check_manifest(manifest, row_options, cache)
         if json is not None:
             write_json(json, _as_json(found))

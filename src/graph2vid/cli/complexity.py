@@ -14,6 +14,7 @@ THREADS = (2, 3, 4, 5, 6)
 
 
 def complexity(
+    context: typer.Context,
     flow: Annotated[
         Path | None,
         typer.Argument(metavar="FLOW", help="The flow graph to give the figures for.", show_default=False),
@@ -51,6 +52,7 @@ def complexity(
     """
     from graph2vid import __version__
     from graph2vid._files import write_json
+    from graph2vid.cli.given import refuse
     from graph2vid.errors import InputError
     from graph2vid.flow import FlowGraph
     from graph2vid.tsort.complexity import Complexity
@@ -59,6 +61,10 @@ def complexity(
 
     if flow is not None and threads is not None:
         raise InputError("give a flow graph or --threads, not both")
+    if flow is None:
+        refuse(context, ["limit"], "it is for a flow graph, and of threads nothing is built")
+    if plot is None and (flow is not None or threads is not None):
+        refuse(context, ["max_steps"], "it is for the table of even threads, and for --plot")
     if flow is not None:
         figures = [Complexity.of_flow(FlowGraph.load(flow), limit)]
     elif threads is not None:

@@ -12,6 +12,7 @@ from graph2vid.cli.evaluate_calibration import CALIBRATION, draw_confidence, jud
 from graph2vid.cli.evaluate_check import CHECK, judge_check
 from graph2vid.cli.evaluate_parser import PARSER, judge, show_and_write
 from graph2vid.cli.evaluate_training import TRAINING, compare
+from graph2vid.cli.given import refuse
 from graph2vid.cli.progress import progress
 from graph2vid.cli.tables import show_table
 from graph2vid.errors import InputError
@@ -220,6 +221,15 @@ def evaluate(
         return
     if split is not None:
         raise InputError(f"--split belongs to evaluate {PARSER}; the splits of {dataset} are its own (--folds)")
+    if beyond is None:
+        refuse(context, ["tune_for"], "no prices are learnt; --beyond names features that have some")
+    if plots is None:
+        refuse(context, ["video"], "no video is drawn; --plots names the folder of pictures")
+    asked = None if methods is None else [name.strip().partition(":")[0] for name in methods.split(",")]
+    if asked is not None and beyond is None and "graph" not in asked:
+        refuse(context, ["min_support", "tolerance"], "they are for mined graphs, and --methods names none")
+    if asked is not None and "linear" not in asked:
+        refuse(context, ["linear"], "--methods does not name linear")
     from graph2vid.evaluate.beyond import check_features
     from graph2vid.evaluate.engine import Options
     from graph2vid.evaluate.figures import check_measures

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def export(
+    context: typer.Context,
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="What `graph2vid ground -o` wrote.")],
     to: Annotated[
         str,
@@ -33,8 +34,12 @@ def export(
 ) -> None:
     """Write a grounding in the format of another program."""
     from graph2vid._files import write_text
+    from graph2vid.cli.given import refuse
     from graph2vid.grounding import Grounding, exporting
 
+    used = exporting.FORMATS.get(to).uses
+    refuse(context, {"video"} - used, f"the format {to} does not name the video")
+    refuse(context, {"frame_rate"} - used, f"the format {to} counts no frames")
     grounding = Grounding.load(result)
     if output is not None and str(output) != "-":
         _say(exporting.write_export(output, grounding, to, video=video, frame_rate=frame_rate))

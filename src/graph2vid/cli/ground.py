@@ -207,8 +207,6 @@ def ground(
     # What can be refused is refused before any work is done.
     formats = formats_named(export)
     check_output(output, "-o", ".json")
-    check_output(json, "--json", ".json")
-    check_output(report, "--report", ".html", ".htm")
     array_files = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
     has_arrays = any(path is not None for path in array_files.values())
     if has_arrays and len(inputs) > 1:

@@ -15,6 +15,7 @@ from graph2vid._files import STDOUT
 from graph2vid.errors import InputError
 
 _OPTIONS = ("-o", "--output", "--json")
+_SUFFIXES = {"--json": (".json",), "--report": (".html", ".htm"), "--markdown": (".md",)}
 
 
 @contextlib.contextmanager
@@ -26,6 +27,16 @@ def stdout_for_documents(arguments: Sequence[str]) -> Iterator[None]:
     )
     with contextlib.redirect_stdout(sys.stderr) if asked else contextlib.nullcontext():
         yield
+
+
+def check_outputs(arguments: Sequence[str]) -> None:
+    """Refuse files that cannot be written before the work begins: those of options that mean the same everywhere."""
+    for option, suffixes in _SUFFIXES.items():
+        for flag, value in pairwise([*arguments, ""]):
+            if flag == option and value:
+                check_output(Path(value), option, *suffixes)
+            elif flag.startswith(f"{option}="):
+                check_output(Path(flag.removeprefix(f"{option}=")), option, *suffixes)
 
 
 def is_stdout(path: Path | None) -> bool:

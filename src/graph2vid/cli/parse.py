@@ -58,9 +58,12 @@ def parse(
     from graph2vid.cli.outputs import is_stdout
     from graph2vid.errors import InputError
     from graph2vid.flow import draw as flow_pictures
+    from graph2vid.flow.formats import known_suffix
     from graph2vid.text import draw as entity_pictures
     from graph2vid.text.json_format import to_json
 
+    if output is not None and not is_stdout(output):
+        known_suffix(output)
     for path, suffix in ((svg, ".svg"), (png, ".png")):
         if path is not None and path.suffix.lower() != suffix:
             raise InputError(f"{path}: the file after --{suffix[1:]} must end in {suffix}")

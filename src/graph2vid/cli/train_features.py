@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph2vid.cli.evaluate import reader_option
+from graph2vid.cli.given import refuse
 from graph2vid.cli.progress import progress
 from graph2vid.errors import InputError, MissingDependencyError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def features(
+    context: typer.Context,
     dataset: Annotated[
         str, typer.Option(metavar="NAME", help="crosstask, salads50, synthetic, …: one whose reader has features.")
     ],
@@ -153,6 +155,8 @@ def features(
         patience=patience,
         seed=seed,
     )
+    if not validate:
+        refuse(context, ["patience"], "with --no-validate there is no validation to wait for")
     if resume and output is None:
         raise InputError("--resume needs --out, the folder of the training to go on with")
     with progress("reading the data"):

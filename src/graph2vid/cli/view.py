@@ -46,9 +46,11 @@ def view(
     import webbrowser
     from dataclasses import replace
 
+    from graph2vid.cli.outputs import check_output
     from graph2vid.grounding import Grounding, check_order
     from graph2vid.report import refuse_video_outside, write_report
 
+    check_output(output, "-o", ".html", ".htm")
     grounding = Grounding.load(result)
     if video is not None:
         grounding = replace(grounding, video=video)

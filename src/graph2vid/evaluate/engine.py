@@ -16,7 +16,7 @@ from graph2vid._processes import worker_pool
 from graph2vid.alignment import align, align_many, posterior
 from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
-from graph2vid.evaluate.beyond import GRID, Beyond
+from graph2vid.evaluate.beyond import GRID, LIKELIEST, Beyond
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import (
     Absent,
@@ -114,6 +114,8 @@ class Options:
             raise InputError(f"the number of folds is 0 (the dataset's own splits) or at least 2, not {self.folds}")
         if self.linear not in ("auto", "listed", "mean-position"):
             raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
+        if not self.contiguous and (asked := [one for one in self.beyond if LIKELIEST in one.split("+")]):
+            raise InputError(f"max-marginal decoding ({asked[0]}) is of contiguous alignments: leave one of them out")
 
     def folds_of(self, dataset: Dataset) -> int:
         """Return how many folds hold for a dataset; 0: its own splits."""

@@ -23,7 +23,7 @@ _CONFIDENCE = "confidence"
 _LANGUAGE = "und"  # undetermined
 
 
-@format_named("elan", ".steps.eaf")
+@format_named("elan", ".steps.eaf", "video")
 def export_elan(grounding: Grounding, film: Film) -> Exported:
     """Write a tier "steps", whose values are chosen from a vocabulary of the steps, and one of confidences."""
     pympi = _pympi()

@@ -20,7 +20,7 @@ _CONTROL, _OBJECT = "steps", "video"
 _USUAL_RATE = 25.0
 
 
-@format_named("label-studio", ".label-studio.json")
+@format_named("label-studio", ".label-studio.json", "video", "frame_rate")
 def export_label_studio(grounding: Grounding, film: Film) -> Exported:
     """Write one task, to be imported, with a timeline region (frames) per segment as a prediction."""
     segments, notes = timed(grounding)

@@ -11,7 +11,7 @@ from graph2vid.grounding.exporting import Exported, Film
 from graph2vid.grounding.result import is_url
 
 
-@format_named("json", ".grounding.json")
+@format_named("json", ".grounding.json", "video")
 def export_json(grounding: Grounding, film: Film) -> Exported:
     """Write the result file that ``graph2vid ground -o`` writes."""
     document = grounding.to_json()

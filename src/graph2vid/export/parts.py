@@ -26,11 +26,11 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\u
 Exporter: TypeAlias = Callable[[Grounding, Film], Exported]
 
 
-def format_named(name: str, suffix: str) -> Callable[[Exporter], Exporter]:
-    """Return a decorator that enters an exporting function as the format ``name``."""
+def format_named(name: str, suffix: str, *uses: str) -> Callable[[Exporter], Exporter]:
+    """Return a decorator that enters an exporting function as the format ``name`` with these ``uses``."""
 
     def enter(exporter: Exporter) -> Exporter:
-        FORMATS.register(name)(Format(suffix, exporter))
+        FORMATS.register(name)(Format(suffix, exporter, frozenset(uses)))
         return exporter
 
     return enter

@@ -14,7 +14,7 @@ from graph2vid.grounding.exporting import Exported, Film
 _BLANK = re.compile(r"[\s%]")
 
 
-@format_named("rttm", ".steps.rttm")
+@format_named("rttm", ".steps.rttm", "video")
 def export_rttm(grounding: Grounding, film: Film) -> Exported:
     """Write a line per segment: the name of the video, start, duration, and the step's id."""
     segments, notes = timed(grounding)

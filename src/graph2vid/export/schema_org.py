@@ -12,7 +12,7 @@ from graph2vid.grounding.exporting import Exported, Film
 from graph2vid.grounding.result import is_url
 
 
-@format_named("schema-org", ".video.jsonld")
+@format_named("schema-org", ".video.jsonld", "video")
 def export_schema_org(grounding: Grounding, film: Film) -> Exported:
     """Write the video with its clips (hasPart); the URL of a clip is that of the video with the time, ``t=SECONDS``."""
     segments, notes = timed(grounding)

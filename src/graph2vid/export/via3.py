@@ -16,7 +16,7 @@ _ROW_COUNTS = (*range(1, 11), 12, 14, 16)  # how many timelines VIA can show; wi
 _LOCAL, _HTTP, _ON_DISK = 1, 2, 3  # where a file is: chosen in the browser, at a URL, at a path
 
 
-@format_named("via3", ".via3.json")
+@format_named("via3", ".via3.json", "video")
 def export_via3(grounding: Grounding, film: Film) -> Exported:
     """Write a project with one video, an attribute "step" with the steps as options, and a segment each."""
     segments, notes = timed(grounding)

@@ -41,18 +41,19 @@ _WRITERS: dict[str, Callable[[FlowGraph], str]] = {
 def load(path: str | os.PathLike[str]) -> FlowGraph:
     """Read a flow graph from a file in the format that its suffix names."""
     path = Path(path)
-    read = _READERS[_known_suffix(path)]
+    read = _READERS[known_suffix(path)]
     return read(read_text(path), str(path))
 
 
 def save(flow: FlowGraph, path: str | os.PathLike[str]) -> None:
     """Write a flow graph to a file in the format that its suffix names, whole or not at all; to ``-`` as JSON."""
     path = Path(path)
-    write = _WRITERS[".json" if str(path) == STDOUT else _known_suffix(path)]
+    write = _WRITERS[".json" if str(path) == STDOUT else known_suffix(path)]
     write_text(path, write(flow))
 
 
-def _known_suffix(path: Path) -> str:
+def known_suffix(path: Path) -> str:
+    """Return the suffix of a flow graph's file; one that names no format is an error."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         raise FormatError(

@@ -59,10 +59,13 @@ class Format:
         that is named after the video is in the way.
     export : callable
         Takes a grounding and the film, and writes the one as text.
+    uses : frozenset of str
+        What of the film it asks for: ``"video"`` (its name), ``"frame_rate"``.
     """
 
     suffix: str
     export: Callable[[Grounding, Film], Exported]
+    uses: frozenset[str] = frozenset({"video", "frame_rate"})
 
 
 FORMATS: Registry[Format] = Registry("export format", "graph2vid.formats", home="graph2vid.export")
