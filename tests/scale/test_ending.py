@@ -61,10 +61,10 @@ def test_while_workers_load_and_while_a_row_never_ends(
     assert ended.status == status
 
 
-@pytest.mark.parametrize(("number", "status"), SIGNALS)
-def test_helpers_of_ray_end_with_the_driver(
-    number: signal.Signals, status: int, manifest: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [SIGNALS[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in SIGNALS[1:])]
+)
+def test_ray_ends_with_the_driver(number: signal.Signals, status: int, manifest: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     out = tmp_path / "out"
     ended = end_by_signal(

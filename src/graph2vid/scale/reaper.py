@@ -71,7 +71,7 @@ def main(driver: int, package: bytes) -> None:
         seen |= _below(driver, package)
     for pid, began in (seen | _below(driver, package)).items():
         fields = _fields(pid)
-        if fields and fields[19] == began:
+        if pid != os.getpid() and fields and fields[19] == began:  # its own command line names the package, too
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
