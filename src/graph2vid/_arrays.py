@@ -22,6 +22,8 @@ def real(array: NDArray[Any], name: str, error: type[InputError] = InputError) -
 
 def as_floats(value: ArrayLike, name: str) -> Floats:
     """Return ``value`` as float32 (of float16 and float32) or float64 (of everything else)."""
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} is a masked array: fill what is masked, for example with +inf where it is forbidden")
     try:
         given = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:

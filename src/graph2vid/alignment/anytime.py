@@ -39,6 +39,7 @@ TIME_LIMIT = 30.0
 
 _MEMORY = 2 << 30  # bytes, unless told otherwise
 _KEPT_IDEALS = (32, 128, 512, 2048, 8192)  # of the kept steps, from stage to stage
+_SLOW = 16  # how much sooner than elsewhere an exact answer counts as slow, where several are needed
 _CLIMBS = 50  # times that prices are changed in a stage, at the most
 _CLIMB_SHARE = 0.2  # of the time that is left, at the most, for the prices of one stage
 _CALLS = 200  # ideals that take as long as what solving a relaxation costs besides
@@ -114,6 +115,17 @@ def solve(
         return _Search(flow, problem, contiguous, seconds, memory).run()
     except TooLargeError as error:
         raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
+
+
+def solve_plainly(flow: FlowGraph, problem: Problem, time_limit: float | None, memory_limit: int | None) -> Answer:
+    """Solve exactly where that is quick, else :func:`solve`; every step has one unbroken run."""
+    solve_exactly = solve_native if choose_backend(None) == "native" else solve_reference
+    with suppress(TooLargeError):
+        tsort = TSortGraph.compile(flow)
+        refuse_long(tsort, _SLOW * problem.match.shape[1])
+        cost, labels = solve_exactly(tsort, problem, True, False, None, memory_limit)
+        return Answer(cost, labels, 0.0, {})
+    return solve(flow, problem, True, time_limit, memory_limit)
 
 
 def check_time_limit(time_limit: float | None) -> float:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graph2vid._stopping import within
-from graph2vid.alignment import _brute, _reference, anytime, machines
+from graph2vid.alignment import _brute, _reference, anytime, extended, machines
 from graph2vid.alignment.backends import choose_backend, choose_threads, memory_bound, too_large
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.machines import check_all, machine_problem
-from graph2vid.alignment.problem import Problem, may_overflow
+from graph2vid.alignment.machines import QUICK_SECONDS, SOFT, check_all, machine_problem
+from graph2vid.alignment.problem import LONG, Problem, may_overflow, refuse_gamma, widened
 from graph2vid.alignment.result import Alignment, Labels, Posterior
 from graph2vid.alignment.soft import check_gamma, soft_costs
 from graph2vid.alignment.solvers import check_cost, make_result, solve_native, solve_reference
@@ -52,7 +52,8 @@ def align(
     flow : FlowGraph or TSortGraph
         The procedure, of K steps. Compile it once (:meth:`TSortGraph.compile`) to align it with many videos.
     match : array [K, N]
-        How badly each step explains each clip; +∞ is forbidden. float32 is computed in float32, all else in float64.
+        How badly each step explains each clip; +∞ is forbidden. float32 is computed in float32, all else in float64;
+        so is float32 where its sums would round away what tells labels apart (``options["dtype"]`` says it).
     drop : array [N] or float
         The price of calling a clip background; +∞: the clip must show a step.
     skip : array [K], float or None
@@ -119,11 +120,16 @@ def align(
     gap, searched = 0.0, None
     if extras.wanted_for(graph):
         extras.refuse_beside(contiguous, method)
-        options["backend"] = choose_backend(backend)
-        with within(limit, "raise time_limit, use longer clips, or leave out what makes the procedure large"):
-            on_machine = machine_problem(graph, problem, extras, memory_limit, tables=1)
-            cost, labels = machines.solve(on_machine, options["backend"], cost_only)
-        options |= machines.report(on_machine)
+        searched = extended.solve(
+            graph,
+            problem,
+            extras,
+            method=method,
+            backend=choose_backend(backend),
+            cost_only=cost_only,
+            memory_limit=memory_limit,
+            limit=limit,
+        )
     elif method == "brute":
         with within(limit, "raise time_limit, or use method='exact'"):
             cost, labels = _brute.solve(
@@ -133,6 +139,8 @@ def align(
     elif method == "anytime":
         searched = anytime.solve(graph, problem, contiguous, time_limit, memory_limit)
     else:
+        if problem.match.shape[1] > LONG:
+            problem = widened(problem)
         chosen = choose_backend(backend)
         solve = solve_native if chosen == "native" else solve_reference
         try:
@@ -143,7 +151,10 @@ def align(
                 if method is None:
                     anytime.refuse_long(tsort, problem.match.shape[1])
                 cost, labels = solve(tsort, problem, contiguous, cost_only, threads, memory_limit)
-            options["backend"] = chosen
+                if abs(cost) > LONG and (wide := widened(problem)) is not problem:
+                    problem = wide
+                    cost, labels = solve(tsort, problem, contiguous, cost_only, threads, memory_limit)
+            options |= {"backend": chosen, "dtype": problem.match.dtype.name}
         except TooLargeError as error:
             if method is not None:
                 raise
@@ -198,13 +209,15 @@ def posterior(
         problem.drop.astype(np.float64),
         None if problem.skip is None else problem.skip.astype(np.float64),
     )
+    refuse_gamma(costs, gamma)
     if may_overflow(costs, gamma):
         raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
     options: dict[str, Any] = {"gamma": float(gamma), "contiguous": contiguous, "backend": backend}
     if extras.wanted_for(graph):
         extras.refuse_beside(contiguous, None)
         with within(limit):
-            on_machine = machine_problem(graph, costs, extras, memory_limit, tables=2)
+            seconds = QUICK_SECONDS if limit is None else limit
+            on_machine = machine_problem(graph, costs, extras, memory_limit, tables=2, work=SOFT, seconds=seconds)
             cost, probability = machines.posterior(on_machine, gamma, backend)
         check_cost(graph, problem, extras, cost)
         return Posterior(graph, cost, probability, options | machines.report(on_machine))

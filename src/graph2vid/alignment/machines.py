@@ -32,6 +32,17 @@ from graph2vid.tsort.machine import MACHINE_LIMIT, Machine
 
 Costs64 = NDArray[np.float64]
 
+QUICK_NODES = 2**17
+"""Nodes that a machine has at most unless an exact answer is asked for: it is built in a second or two."""
+
+QUICK_SECONDS = 40.0
+"""What is worked out unless an exact answer is asked for: about so much time of one processor."""
+
+_UPDATES = 200_000_000  # states × clips in a second, when the least cost is looked for
+
+SOFT = 16
+"""How much longer an update of the sum over all alignments takes than one of the minimum."""
+
 
 @dataclass(frozen=True, eq=False)
 class Extras:
@@ -167,7 +178,14 @@ def take_pinned_branches(flow: FlowGraph, problem: Problem, constraints: Iterabl
 
 
 def machine_problem(
-    flow: FlowGraph, problem: Problem, extras: Extras, memory_limit: int | None, tables: int
+    flow: FlowGraph,
+    problem: Problem,
+    extras: Extras,
+    memory_limit: int | None,
+    tables: int,
+    *,
+    work: int = 1,
+    seconds: float | None = QUICK_SECONDS,
 ) -> MachineProblem:
     """Put a checked problem on its machine.
 
@@ -175,6 +193,11 @@ def machine_problem(
     ----------
     tables : int
         How many tables of nodes × clips are needed; they must fit into the memory.
+    work : int
+        How much longer an update takes than one of the minimum.
+    seconds : float or None
+        About how long it may take. As few of the doubtful edges as need be, the surest first, are taken as certain.
+        None: as long as it takes, up to :data:`MACHINE_LIMIT` nodes.
 
     Raises
     ------
@@ -196,11 +219,17 @@ def machine_problem(
             f"{in_units(of_node)}; the bound is {in_units(bound)}: raise memory_limit, or use longer clips"
         )
     # Rounded, so that a little more or less free memory finds the machine that is kept.
-    limit = min(MACHINE_LIMIT, 1 << fitting.bit_length() >> 1)
+    limit = min(MACHINE_LIMIT if seconds is None else QUICK_NODES, 1 << fitting.bit_length() >> 1)
+    most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
     if np.isinf(extras.breaking):
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(price)).tolist()) for price in (skip, repeat))
-    machine, hardened = _fitting(flow, may_skip, may_repeat, limit)
+    machine, hardened = _fitting(flow, may_skip, may_repeat, limit, most)
+    if most is not None and machine.n_states > most:
+        raise TooLargeError(
+            f"{machine.n_states:,} states and {n_clips:,} clips take too long, with what may be returned to, chosen, "
+            "or last some time: use method='exact' of align to wait for it, longer clips, or give more order"
+        )
     sure = np.array([flow.confidence[edge] for edge in machine.edges])
     breaking = extras.breaking * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
     return MachineProblem(
@@ -215,9 +244,11 @@ def machine_problem(
 
 
 def _fitting(
-    flow: FlowGraph, may_skip: int, may_repeat: int, limit: int
+    flow: FlowGraph, may_skip: int, may_repeat: int, limit: int, most_states: int | None
 ) -> tuple[Machine, tuple[tuple[int, int], ...]]:
     """Compile the machine; where it would be too large, take the surest doubtful edges, as few as need be, as sure."""
+    if most_states is not None:
+        limit = min(limit, max(most_states, 1))  # there are at least as many states as nodes, but for the first
     doubtful = sorted((e for e, c in flow.confidence.items() if c < 1.0), key=lambda e: (-flow.confidence[e], e))
 
     def hardened(number: int) -> FlowGraph:
@@ -225,10 +256,10 @@ def _fitting(
 
     def fits(number: int) -> bool:
         try:
-            TSortGraph.compile(hardened(number).sure, limit)
+            tsort = TSortGraph.compile(hardened(number).sure, limit)
         except TooLargeError:
             return False
-        return True
+        return most_states is None or tsort.n_states <= most_states
 
     number = bisect_left(range(len(doubtful)), True, key=fits) if doubtful else 0
     return Machine.compile(hardened(number), may_skip, may_repeat, limit), tuple(doubtful[:number])

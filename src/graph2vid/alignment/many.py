@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from graph2vid._memory import FREE_BYTES
 from graph2vid._stopping import Watch, native_watch, watched, within
-from graph2vid.alignment import anytime, machines
+from graph2vid.alignment import anytime, extended
 from graph2vid.alignment.backends import (
     choose_backend,
     choose_threads,
@@ -21,8 +21,8 @@ from graph2vid.alignment.backends import (
 )
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.machines import Extras, check_all, machine_problem
-from graph2vid.alignment.problem import Problem
+from graph2vid.alignment.machines import Extras, check_all
+from graph2vid.alignment.problem import LONG, Problem, widened
 from graph2vid.alignment.result import Alignment, Labels
 from graph2vid.alignment.solvers import make_result, solve_native, solve_reference
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
@@ -111,6 +111,8 @@ def align_many(
                 extras.refuse_beside(contiguous, None)
         except InputError as error:
             raise InputError(f"video {i}: {error}") from error
+        if problem.match.shape[1] > LONG:
+            problem = widened(problem)
         procedures.append(graph)
         problems.append(problem)
         beyond.append(extras)
@@ -140,19 +142,35 @@ def align_many(
                 continue
             for i, answer in zip(chunk, answers, strict=True):
                 solved[i] = answer
+                if abs(answer[0]) > LONG and (wide := widened(problems[i])) is not problems[i]:
+                    problems[i] = wide
+                    again = _solve_chunk(tsort, [wide], contiguous, cost_only, chosen, threads, memory_limit)
+                    solved[i] = again[0]
             done += len(chunk)
             if progress is not None:
                 progress(done, total)
     reports: dict[int, dict[str, Any]] = {}
+    gaps = dict.fromkeys(range(total), 0.0)
 
     def on_machine(i: int) -> tuple[int, tuple[float, Labels | None]]:
         # Several at a time share the memory.
         shared = memory_bound(memory_limit) // team
-        with watched(watch), within(limit):
-            on_its_machine = machine_problem(procedures[i], problems[i], beyond[i], shared, tables=1)
-            answer = machines.solve(on_its_machine, chosen, cost_only)
-        reports[i] = {"backend": chosen} | machines.report(on_its_machine)
-        return i, answer
+        try:
+            with watched(watch):
+                found = extended.solve(
+                    procedures[i],
+                    problems[i],
+                    beyond[i],
+                    method=None,
+                    backend=chosen,
+                    cost_only=cost_only,
+                    memory_limit=shared,
+                    limit=limit,
+                )
+        except TooLargeError as failed:
+            raise TooLargeError(f"video {i}: {failed}") from failed
+        reports[i], gaps[i] = found.options, found.gap
+        return i, (found.cost, found.labels)
 
     team = min(choose_threads(threads or cpu_count(), 0), max(len(on_machines), 1))
     watch = Watch()
@@ -168,7 +186,6 @@ def align_many(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
-    gaps = dict.fromkeys(range(total), 0.0)
     for i, why in too_large.items():
         try:
             left = None if limit is None else limit / 2

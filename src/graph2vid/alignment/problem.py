@@ -106,3 +106,42 @@ def may_overflow(problem: Problem, gamma: float = 1.0) -> bool:
     largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
     terms = problem.match.shape[0] + problem.match.shape[1]
     return bool(largest > float(np.finfo(problem.match.dtype).max) / terms * min(gamma, 1.0))
+
+
+LONG = 4096
+"""Clips, and cost, from which on it is asked whether float32 tells sums of the costs apart."""
+
+_ROUNDING = 1e4 * float(np.finfo(np.float64).eps)  # so that probabilities are right to four digits
+_SINGLE = 2.0**18  # how much larger than the differences between the labels of a clip sums may be in float32
+
+
+def widened(problem: Problem) -> Problem:
+    """Return the problem in float64 where float32 would round away what tells its labels apart; else as it is."""
+    if problem.match.dtype != np.float32:
+        return problem
+    costs = np.vstack([problem.match, problem.drop])
+    finite = np.isfinite(costs)
+    low, high = (np.where(finite, costs, 0.0), np.where(finite, costs, 0.0))
+    largest = float(np.abs(low).max(axis=0).sum(dtype=np.float64))
+    low[~finite], high[~finite] = np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        apart = high.max(axis=0).astype(np.float64) - low.min(axis=0)
+    apart = apart[apart > 0]
+    if not len(apart) or largest <= _SINGLE * float(np.median(apart)):
+        return problem
+    skip = None if problem.skip is None else problem.skip.astype(np.float64)
+    return Problem(problem.match.astype(np.float64), problem.drop.astype(np.float64), skip)
+
+
+def refuse_gamma(problem: Problem, gamma: float) -> None:
+    """Refuse a gamma beside which the sums of the costs are all rounding, or nothing at all."""
+    costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
+    largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
+    total = largest * problem.match.shape[1]
+    if gamma < total * _ROUNDING:
+        raise InputError(
+            f"gamma={gamma:g} is lost in the rounding of the sums of the costs, which are up to {total:.3g}: "
+            "raise gamma, or use align"
+        )
+    if gamma > max(total, 1.0) / _ROUNDING:
+        raise InputError(f"gamma={gamma:g} is so large that the costs, of up to {largest:.3g}, do not matter: lower it")

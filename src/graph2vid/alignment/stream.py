@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from graph2vid._arrays import as_floats
 from graph2vid.alignment import machines
 from graph2vid.alignment.backends import memory_bound
+from graph2vid.alignment.facade import align
 from graph2vid.alignment.machines import MachineProblem, check_all, machine_problem
 from graph2vid.alignment.problem import Problem
 from graph2vid.alignment.result import Alignment
@@ -200,8 +202,22 @@ class Stream:
         cost = float((self._walk.last.best + end).min())
         match, drop = np.column_stack([shown for shown, _ in self._costs]), np.array([drop for _, drop in self._costs])
         check_cost(self.flow, Problem(match, drop, self._skip), self._extras, cost)
-        labels = np.array([*self._final, *self._walk.labels(end)], np.int64)
-        labels.setflags(write=False)
+        labels = None
+        if not self._final:  # ties that rounding has broken are broken as `align` breaks them
+            with suppress(TooLargeError):
+                found = align(
+                    self.flow,
+                    match,
+                    drop,
+                    self._skip,
+                    method="exact",
+                    repeat=self._extras.repeat,
+                    breaking=self._extras.breaking,
+                )
+                cost, labels = found.cost, found.labels
+        if labels is None:
+            labels = np.array([*self._final, *self._walk.labels(end)], np.int64)
+            labels.setflags(write=False)
         self._is_over = True
         return Alignment(self.flow, cost, labels, options=self._options)
 
@@ -314,8 +330,10 @@ class _Recursion:
 
     @cached_property
     def first_runs(self) -> _FirstRuns:
-        node = self.origin[self.onward]
-        weight = np.exp(self.weight[self.onward])
+        node, weight = self.origin[self.onward], self.weight[self.onward]
+        peak = np.full(self.machine.n_nodes, _NEVER)
+        np.maximum.at(peak, node, weight)
+        weight = np.where(weight > _NEVER, np.exp(np.maximum(weight - peak[node], _NOTHING)), 0.0)
         total = np.bincount(node, weight, self.machine.n_nodes)
         share = np.divide(weight, total[node], out=np.zeros_like(weight), where=total[node] > 0)
         return _FirstRuns(node, self.step[self.state_of_entry[self.onward]], share)
