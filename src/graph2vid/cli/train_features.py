@@ -119,8 +119,8 @@ def features(
 ) -> None:
     """Train features of clips from procedures, and ground the test videos before and after.
 
-    The losses read no labels: the flow graph alone teaches. Labels of training videos are read by --validate (which
-    epoch is the best), by graphs that are mined (the orders of the steps), and by the objective true-order.
+    The losses read no labels: the flow graph teaches. Labels of training videos are read by --validate (which epoch is
+    kept), by graphs that are mined and linear orders by mean position (the orders of steps), and by true-order.
 
     Under torchrun (torchrun --nproc-per-node 2 -m graph2vid train features …) the processes share every batch.
     """
