@@ -102,8 +102,16 @@ check-wheel: $(VENV)/.tools  ## build sdist and wheels, install them unpinned fo
 licenses: setup  ## list the licence of every installed dependency; an unknown one is an error
 	@$(BIN)/python .ci/licenses.py
 
-sbom: $(VENV)/.tools  ## write the bill of materials of the newest wheel in dist/ beside it (CycloneDX)
-	@$(BIN)/python .ci/sbom.py
+$(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.tools
+	@$(PIP) install -c constraints.txt "cyclonedx-bom>=7"
+	@touch $@
+
+# Of the environment that `make check-wheel` installed the wheel into: the newest release of every dependency.
+SBOM_OF := build/check-wheel/3.12
+sbom: $(VENV)/.release  ## after check-wheel: write the bill of materials (CycloneDX) into dist/
+	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
+	  -o dist/graph2vid.cdx.json $(SBOM_OF)/bin/python
+	@echo "wrote dist/graph2vid.cdx.json"
 
 bench: setup $(VENV)/.peers  ## measure speed beside other packages
 	@$(BIN)/graph2vid bench $(or $(ARGS),align)

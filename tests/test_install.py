@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
+
+import graph2vid
 
 ROOT = Path(__file__).parent.parent
 
@@ -89,7 +93,8 @@ def test_installs_without_a_compiler(tmp_path: Path) -> None:
     pytest.importorskip("scikit_build_core")
     source = tmp_path / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    shutil.copytree(ROOT / "tools", source / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source / name)
 
     # Of the tools only those beside this interpreter are left: cmake and ninja, but no compiler.
@@ -108,6 +113,11 @@ def test_installs_without_a_compiler(tmp_path: Path) -> None:
         **tools,
     )
     (wheel,) = tmp_path.glob("*.whl")
+
+    with zipfile.ZipFile(wheel) as packed:
+        (metadata,) = (packed.read(name).decode() for name in packed.namelist() if name.endswith(".dist-info/METADATA"))
+    assert f"Version: {graph2vid.__version__}\n" in metadata
+    assert "make demo" in metadata and not re.search(r"\]\((?!https?://)", metadata)  # the README, without dead links
 
     # A virtual environment of its own, which borrows the dependencies of this one.
     venv = tmp_path / "venv"
