@@ -86,8 +86,10 @@ def _run(arguments: str) -> Iterator[str]:
         env=os.environ | {"COLUMNS": "96", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        sys.exit(f"graph2vid {arguments}: exit {done.returncode}: {done.stderr.strip()}")
     yield "```console"
     yield f"$ graph2vid {arguments}"
     yield from (line.rstrip() for line in done.stdout.splitlines())
