@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from graph2vid.cli import main
 from graph2vid.cli.flow import register
 from graph2vid.errors import Graph2VidError, GraphError
 from graph2vid.flow import FlowGraph
@@ -94,3 +96,17 @@ def test_draw(salad: Path, tmp_path: Path) -> None:
 def test_help() -> None:
     for command in ("show", "check", "draw"):
         assert "FILE" in run(command, "--help")
+
+
+@pytest.mark.parametrize("edges", ["chain", "bag"])
+@pytest.mark.parametrize("command", [["flow", "show"], ["flow", "draw"], ["complexity"]])
+def test_twenty_thousand_steps_are_refused_at_once(
+    command: list[str], edges: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"s{number}" for number in range(20_000)]
+    orders = [f"{a} -> {b}" for a, b in pairwise(names)] if edges == "chain" else []
+    path = tmp_path / "long.flow"
+    path.write_text("\n".join([*(f"{name}:" for name in names), *orders]))
+    assert main([*command, str(path)]) == 2
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1 and "20,000 steps" in said and "up to 2,000" in said

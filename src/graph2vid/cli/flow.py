@@ -33,9 +33,11 @@ def show(file: _File, json: _Json = None) -> None:
 
     from graph2vid._files import write_json
     from graph2vid.flow import FlowGraph
+    from graph2vid.flow.messages import refuse_large
     from graph2vid.tsort import count_sorts
 
     flow = FlowGraph.load(file)
+    refuse_large(len(flow), "showing it")
     orders = count_sorts(flow)
     if json is not None:
         write_json(json, _report("show", file, flow) | _details(flow, orders))

@@ -9,7 +9,7 @@ from functools import partial
 from graph2vid.flow.colours import colour_of
 from graph2vid.flow.graph import FlowGraph
 from graph2vid.flow.layout import Box, Layout, lay_out
-from graph2vid.flow.messages import counted
+from graph2vid.flow.messages import counted, refuse_large
 from graph2vid.flow.picture import CORNER, Picture, arrow, document, save_picture, words
 from graph2vid.flow.typeset import escaped, text_width, wrapped
 
@@ -62,6 +62,7 @@ class Plan:
 
 def plan_drawing(flow: FlowGraph) -> Plan:
     """Set the texts of a flow graph and lay it out."""
+    refuse_large(len(flow), "drawing it")
     reduced = flow.transitive_reduction()
     lines = tuple(wrapped(step.text, TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps)
     ids = tuple(_shown_id(flow, step) for step in range(len(flow)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.messages import refuse_large
 
 BOX_GAP = 32.0
 """Free space between two boxes of a layer."""
@@ -72,6 +73,7 @@ def lay_out(flow: FlowGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
     sizes : sequence of (float, float)
         Width and height of the box of each step.
     """
+    refuse_large(len(flow), "drawing it")
     parts = [_Part(flow, members, sizes) for members in _connected(flow)]
     # Tall parts first, so that each row holds parts of about one height; single steps come last, as numbered.
     parts.sort(key=lambda part: -part.height if part.has_edges else 0.0)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from graph2vid.errors import GraphError
+from graph2vid.errors import GraphError, TooLargeError
 
 _MOST_LISTED = 12  # names of steps in a message
+_LONGEST_COMPARED = 100  # characters of a name that a near one is looked for
+_MOST_COMPARED = 2000
+MOST_LOOKED_AT = 2000
+"""Steps of a graph that is shown, drawn or counted: as many as a procedure in words may have."""
 
 
 def quoted(value: object, limit: int = 60) -> str:
@@ -24,7 +28,7 @@ def counted(number: int, noun: str) -> str:
 def unknown_step(name: str, known: Iterable[str]) -> str:
     """Return the message for a step that does not exist, with the closest name that does, and what there is."""
     names = list(known)
-    nearest = get_close_matches(name, names, n=1, cutoff=0.6)
+    nearest = get_close_matches(name[:_LONGEST_COMPARED], names[:_MOST_COMPARED], n=1, cutoff=0.6)
     message = f"unknown step {quoted(name)}" + (f"; did you mean {quoted(nearest[0])}?" if nearest else "")
     if not names:
         return message
@@ -62,3 +66,11 @@ def ordinal(place: int) -> str:
     """Write a place in an order: "1st", "2nd", …."""
     ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
     return f"{place}{ending}"
+
+
+def refuse_large(n_steps: int, doing: str) -> None:
+    """Refuse what would take minutes with a graph of so many steps: "drawing it" or the like."""
+    if n_steps > MOST_LOOKED_AT:
+        raise TooLargeError(
+            f"the flow graph has {n_steps:,} steps; {doing} is for up to {MOST_LOOKED_AT:,}: split the procedure up"
+        )

@@ -9,6 +9,7 @@ from typing import Any
 
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
+from graph2vid.flow.messages import refuse_large
 from graph2vid.tsort.bounds import ideals_bound
 from graph2vid.tsort.count import SortCount, count_sorts
 from graph2vid.tsort.graph import DEFAULT_LIMIT, TSortGraph
@@ -53,6 +54,7 @@ class Complexity:
     @classmethod
     def of_flow(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT) -> Complexity:
         """Return the figures of a flow graph; beyond ``limit`` ideals, bounds of what cannot be counted."""
+        refuse_large(len(flow), "counting its orders")
         sorts = count_sorts(flow, limit)
         try:
             graph = TSortGraph.compile(flow, limit)
