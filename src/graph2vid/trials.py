@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import tempfile
 import warnings
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
+
+from graph2vid._processes import end_with_parent
 
 SENTENCE = "Chop the onion and add it to the pan."
 
@@ -144,5 +147,6 @@ def _problem(name: str) -> str:
 
 
 if __name__ == "__main__":
+    end_with_parent(os.getppid())
     for part in sys.argv[1:]:
         print(json.dumps(_problem(part)), flush=True)

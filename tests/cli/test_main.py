@@ -114,7 +114,7 @@ def test_reader_that_leaves_is_no_error() -> None:
     os.close(read)
     with os.fdopen(write, "wb") as gone:
         done = subprocess.run(
-            [sys.executable, "-m", "graph2vid", "doctor"],
+            [sys.executable, "-m", "graph2vid", "complexity", "--threads", "2,2"],
             stdout=gone,
             stderr=subprocess.PIPE,
             text=True,
@@ -128,7 +128,7 @@ def test_reader_that_leaves_is_no_error() -> None:
 def test_full_disk_is_one_line() -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = subprocess.run(
-            [sys.executable, "-m", "graph2vid", "doctor"],
+            [sys.executable, "-m", "graph2vid", "complexity", "--threads", "2,2"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -140,5 +140,5 @@ def test_full_disk_is_one_line() -> None:
 
 def test_signs_that_the_terminal_cannot_show_do_no_harm() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "graph2vid", "doctor"]
+    command = [sys.executable, "-m", "graph2vid", "complexity", "--threads", "2,2"]
     assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0

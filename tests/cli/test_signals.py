@@ -34,6 +34,11 @@ def test_evaluate_ends_with_its_workers(number: signal.Signals, status: int, lin
     assert (ended.status, ended.stderr) == (status, line)
 
 
+def test_doctor_ends_with_what_it_tries() -> None:
+    ended = end_by_signal(["doctor"], ready=lambda processes: len(processes) >= 2)
+    assert (ended.status, ended.stderr) == (143, "graph2vid: terminated\n")
+
+
 def test_train_features_ends(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs graph2vid[learn]")
     pytest.importorskip("safetensors", reason="needs graph2vid[learn]")
