@@ -224,12 +224,17 @@ def machine_problem(
     if np.isinf(extras.breaking):
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(price)).tolist()) for price in (skip, repeat))
-    machine, hardened = _fitting(flow, may_skip, may_repeat, limit, most)
-    if most is not None and machine.n_states > most:
-        raise TooLargeError(
-            f"{machine.n_states:,} states and {n_clips:,} clips take too long, with what may be returned to, chosen, "
-            "or last some time: use method='exact' of align to wait for it, longer clips, or give more order"
-        )
+    try:
+        machine, hardened = _fitting(flow, may_skip, may_repeat, limit, most)
+        if most is not None and machine.n_states > most:
+            raise TooLargeError(
+                f"the procedure of {n_steps} steps, with what may be skipped, chosen and done in another order, has "
+                f"{machine.n_states:,} states, and {n_clips:,} clips take too long: give more order, or longer clips"
+            )
+    except TooLargeError as error:
+        if seconds is None:
+            raise
+        raise TooLargeError(f"{error}; align with method='exact' goes further, and takes its time") from error
     sure = np.array([flow.confidence[edge] for edge in machine.edges])
     breaking = extras.breaking * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
     return MachineProblem(

@@ -200,7 +200,7 @@ def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Mac
         if total > limit:
             raise TooLargeError(
                 f"the procedure of {n_steps} steps, with what may be skipped, chosen and done in another order, has "
-                f"more than {limit:,} nodes: give more order, or certain edges, or raise the limit"
+                f"more than {limit:,} nodes: give more order, or certain edges"
             )
     runs = _Runs.together(found)
     return _machine(layout, np.concatenate(nodes), runs.where(slice(1, None)))  # the first is the start
