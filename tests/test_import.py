@@ -13,7 +13,7 @@ import graph2vid
 
 PACKAGE = Path(graph2vid.__file__).parent
 
-# The picture of the house: a room may import from the rooms named here, itself and the ground floor.
+# The architecture: a package may import from the packages named here, itself and the base modules.
 GROUND_FLOOR = {
     "",
     "_arrays",
@@ -23,6 +23,7 @@ GROUND_FLOOR = {
     "_processes",
     "_stopping",
     "_user_cache",
+    "_values",
     "errors",
     "registry",
     "weights",
