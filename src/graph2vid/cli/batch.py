@@ -78,6 +78,9 @@ def batch(
     narration_weight: Annotated[float | None, typer.Option(min=0.0, help="How much what is said counts.")] = None,
     frames_weight: Annotated[float | None, typer.Option(min=0.0, help="How much what is seen counts.")] = None,
     clip_seconds: Annotated[float | None, typer.Option(help="Length of a clip in seconds; 1 by default.")] = None,
+    max_hours: Annotated[
+        float | None, typer.Option(metavar="HOURS", help="The longest video that is taken for one; 24 by default.")
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="Named settings of the costs of arrays.")] = None,
     match: Annotated[str | None, typer.Option(help="Match policy.")] = None,
     drop: Annotated[str | None, typer.Option(metavar="POLICY[:VALUE]", help="The price of background.")] = None,
@@ -118,6 +121,7 @@ def batch(
         "language": language,
         "frames": frames,
         "narration_weight": narration_weight,
+        "max_hours": max_hours,
         "frames_weight": frames_weight,
         "clip_seconds": clip_seconds,
         "preset": preset,

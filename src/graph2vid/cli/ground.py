@@ -101,6 +101,9 @@ def ground(
         typer.Option(metavar="FILE", help="What is known of some steps, exactly kept: an ELAN file (.eaf) or a .csv."),
     ] = None,
     clip_seconds: Annotated[float, typer.Option(help="Length of a clip in seconds.")] = 1.0,
+    max_hours: Annotated[
+        float, typer.Option(metavar="HOURS", help="The longest video that is taken for one; a longer one is an error.")
+    ] = 24.0,
     offset: Annotated[float, typer.Option(help="Where the first clip begins, in seconds.")] = 0.0,
     output: Annotated[
         Path | None,
@@ -307,6 +310,7 @@ def ground(
                 "comparing what is said and seen with the steps" if frames else "comparing what is said with the steps"
             )
             shared = {"language": language, "narration_weight": narration_weight, "frames_weight": frames_weight}
+            shared["max_hours"] = max_hours
             result = ground_best(
                 procedures,
                 narration,

@@ -19,7 +19,8 @@ import numpy as np
 from graph2vid._files import check_format, parse_json, read_text
 from graph2vid._values import number_of
 from graph2vid.alignment import Durations
-from graph2vid.errors import FormatError
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence.length import MOST_CLIPS
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import quoted, unknown_step
 
@@ -65,6 +66,8 @@ def durations_of(
     flow: FlowGraph, clip_seconds: float, path: str | os.PathLike[str] | None, min_clips: int
 ) -> Durations | None:
     """Return what a file and a least number of clips say together; None where they say nothing."""
+    if min_clips > MOST_CLIPS:
+        raise InputError(f"a step of at least {min_clips:,} clips is longer than any video, of {MOST_CLIPS:,} at most")
     if path is None:
         return None if min_clips == 1 else Durations.least(min_clips, len(flow))
     return read_durations(path, flow, clip_seconds).with_least(min_clips)

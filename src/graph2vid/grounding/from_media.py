@@ -28,6 +28,7 @@ from graph2vid.evidence import (
 from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.costs import Choice
 from graph2vid.evidence.embed import cached
+from graph2vid.evidence.length import MOST_HOURS, clips_of
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_arrays import ground
 from graph2vid.grounding.result import Grounding
@@ -68,6 +69,7 @@ def ground_media(
     narration_weight: float = 1.0,
     frames_weight: float = 1.0,
     clip_seconds: float = 1.0,
+    max_hours: float = MOST_HOURS,
     settings: NarrationSettings | None = None,
     match: str | None = None,
     drop: Choice | None = None,
@@ -105,6 +107,8 @@ def ground_media(
         How much a nat of either counts (:func:`graph2vid.evidence.fuse`).
     clip_seconds : float
         The video is cut into clips of this many seconds; the last may reach beyond its end.
+    max_hours : float
+        The longest video that is taken for one; a longer one is an error.
     settings : NarrationSettings, optional
         How what is said becomes log-odds of steps against background.
     match, drop, skip, temperature
@@ -143,6 +147,7 @@ def ground_media(
         narration_weight=narration_weight,
         frames_weight=frames_weight,
         clip_seconds=clip_seconds,
+        max_hours=max_hours,
         settings=settings,
         cache=cache,
     )
@@ -185,11 +190,12 @@ def media_evidence(
     narration_weight: float = 1.0,
     frames_weight: float = 1.0,
     clip_seconds: float = 1.0,
+    max_hours: float = MOST_HOURS,
     settings: NarrationSettings | None = None,
     cache: Cache | None = None,
 ) -> MediaEvidence:
     """Weigh what is said and what is seen in a video for the steps of a procedure; see :func:`ground_media`."""
-    n_clips = math.ceil(duration / clip_seconds)
+    n_clips = clips_of(duration, clip_seconds, max_hours)
     chosen = settings or NarrationSettings()
     sources: list[Source] = []
     about: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,11 +14,13 @@ from graph2vid.evidence import Seen
 from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
 from graph2vid.evidence.embed import Frames, cached, joint_embedder, video_clips
+from graph2vid.evidence.length import clips_of
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_media import ground_media
 from graph2vid.grounding.result import Grounding
 from graph2vid.tsort import TSortGraph
 
+_ANY_LENGTH = 1e6  # hours: how long a video may be is checked where its evidence is weighed
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
 
 Progress = Callable[[float, float], None]
@@ -169,7 +170,7 @@ def see(
             video,
             chosen,
             clip_seconds=clip_seconds,
-            n_clips=math.ceil(duration / clip_seconds),
+            n_clips=clips_of(duration, clip_seconds, max_hours=_ANY_LENGTH),
             cache=cache,
             progress=None if progress is None else lambda seconds: progress(seconds, duration),
         )

@@ -85,6 +85,7 @@ ROW_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "clip_seconds": _positive,
     "offset": _number,
     "duration": _positive,
+    "max_hours": _positive,
     "preset": _one_of(PRESETS),
     "match": _one_of(MATCH_POLICIES),
     "drop": _choice,
@@ -112,7 +113,7 @@ OF_ARRAYS = frozenset({"offset", "preset", "contiguous"})
 """Options that narration has no use for: it has its own."""
 
 OF_NARRATION = frozenset(
-    {"duration", "embedder", "speech_model", "language", "frames", "narration_weight", "frames_weight"}
+    {"duration", "max_hours", "embedder", "speech_model", "language", "frames", "narration_weight", "frames_weight"}
 )
 """Options that arrays have no use for."""
 

@@ -29,7 +29,7 @@ from graph2vid.scale.procedures import procedure_of
 from graph2vid.scale.rows import Row, evidence_of, with_files
 from graph2vid.scale.settings import Context
 
-_OF_MEDIA = ("embedder", "language", "narration_weight", "frames_weight", "clip_seconds")
+_OF_MEDIA = ("embedder", "language", "narration_weight", "frames_weight", "clip_seconds", "max_hours")
 _OF_LOG_ODDS = {"preset": "log_odds", "offset": 0.0, "contiguous": True}
 _EVIDENCE = 2  # to be raised when narration is weighed in another way
 _LONGEST_NAME = 200  # of a file, without its suffix

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.embed import Grid, text_embedder
+from graph2vid.evidence.length import clips_of
 from graph2vid.evidence.said import SaidSettings, said_vectors, step_vectors
 from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.model import ResidualMLP
@@ -63,6 +64,7 @@ class TrainedFeatures:
             settings = SaidSettings(**source)
         except TypeError as error:
             raise FormatError(f"{self.path} is damaged, or was made by another version: {error}") from None
+        clips_of(duration, clip_seconds)
         n_clips = max(1, Grid(clip_seconds).clips_until(duration))
         clips = said_vectors(cues, n_clips, embed, clip_seconds=clip_seconds, settings=settings)
         return self.arrays(step_vectors(steps, embed), clips)

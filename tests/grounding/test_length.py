@@ -1,0 +1,56 @@
+"""How long a video may be, and into how many clips it may be cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import graph2vid as g2v
+from graph2vid.cli import main
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.evidence import Cue
+from graph2vid.evidence.length import clips_of
+from graph2vid.grounding.from_media import ground_narrated
+
+LATE = "WEBVTT\n\n00:01.000 --> 00:05.000\ncut the pears\n\n00:06.000 --> 9999:00:00.000\nserve the pears\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("f.flow").write_text("cut: cut the pears\nserve: serve the pears\ncut -> serve\n")
+    Path("late.vtt").write_text(LATE)
+    Path("good.vtt").write_text(LATE.replace("9999:00:00", "00:09"))
+    return tmp_path
+
+
+def refused(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["ground", "f.flow", *arguments]) == 2
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+@pytest.mark.usefixtures("files")
+def test_a_cue_that_ends_after_9999_hours(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "ends after 9,999 hours, and at most 24" in refused(capfd, "late.vtt")
+    assert "at most 1,000,000 are taken" in refused(capfd, "late.vtt", "--max-hours", "1e5")
+    assert "positive number of hours" in refused(capfd, "good.vtt", "--max-hours", "0")
+    assert "at most 0.001" in refused(capfd, "good.vtt", "--max-hours", "0.001")
+    assert main(["ground", "f.flow", *("late.vtt", "--max-hours", "10000", "--clip-seconds", "100000")]) == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_clips_beyond_number(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "at most 1,000,000 are taken: use longer clips" in refused(capfd, "good.vtt", "--clip-seconds", "1e-6")
+    assert "1,000,000,000 clips is longer than any video" in refused(capfd, "good.vtt", "--min-clips", "1000000000")
+
+
+def test_in_python() -> None:
+    flow = g2v.FlowGraph.chain(["cut the pears"])
+    with pytest.raises(TooLargeError, match="at most 24"):
+        ground_narrated(flow, [Cue(1.0, 2.0, "cut the pears")], 25 * 3600.0)
+    assert clips_of(10.5, 1.0) == 11 and clips_of(25 * 3600.0, 3600.0, max_hours=26) == 25
+    with pytest.raises(InputError, match="positive number of hours"):
+        clips_of(1.0, 1.0, max_hours=float("nan"))
