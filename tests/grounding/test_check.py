@@ -162,7 +162,7 @@ def test_scores_of_a_wheel_refitted_too_early_are_reported_too() -> None:
     flow = FlowGraph.chain([line[3:] for line in TYRE.splitlines()[2:]])
     scores = np.random.default_rng(0).normal(size=(6, 60)) * 0.3
     for at, step in enumerate([0, 1, 4, 2, 3, 5]):
-        scores[step, 10 * at : 10 * at + 8] += 2.0
+        scores[step, 10 * at : 10 * at + 8] += 3.0
     found = check_order(ground(flow, scores=scores))
     assert [(one.kind, one.step, one.after) for one in found.deviations] == [
         ("out of order", 2, 4),

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from ending import SECONDS, descendants, left
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio.history import History
-from ending import SECONDS, descendants, left
 from studios import Server, serving, stored
 
 SAMPLE = NarratedFiles()

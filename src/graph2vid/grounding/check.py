@@ -56,7 +56,7 @@ class Deviation:
     certainty : float
         1 / (1 + exp(-margin / gamma)): the odds of the best explanation with it against the best without. Noise looks
         like a deviation somewhere: of a step done again the margin counts less log(clips), for one segment more might
-        be anywhere; of one that another has overtaken less log(steps), for any might be the early one.
+        be anywhere; of one that another has overtaken less log(steps²), for any might be early, before any other.
     """
 
     kind: Kind
@@ -369,9 +369,9 @@ class _Search:
     def places(self, kind: Kind, step: int) -> int:
         """Return in how many places noise may look like a deviation, which it then does in one of them."""
         if kind == "repeated":
-            return self.match.shape[1]
+            return int(self.match.shape[1])
         overtaken = kind == "out of order" and any(self.flow.sure.ancestors[other] >> step & 1 for other in self.early)
-        return len(self.flow) if overtaken else 1
+        return len(self.flow) * len(self.flow) if overtaken else 1  # which step is early, and which it overtakes first
 
     def segment_of(self, step: int) -> ClipSegment | None:
         """Return the first segment of a step."""
