@@ -97,13 +97,13 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
         "line 4": f'{{"id": {DEEP}}}',
         "deep scores": row("deep scores", f'"scores": "{DEEP}"'),
         "deep procedure": f'{{"id": "deep procedure", "procedure": "{{\\"a\\": {DEEP}", {matrix}}}',
-        "long scores": row("long scores", f'"scores": [[{DIGITS}, 1], [1, 2], [3, 4]]'),
+        "line 7": row("long scores", f'"scores": [[{DIGITS}, 1], [1, 2], [3, 4]]'),
         "long text": row("long text", f'"scores": "[[{DIGITS}, 1], [1, 2], [3, 4]]"'),
-        "long option": row("long option", f'"clip_seconds": {DIGITS}, {matrix}'),
+        "line 9": row("long option", f'"clip_seconds": {DIGITS}, {matrix}'),
         "long count": row("long count", f'"min_clips": "{DIGITS}", {matrix}'),
         "line 11": row("x", f'"clip_seconds": {"9" * 5000}, {matrix}'),
         "line 12": row("\\ud800", matrix),
-        "surrogate": f'{{"id": "surrogate", "procedure": "tea\\udfff.flow", {matrix}}}',
+        "line 13": f'{{"id": "surrogate", "procedure": "tea\\udfff.flow", {matrix}}}',
         "line 14": f'{{"procedure": "tea.flow", {matrix}}}',
         "line 15": "nonsense",
         "line 16": row("x", matrix).encode() + b"\xff",
@@ -119,11 +119,14 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
         "line 4": "nested too deeply",
         "deep scores": "lists of numbers",
         "deep procedure": "procedure: ",
-        "long scores": "lists of numbers",
-        "long option": "clip_seconds must be",
-        "line 11": "digits",
-        "line 12": "id is not text in UTF-8",
-        "surrogate": "procedure is not text in UTF-8",
+        "line 7": "a whole number of 400 digits",
+        "long text": "lists of numbers",
+        "line 9": "a whole number of 400 digits",
+        "long count": "min_clips must be a finite number",
+        "line 11": "a whole number of 5000 digits",
+        "line 12": "a lone surrogate",
+        "line 13": "a lone surrogate",
+        "line 16": "not JSON",
         "line 14": "has no id",
         "line 15": "not JSON",
     }.items():
@@ -184,10 +187,9 @@ def test_the_command_lists_them_all(tmp_path: Path, capsys: pytest.CaptureFixtur
     manifest = written(tmp_path, [DEEP, '{"id": "\\ud800", "procedure": "tea.flow", "scores": "x\\udcff.npy"}'])
     assert main(["batch", str(manifest), "--check", "--json", str(tmp_path / "c.json")]) == 2
     told = capsys.readouterr()
-    assert told.out.splitlines() == [
-        "line 3: this line: JSON nested too deeply",
-        "line 4: id is not text in UTF-8",
-    ]
+    deep, broken = told.out.splitlines()
+    assert deep.startswith("line 3: this line: JSON nested too deeply")
+    assert broken == "line 4: this line: a string holds half a character (a lone surrogate), which is no text"
     assert "2 problems in 6 rows" in told.err
     assert main(["batch", str(manifest), "--out", str(tmp_path / "out"), "--workers", "1"]) == 1
     assert "4 videos done, 0 done before, 2 failed" in capsys.readouterr().out
