@@ -191,7 +191,9 @@ def test_captions_and_speech(tmp_path: Path) -> None:
             {"id": "film", "procedure": files.flow.name, "video": files.video.name, "captions": files.captions.name}
         )
         rows.append({"id": "corrupt", "procedure": files.flow.name, "video": "corrupt.mp4"})
-    summary = run_batch(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out", documents=True)
+    summary = run_batch(
+        write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out", documents=True, cache=tmp_path / "cache"
+    )
     videos = {row["id"]: row for row in read(tmp_path / "out", "videos")}
     wanted = ground_narrated(_flow(tmp_path / files.flow.name), read_captions(files.captions), 90.0)
     assert videos["captions"]["cost"] == pytest.approx(wanted.cost)
@@ -204,7 +206,7 @@ def test_captions_and_speech(tmp_path: Path) -> None:
         assert videos["film"]["status"] == "done" and "corrupt.mp4" in videos["corrupt"]["error"]
         assert Grounding.load(document_path(str(tmp_path / "out" / "documents"), "film")).cues
     assert summary.failed == len(rows) - summary.done
-    assert list((tmp_path / "out" / "cache").glob("narration-*.npy"))
+    assert list((tmp_path / "cache").glob("narration-*.npy"))
 
 
 def test_options_beyond_the_ordinary(tmp_path: Path) -> None:
