@@ -20,7 +20,7 @@ else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which i
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test demo lint types format docs docs-text bench check-wheel licenses sbom clean
+.PHONY: help setup test demo lint types format docs docs-text bench check-wheel licenses sbom sanitize clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -116,6 +116,9 @@ sbom: $(VENV)/.release  ## after check-wheel: write the bill of materials (Cyclo
 
 bench: setup $(VENV)/.peers  ## measure speed beside other packages
 	@$(BIN)/graph2vid bench $(or $(ARGS),align)
+
+sanitize: setup  ## run the kernels on random cases under address and undefined-behaviour sanitizers (ARGS="--cases 250000")
+	@$(BIN)/python tools/sanitize.py $(ARGS)
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
