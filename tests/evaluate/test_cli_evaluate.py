@@ -71,7 +71,7 @@ def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
         (["synthetic", "-o", "seed"], "an option of the reader is NAME=VALUE"),
         (["synthetic", *SMALL, "--noise", "much"], "--noise must be numbers"),
         (["synthetic", *SMALL, "--methods", "magic"], "no method 'magic' here"),
-        (["synthetic", *SMALL, "--video", "none"], "no video 'none'"),
+        (["synthetic", *SMALL, "--video", "none", "--plots", "pictures"], "no video 'none'"),
         (["synthetic", *SMALL, "--compare-graphs", "none"], "no task 'none'"),
         (["synthetic", *SMALL, "--preset", "none"], "unknown preset 'none'"),
         (["synthetic", *SMALL, "--folds", "1"], "folds is 0"),
@@ -79,8 +79,13 @@ def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(["evaluate", *arguments]) == 2
     printed = capsys.readouterr().err
     assert message in printed
