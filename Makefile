@@ -115,7 +115,7 @@ sbom: $(VENV)/.release  ## after check-wheel: write the bill of materials (Cyclo
 	@echo "wrote dist/graph2vid.cdx.json"
 
 bench: setup $(VENV)/.peers  ## measure speed beside other packages
-	@$(BIN)/graph2vid bench $(or $(ARGS),align)
+	@$(BIN)/python -m benchmarks $(or $(ARGS),align)
 
 sanitize: setup  ## run the kernels on random cases under address and undefined-behaviour sanitizers (ARGS="--cases 250000")
 	@$(BIN)/python tools/sanitize.py $(ARGS)

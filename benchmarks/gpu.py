@@ -1,27 +1,360 @@
-"""Run ``graph2vid bench gpu`` where only torch and numpy are installed.
-
-python benchmarks/gpu.py [OUTPUT] [CASE,…]
-"""
+"""``python -m benchmarks gpu``: costs on the GPU, beside what its shared memory can do, and checked against the CPU."""
 
 from __future__ import annotations
 
-import json
 import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+import numpy as np
 
-from graph2vid.bench.gpu import bench_gpu
+if not __package__:  # run as a file: python benchmarks/gpu.py [--only …]
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.cases import choose, salads, threads
+from benchmarks.machine import machine
+from benchmarks.report import Report, Table, duration, table
+from benchmarks.timing import Effort
+from graph2vid.errors import Graph2VidError, MissingDependencyError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graph2vid.learn.cuda import Costs, Kind
+
+GAMMA = 0.1
+CLIPS = (128, 256, 1024)
+VIDEOS = (1, 64, 1024, 8192)
+CHAIN_STEPS, CHAIN_CLIPS, CHAIN_VIDEOS = 50, 500, 64
+KINDS = {
+    "hard cost": ("hard", True, False),
+    "softmin": ("softmin", True, False),
+    "softmin + gradient": ("softmin", True, True),
+    "smoothmin + gradient": ("smoothmin", False, True),
+}
+FLOWS = {
+    "77": threads(2, 2, 3, ends=True),
+    "770": threads(3, 3, 3, 3, ends=True),
+    "2002": threads(4, 4, 4, 4, ends=True),
+    "20004": salads(),
+}
+SKIP_CLIPS, SKIP_VIDEOS = 128, (1, 64, 1024)
+
+# As many updates as a multiprocessor can do that does nothing else: two reads of shared memory, an addition and a
+# minimum each, no two threads in one bank, and nobody waits for anybody.
+CEILING = """
+extern "C" __global__ void __launch_bounds__(256) ceiling(float *out, const int rounds) {
+    __shared__ float values[2048];
+    for (int n = threadIdx.x; n < 2048; n += 256) values[n] = n * 1e-3f;
+    __syncthreads();
+    float x[4] = {0, 1, 2, 3};
+    for (int n = 0; n < rounds; ++n) {
+        const float *at = values + ((n * 32 + threadIdx.x) & 1023);
+#pragma unroll
+        for (int w = 0; w < 4; ++w) x[w] = at[w * 32] + fminf(at[512 + w * 32], x[w]);
+    }
+    out[blockIdx.x * 256 + threadIdx.x] = x[0] + x[1] + x[2] + x[3];
+}
+"""
 
 
-def main() -> None:
-    """Measure, and write OUTPUT.json and OUTPUT.md."""
-    output = Path(sys.argv[1] if len(sys.argv) > 1 else "gpu")
-    report = bench_gpu(sys.argv[2].split(",") if len(sys.argv) > 2 else None, progress=print)
-    output.with_suffix(".json").write_text(json.dumps(report.to_json(), indent=1))
-    output.with_suffix(".md").write_text(report.to_markdown())
-    print(report.to_markdown())
+def bench_gpu(
+    only: Sequence[str] | None = None,
+    effort: Effort | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Measure the CUDA kernels; parameters, result and errors as for `bench_align`.
+
+    Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), ``skips`` (with costs of
+    leaving steps out, beside the same without them), and ``chain`` (beside pysdtw).
+    """
+    if find_spec("torch") is None:
+        raise MissingDependencyError("this measures CUDA kernels, and needs torch", extra="learn")
+    torch = import_module("torch")
+    if not torch.cuda.is_available():
+        raise Graph2VidError("this measures CUDA kernels, and there is no GPU here that torch can use")
+    effort = effort or Effort(seconds=0.2)
+    before = machine() | {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+    begin = time.perf_counter()
+    ceiling = _ceiling()
+    contests: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+        name: partial(_grid, name, ceiling, effort) for name in FLOWS
+    }
+    contests |= {
+        "mixed": partial(_mixed, ceiling, effort),
+        "skips": partial(_skips, effort),
+        "chain": partial(_chain, effort),
+    }
+    found: list[dict[str, Any]] = [{"name": "ceiling", "updates_per_second": ceiling}]
+    for name, contest in choose({name: (name, contest) for name, contest in contests.items()}, only):
+        if progress is not None:
+            progress(name)
+        found += contest()
+    return Report("gpu", tuple(only or ()), before, tuple(found), _tables(found, before), time.perf_counter() - begin)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Videos of random costs on the GPU, uniform in [0, 1), 0.3 for background, and 2 for leaving a step out."""
+
+    tsorts: list[TSortGraph]
+    lengths: list[int]
+    match: Tensor
+    drop: Tensor
+
+    @classmethod
+    def of(cls, tsorts: list[TSortGraph], lengths: list[int]) -> _Batch:
+        import torch
+
+        torch.manual_seed(0)
+        steps, longest = max(tsort.n_steps for tsort in tsorts), max(lengths)
+        match = torch.rand(len(tsorts), steps, longest, device="cuda")
+        return cls(tsorts, lengths, match, torch.full((len(tsorts), longest), 0.3, device="cuda"))
+
+    @cached_property
+    def skip(self) -> Tensor:
+        return self.match.new_full(self.match.shape[:2], 2.0)
+
+    @property
+    def updates(self) -> int:
+        return sum(tsort.n_states * length for tsort, length in zip(self.tsorts, self.lengths, strict=True))
+
+    def run(self, kind: Kind) -> Costs:
+        from graph2vid.learn.cuda import costs_on_gpu
+
+        skip = self.skip if kind.skips else None
+        return costs_on_gpu(self.tsorts, self.match, self.drop, self.lengths, skip, gamma=GAMMA, kind=kind)
+
+    def refuse_if_videos_differ(self, kind: Kind) -> None:
+        """Compare what was timed with some of its videos done alone: parts and checkpoints change nothing."""
+        from graph2vid.learn.cuda import costs_on_gpu
+
+        together = self.run(kind)
+        for at in sorted({0, len(self.tsorts) // 2, len(self.tsorts) - 1}):
+            given = (self.match[at : at + 1], self.drop[at : at + 1], self.lengths[at : at + 1])
+            skip = (self.skip[at : at + 1],) if kind.skips else ()
+            alone = costs_on_gpu([self.tsorts[at]], *given, *skip, gamma=GAMMA, kind=kind)
+            for name in ("cost", "match", "drop", "skip"):
+                one, all_ = getattr(alone, name), getattr(together, name)
+                if one is not None and one.numel() and not one.allclose(all_[at : at + 1], rtol=1e-5, atol=1e-4):
+                    raise Graph2VidError(f"video {at} of {len(self.tsorts)}: its {name} is another than done alone")
+
+    def deviation(self, kind: Kind, video: int, clips: int) -> tuple[float, float]:
+        """Return how far cost (relative) and gradients are from those of the torch loop, float64 on the CPU."""
+        import torch
+
+        from graph2vid.learn.cuda import costs_on_gpu
+        from graph2vid.learn.reference import reference_cost
+
+        tsort, clips = self.tsorts[video], min(clips, self.lengths[video])
+        given = [self.match[video, : tsort.n_steps, :clips], self.drop[video, :clips]]
+        given += [self.skip[video, : tsort.n_steps]] * kind.skips
+        match, drop, *skip = (part[None] for part in given)
+        found = costs_on_gpu([tsort], match, drop, [clips], *skip, gamma=GAMMA, kind=kind)
+        inputs = [part.double().cpu().requires_grad_() for part in given]
+        hard = kind.smoothing == "hard"
+        cost = reference_cost(
+            tsort,
+            *inputs,
+            gamma=1e-9 if hard else GAMMA,
+            smoothing="softmin" if hard else kind.smoothing,
+            contiguous=kind.contiguous,
+        )
+        far = abs(float(found.cost[0]) - cost.item()) / max(abs(cost.item()), 1.0)
+        if not kind.gradient:
+            return far, 0.0
+        gradients = [part[0] for part in (found.match, found.drop, found.skip)[: len(given)] if part is not None]
+        wanted = torch.autograd.grad(cost, inputs)
+        return far, max(float((a.double().cpu() - b).abs().max()) for a, b in zip(gradients, wanted, strict=True))
+
+
+def _kind(name: str) -> Kind:
+    from graph2vid.learn.cuda import Kind
+
+    return Kind(*KINDS[name])
+
+
+def _grid(name: str, ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
+    tsort = TSortGraph.compile(FLOWS[name])
+    for clips, videos in product(CLIPS, VIDEOS):
+        batch = _Batch.of([tsort] * videos, [clips] * videos)
+        for what in KINDS:
+            kind = _kind(what)
+            row = {"name": name, "what": what, "states": tsort.n_states, "clips": clips, "videos": videos}
+            row |= _measured(partial(batch.run, kind), batch.updates, ceiling, effort)
+            batch.refuse_if_videos_differ(kind)
+            if clips == CLIPS[0] and videos == VIDEOS[1]:
+                # The loop on the CPU keeps every column for its gradient: of a large procedure, a few clips must do.
+                far = batch.deviation(kind, 3, 128 if tsort.n_states < 10_000 else 32)
+                row["cost_deviation"], row["gradient_deviation"] = far
+                _refuse_if_wrong(row)
+            yield row
+
+
+def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
+    random = np.random.default_rng(0)
+    tsorts = [TSortGraph.compile(FLOWS[name]) for name in ("77", "770", "2002")]
+    chosen = [tsorts[at] for at in random.choice(3, 1024, p=[0.6, 0.3, 0.1])]
+    batch = _Batch.of(chosen, random.integers(64, 257, 1024).tolist())
+    for what in KINDS:
+        kind = _kind(what)
+        row = {"name": "mixed", "what": what, "states": "77/770/2002", "clips": "64-256", "videos": 1024}
+        row |= _measured(partial(batch.run, kind), batch.updates, ceiling, effort)
+        batch.refuse_if_videos_differ(kind)
+        found = [batch.deviation(kind, video, 256) for video in (1, 2, 5)]
+        row["cost_deviation"], row["gradient_deviation"] = (max(pair) for pair in zip(*found, strict=True))
+        _refuse_if_wrong(row)
+        yield row
+
+
+def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
+    for flow in FLOWS.values():
+        tsort = TSortGraph.compile(flow)
+        for what, videos in product([what for what in KINDS if _kind(what).gradient], SKIP_VIDEOS):
+            batch = _Batch.of([tsort] * videos, [SKIP_CLIPS] * videos)
+            plain = _kind(what)
+            kind = replace(plain, skips=True)
+            row = {"name": "skips", "what": what, "states": tsort.n_states, "clips": SKIP_CLIPS, "videos": videos}
+            row["seconds"], row["plain_seconds"] = (_seconds(partial(batch.run, k), effort) for k in (kind, plain))
+            batch.refuse_if_videos_differ(kind)
+            if videos == 1 and tsort.n_states < 1000:  # the reference compares every state with every ideal
+                row["cost_deviation"], row["gradient_deviation"] = batch.deviation(kind, 0, SKIP_CLIPS)
+                _refuse_if_wrong(row)
+            yield row
+
+
+def _chain(effort: Effort) -> Iterator[dict[str, Any]]:
+    """Soft-DTW of pysdtw on the GPU, beside ours on a chain, cost and gradient."""
+    row: dict[str, Any] = {"name": "chain", "what": "pysdtw", "states": CHAIN_STEPS, "clips": CHAIN_CLIPS}
+    row["videos"] = CHAIN_VIDEOS
+    flow = FlowGraph.chain([f"step {i}" for i in range(CHAIN_STEPS)])
+    batch = _Batch.of([TSortGraph.compile(flow)] * CHAIN_VIDEOS, [CHAIN_CLIPS] * CHAIN_VIDEOS)
+    kind = _kind("softmin + gradient")
+    row["seconds"] = _seconds(lambda: batch.run(kind), effort)
+    try:
+        package, torch = import_module("pysdtw"), import_module("torch")
+        distances = batch.match.clone().requires_grad_()
+        soft_dtw = package.SoftDTW(gamma=GAMMA, dist_func=lambda *_: distances, use_cuda=True)
+        rows, columns = (torch.zeros(CHAIN_VIDEOS, n, 1, device="cuda") for n in (CHAIN_STEPS, CHAIN_CLIPS))
+        row["peer_seconds"] = _seconds(lambda: torch.autograd.grad(soft_dtw(rows, columns).sum(), distances), effort)
+    except Exception as error:  # numba's CUDA side fails in many ways
+        row["peer_seconds"], row["why"] = None, f"{type(error).__name__}: {error}"
+    yield row
+
+
+def _refuse_if_wrong(row: dict[str, Any]) -> None:
+    if not (row["cost_deviation"] < 1e-5 and row["gradient_deviation"] < 1e-3):
+        raise Graph2VidError(
+            f"{row['what']} of {row['name']}: the GPU is {row['cost_deviation']:.1e} (cost) and "
+            f"{row['gradient_deviation']:.1e} (gradient) away from the CPU"
+        )
+
+
+def _measured(call: Callable[[], object], updates: int, ceiling: float, effort: Effort) -> dict[str, Any]:
+    seconds = _seconds(call, effort)
+    return {"seconds": seconds, "updates_per_second": updates / seconds, "share": updates / seconds / ceiling}
+
+
+def _seconds(call: Callable[[], object], effort: Effort) -> float:
+    """Return the time of one call among calls that follow one another, by the device's clock; the best of three."""
+    import torch
+
+    call()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    repeats = max(1, min(200, int(effort.seconds / 3 / (time.perf_counter() - begin))))
+    best = float("inf")
+    for _ in range(3):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
+        for _ in range(repeats):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        best = min(best, start.elapsed_time(end) / 1e3 / repeats)
+    return best
+
+
+def _ceiling() -> float:
+    """Return the updates per second that the device could do at most."""
+    import ctypes
+
+    import torch
+
+    from graph2vid.learn.cuda import Module, compile_cuda
+
+    device = torch.cuda.get_device_properties(torch.cuda.current_device())
+    blocks, rounds = device.multi_processor_count * 8, 4096
+    out = torch.empty(blocks * 256, device="cuda")
+    code = compile_cuda(CEILING, "ceiling.cu", [f"--gpu-architecture=sm_{device.major}{device.minor}"])
+    module = Module(code)
+    arguments = [ctypes.c_uint64(out.data_ptr()), ctypes.c_int32(rounds)]
+    stream = torch.cuda.current_stream().cuda_stream
+    seconds = _seconds(lambda: module.launch("ceiling", (blocks, 1), 256, 0, stream, arguments), Effort(0.2))
+    return blocks * 256 * rounds * 4 / seconds
+
+
+def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Table, ...]:
+    rows = [row for row in found if row["name"] in (*FLOWS, "mixed")]
+    tables = []
+    if rows:
+        places = list(dict.fromkeys((row["states"], row["clips"], row["videos"]) for row in rows))
+        figures = {(row["states"], row["clips"], row["videos"], row["what"]): row for row in rows}
+        lines = []
+        for place in places:
+            cells = [
+                f"{duration(row['seconds'])} ({row['updates_per_second']:.1e}/s, {row['share']:.0%})"
+                for what in KINDS
+                if (row := figures.get((*place, what)))
+            ]
+            lines.append((*(f"{number:,}" if isinstance(number, int) else number for number in place), *cells))
+        checked = [row for row in rows if "cost_deviation" in row]
+        worst = [max(row[name] for row in checked) for name in ("cost_deviation", "gradient_deviation")]
+        note = (
+            f"{device['gpu']}, torch {device['torch']}, float32. Time of a batch, updates (states × clips × videos) "
+            f"per second, and their share of the {found[0]['updates_per_second']:.1e}/s that shared memory allows. "
+            "Videos of every batch give what they give alone. "
+            f"Against float64 on the CPU, in the same run: costs within {worst[0]:.0e} (relative), gradients within "
+            f"{worst[1]:.0e}."
+        )
+        tables.append(table("Costs on the GPU", note, ("states", "clips", "videos", *KINDS), lines, words=0))
+    if skips := [row for row in found if row["name"] == "skips"]:
+        tables.append(_skip_table(skips))
+    for row in (row for row in found if row["name"] == "chain"):
+        note = f"{CHAIN_STEPS} steps, {CHAIN_CLIPS} clips, {CHAIN_VIDEOS} videos, softmin, cost and gradient, float32."
+        theirs = duration(row["peer_seconds"]) if row["peer_seconds"] else f"not measured: {row['why']}"
+        tables.append(
+            table("A chain on the GPU", note, ("graph2vid", "pysdtw"), [(duration(row["seconds"]), theirs)], 0)
+        )
+    return tuple(tables)
+
+
+def _skip_table(rows: Sequence[dict[str, Any]]) -> Table:
+    note = (
+        f"{SKIP_CLIPS} clips, cost and gradient, float32, every step may be left out; in brackets, times the same "
+        "without skip costs."
+    )
+    whats = list(dict.fromkeys(row["what"] for row in rows))
+    lines: dict[tuple[int, int], list[str]] = {}
+    for row in rows:
+        cell = f"{duration(row['seconds'])} ({row['seconds'] / row['plain_seconds']:.1f})"
+        lines.setdefault((row["states"], row["videos"]), []).append(cell)
+    cells = [(f"{states:,}", f"{videos:,}", *times) for (states, videos), times in lines.items()]
+    return table("Skip costs on the GPU", note, ("states", "videos", *whats), cells, words=0)
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks.__main__ import main
+
+    sys.exit(main(["gpu", *sys.argv[1:]]))

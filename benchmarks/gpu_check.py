@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.cuda import costs, plan
+from graph2vid.learn.cuda.graphs import layout_of
 from graph2vid.learn.reference import reference_cost
 from graph2vid.tsort import TSortGraph
 
@@ -60,7 +62,7 @@ def variant(name: str) -> Iterator[int | None]:
         if name in ("memory", "spilled"):
             plan.MOST_IN_REGISTERS.update(forward=0, backward=0)
         if name == "spilled":
-            costs._most_shared = lambda device: 0
+            costs._most_shared = lambda device: 0  # type: ignore[assignment]
         yield None
     finally:
         plan.MOST_IN_REGISTERS.update(kept)
@@ -136,7 +138,7 @@ def main() -> None:
         for batch in (replace(made, skip=None), made):
             for dtype in (torch.float64, torch.float32):
                 failures += check(
-                    batch.map(lambda part, dtype=dtype: part.to(dtype)), smoothing, contiguous, gamma, worst, case
+                    batch.map(partial(torch.Tensor.to, dtype=dtype)), smoothing, contiguous, gamma, worst, case
                 )
             if case % 2 == 0:
                 failures += not check_hard(batch, contiguous, worst)
@@ -158,7 +160,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     for name in ("memory", "spilled", "checkpoints") if skips else ("registers", "memory", "spilled", "checkpoints"):
         limit = None
         if name == "checkpoints":
-            numbers, layouts = kind.numbers(dtype), [costs.layout_of(tsort, skips) for tsort in batch.tsorts]
+            numbers, layouts = kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts]
             column, aside = max(map(numbers.column, layouts)), max(map(numbers.waiving, layouts))
             limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
         with variant(name):

@@ -55,7 +55,6 @@ MAY_IMPORT = {
         "sample",
     },
     "selfcheck": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate", "sample", "_native"},
-    "bench": {"flow", "tsort", "alignment", "learn", "evidence", "grounding", "evaluate", "sample", "scale", "_native"},
     "doctor": {"alignment", "_native"},
     "trials": {"flow", "text", "evidence", "learn", "sample", "studio"},
 }

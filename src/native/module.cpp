@@ -182,10 +182,6 @@ nb::tuple solve_machine(const Machine &machine, const Array<double> &match, cons
     return nb::make_tuple(cost, give(std::move(labels), {clips}));
 }
 
-template <class T> double scan(const Array<T> &best, const Array<T> &match, int64_t states) {
-    return scalar_scan(best.data(), match.data(), states, static_cast<int64_t>(match.size()));
-}
-
 }  // namespace
 }  // namespace g2v
 
@@ -206,8 +202,6 @@ NB_MODULE(_native, m) {
         return std::tuple(poll_counts.asked.exchange(0), poll_counts.longest.exchange(0), poll_counts.work.exchange(0));
     }, "Since the last time: questions whether to go on, the most work between two of them, all work (in updates).");
     m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a, "watch"_a.none() = nb::none());
-    m.def("scalar_scan", &scan<float>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
-    m.def("scalar_scan", &scan<double>, "best"_a.noconvert(), "match"_a.noconvert(), "states"_a);
 
     m.def("soft_many", &soft_batch<float>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
           "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a, "watch"_a.none() = nb::none());

@@ -11,7 +11,7 @@ import pytest
 
 from graph2vid import sample
 from graph2vid.cli import main
-from graph2vid.sample import make
+from tools.sample import make
 
 
 def test_sample_is_what_its_script_makes(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from graph2vid.errors import MissingDependencyError
 from graph2vid.evidence import Cue, read_captions
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground_narrated
-from graph2vid.sample import script, voice
 from graph2vid.sample.narrated import Narrated, NarratedFiles, load_narrated
+from tools.sample import script, voice
 
 NEAR = 2.0
 ANOTHER_SEED = 1
@@ -112,7 +112,7 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Narrated:
     pytest.importorskip("PIL", reason="needs pillow")
     if not voice.has_voice():
         pytest.skip("needs the program espeak-ng")
-    from graph2vid.sample.make_video import make_video
+    from tools.sample.make_video import make_video
 
     folder = tmp_path_factory.mktemp("another")
     files = make_video(folder, ANOTHER_SEED)

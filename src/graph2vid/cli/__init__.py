@@ -42,7 +42,6 @@ COMMANDS = (
     "batch",
     "evaluate",
     "train",
-    "bench",
     "selfcheck",
     "demo",
     "cache",

@@ -79,7 +79,7 @@ def test_the_gpu_agrees_with_the_reference() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_bench_gpu_says_that_there_is_none() -> None:
-    from graph2vid.bench import bench_gpu
+    from benchmarks.gpu import bench_gpu
     from graph2vid.errors import Graph2VidError
 
     with pytest.raises(Graph2VidError, match="no GPU here"):

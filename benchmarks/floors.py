@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graph2vid.bench.cases import Floats
-from graph2vid.bench.machine import kernels_or_error
+from benchmarks.cases import Floats
+from graph2vid.errors import Graph2VidError
 from graph2vid.tsort import TSortGraph
 
 _SCAN_UPDATES = 1_000_000  # updates of one timed scan; about a millisecond
@@ -68,6 +74,22 @@ def python_loop(tsort: TSortGraph, match: Floats, drop: Floats) -> Callable[[], 
     return loop
 
 
+@cache
+def _compiled_scan() -> ctypes.CDLL:
+    """Compile ``scan.cpp`` as the kernels are, and load it."""
+    compiler = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
+    if compiler is None:
+        raise Graph2VidError("the scalar scan that speed is compared with needs a C++ compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "scan.so"
+        source = Path(__file__).with_name("scan.cpp")
+        command = [compiler, "-O2", "-ffp-contract=off", "-fPIC", "-shared", str(source), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Graph2VidError(f"{source.name} did not compile: {done.stderr.strip()}")
+        return ctypes.CDLL(str(library))
+
+
 class ScalarScan:
     """The scalar compiled scan: one minimum and one addition for each update, and nothing else.
 
@@ -80,10 +102,12 @@ class ScalarScan:
         self._best = random.random(clips, np.float32).astype(dtype)
         self._match = random.random(clips, np.float32).astype(dtype)
         self._states = max(1, _SCAN_UPDATES // clips)
-        self._scan = kernels_or_error().scalar_scan
+        self._scan = getattr(_compiled_scan(), f"scan_{np.dtype(dtype).name}")
+        self._scan.restype = ctypes.c_double
 
     def __call__(self) -> float:
-        found: float = self._scan(self._best, self._match, self._states)
+        best, match = (ctypes.c_void_p(array.ctypes.data) for array in (self._best, self._match))
+        found: float = self._scan(best, match, ctypes.c_int64(self._states), ctypes.c_int64(len(self._match)))
         return found
 
     def seconds_per_update(self, seconds: float) -> float:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.batch import bench_batch, write_manifest
 from graph2vid.alignment import backends
-from graph2vid.bench import bench_batch
-from graph2vid.bench.batch import write_manifest
 
 pytest.importorskip("pyarrow", reason="needs graph2vid[batch]")
 needs_kernels = pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not installed")

@@ -1,4 +1,4 @@
-"""``bench align``: the kernels beside a plain-Python loop and a scalar compiled scan."""
+"""``python -m benchmarks align``: the kernels beside a plain-Python loop and a scalar compiled scan."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cases import CASES, Case, choose
+from benchmarks.floors import ScalarScan, python_loop
+from benchmarks.machine import kernels_or_error, machine
+from benchmarks.memory import measure_apart
+from benchmarks.report import Report, Table, duration, table, times
+from benchmarks.timing import Effort, race
 from graph2vid.alignment import Alignment, align, align_many
 from graph2vid.alignment.backends import choose_backend, procedure
 from graph2vid.alignment.constraints import constrain
 from graph2vid.alignment.machines import Extras
 from graph2vid.alignment.problem import Problem, check_problem
 from graph2vid.alignment.solvers import make_result, solve_native
-from graph2vid.bench.cases import CASES, Case, choose
-from graph2vid.bench.floors import ScalarScan, python_loop
-from graph2vid.bench.machine import kernels_or_error, machine
-from graph2vid.bench.memory import measure_apart
-from graph2vid.bench.report import Report, Table, duration, table, times
-from graph2vid.bench.timing import Effort, race
 from graph2vid.errors import Graph2VidError
 
 LOOP_UPDATES = 1_000_000  # the plain loop is not made to wait for larger cases than this

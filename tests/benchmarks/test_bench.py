@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks import align as bench_align_module
+from benchmarks.__main__ import main
+from benchmarks.align import bench_align
+from benchmarks.cases import CASES, Case, bag, salads, threads
+from benchmarks.floors import ScalarScan, python_loop
+from benchmarks.fst import Automata
+from benchmarks.memory import measure_apart
+from benchmarks.peers import bench_peers
+from benchmarks.report import duration, times
+from benchmarks.timing import Effort, race
+from benchmarks.tsort import bench_tsort
 from graph2vid.alignment import align, backends
-from graph2vid.bench import Effort, bench_align, bench_peers, bench_tsort
-from graph2vid.bench import align as bench_align_module
-from graph2vid.bench.cases import CASES, Case, bag, salads, threads
-from graph2vid.bench.floors import ScalarScan, python_loop
-from graph2vid.bench.fst import Automata
-from graph2vid.bench.memory import measure_apart
-from graph2vid.bench.report import duration, times
-from graph2vid.bench.timing import race
-from graph2vid.cli import main
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -149,8 +151,8 @@ def test_align_report() -> None:
     assert [part["clips"] for part in long["by_clips"]] == [5_000, 10_000, 20_000]
     assert "python_loop_ratio" not in long
     markdown = report.to_markdown()
-    assert "`graph2vid bench align --only crosstask,long` on " in markdown
-    assert "| crosstask |" in markdown
+    assert "`python -m benchmarks align --only crosstask,long` on " in markdown
+    assert "| crosstask " in markdown
 
 
 @needs_kernels
@@ -212,7 +214,7 @@ def test_peer_reports(peer: str, rows: int) -> None:
 
 @needs_kernels
 def test_missing_peer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graph2vid.bench import peers
+    from benchmarks import peers
 
     monkeypatch.setitem(sys.modules, "kaldifst", None)
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
@@ -222,7 +224,7 @@ def test_missing_peer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_kernels_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graph2vid.bench import machine
+    from benchmarks import machine
 
     monkeypatch.setattr(machine, "native", lambda: None)
     for bench in (bench_align, bench_tsort, bench_peers):
@@ -238,14 +240,14 @@ def test_unknown_case_is_refused() -> None:
 
 @needs_kernels
 def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from graph2vid.bench import tsort
+    from benchmarks import tsort
 
     monkeypatch.setattr(tsort, "Effort", lambda **_: HASTE)
     files = tmp_path / "bench.json", tmp_path / "bench.md"
     arguments = ["--only", "crosstask, threads4x4", "--json", str(files[0]), "--markdown", str(files[1])]
-    assert main(["bench", "tsort", *arguments]) == 0
+    assert main(["tsort", *arguments]) == 0
     assert "crosstask" in capfd.readouterr().out
     written = json.loads(files[0].read_text(encoding="utf-8"))
     assert [case["name"] for case in written["cases"]] == ["crosstask", "threads4x4"]
-    assert written["command"] == "graph2vid bench tsort --only crosstask,threads4x4"
-    assert "| threads4x4 |" in files[1].read_text(encoding="utf-8")
+    assert written["command"] == "python -m benchmarks tsort --only crosstask,threads4x4"
+    assert "| threads4x4 " in files[1].read_text(encoding="utf-8")

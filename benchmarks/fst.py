@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from graph2vid.bench.cases import Floats
+from benchmarks.cases import Floats
 from graph2vid.tsort import TSortGraph
 
 

@@ -1,4 +1,4 @@
-"""Make the bundled sample anew: ``python -m graph2vid.sample.make [FOLDER]``.
+"""Make the bundled sample anew: ``python -m tools.sample.make [FOLDER]``.
 
 The procedure is ours and so is the video: a script of what is shown when, from which scores are drawn with a
 fixed seed. Every step has an appearance made of the things one sees in it, so that steps that share things

@@ -1,4 +1,4 @@
-"""Make the narrated sample anew: ``python -m graph2vid.sample.make_video [FOLDER] [SEED]``.
+"""Make the narrated sample anew: ``python -m tools.sample.make_video [FOLDER] [SEED]``.
 
 The procedure, the words, the pictures and the sounds are ours: a script drawn with a seed (see ``script``), spoken by
 espeak-ng (``apt-get install espeak-ng``), drawn frame by frame, and written with the true time of every step. Another
@@ -21,9 +21,9 @@ from graph2vid._files import write_json, write_text
 from graph2vid.errors import MissingDependencyError
 from graph2vid.sample.load import FOLDER, TRUTH_KIND, TRUTH_VERSION
 from graph2vid.sample.narrated import NarratedFiles
-from graph2vid.sample.scenes import HEIGHT, LOOKS, WIDTH, Look, picture
-from graph2vid.sample.script import FLOW, Script, write_script
-from graph2vid.sample.voice import RATE, speak
+from tools.sample.scenes import HEIGHT, LOOKS, WIDTH, Look, picture
+from tools.sample.script import FLOW, Script, write_script
+from tools.sample.voice import RATE, speak
 
 SEED = 0
 FRAME_RATE = 8

@@ -1,4 +1,4 @@
-"""``bench soft``: soft cost and gradient beside a loop in torch, and beside other packages' soft-DTW on a chain."""
+"""``python -m benchmarks soft``: soft cost and gradient beside a loop in torch and other packages' soft-DTW."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cases import CASES, Case, choose
+from benchmarks.machine import kernels_or_error, machine
+from benchmarks.report import Report, Table, duration, table, times
+from benchmarks.timing import Effort, race
 from graph2vid.alignment.soft import SMOOTHINGS, soft_costs
-from graph2vid.bench.cases import CASES, Case, choose
-from graph2vid.bench.machine import kernels_or_error, machine
-from graph2vid.bench.report import Report, Table, duration, table, times
-from graph2vid.bench.timing import Effort, race
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 

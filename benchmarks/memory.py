@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import ROOT
+from benchmarks.cases import Case, bag
 from graph2vid.alignment import align
-from graph2vid.bench.cases import Case, bag
 from graph2vid.errors import Graph2VidError
 
 
@@ -51,9 +52,8 @@ def measure(steps: int, clips: int) -> dict[str, Any]:
 
 def measure_apart(steps: int, clips: int) -> dict[str, Any]:
     """Do as `measure`, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", __name__, str(steps), str(clips)], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "benchmarks.memory", str(steps), str(clips)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Graph2VidError(f"the measurement of memory failed: {done.stderr.strip() or done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graph2vid.bench.machine import in_words
+from benchmarks.machine import in_words
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,24 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def to_markdown(self) -> str:
-        """Return the table as Markdown."""
-        lines = [
-            f"**{self.title}.** {self.note}",
-            "",
-            _line(column.heading for column in self.columns),
-            _line(":---" if column.left else "---:" for column in self.columns),
-            *(_line(row) for row in self.rows),
+        """Return the table as Markdown that reads well in a terminal, too."""
+        lines = [[column.heading for column in self.columns], *self.rows]
+        cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+        widths = [max(4, *map(len, column)) for column in zip(*cells, strict=True)]
+        lefts = [column.left for column in self.columns]
+        rule = [
+            ":" + "-" * (width - 1) if left else "-" * (width - 1) + ":"
+            for width, left in zip(widths, lefts, strict=True)
         ]
-        return "\n".join(lines) + "\n"
-
-
-def _line(cells: Any) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        padded = [
+            [
+                cell.ljust(width) if left else cell.rjust(width)
+                for cell, width, left in zip(line, widths, lefts, strict=True)
+            ]
+            for line in cells
+        ]
+        table = [f"| {' | '.join(line)} |" for line in (padded[0], rule, *padded[1:])]
+        return "\n".join([f"**{self.title}.** {self.note}", "", *table]) + "\n"
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Report:
     @property
     def command(self) -> str:
         """The command that repeats the run."""
-        return f"graph2vid bench {self.name}" + (f" --only {','.join(self.only)}" if self.only else "")
+        return f"python -m benchmarks {self.name}" + (f" --only {','.join(self.only)}" if self.only else "")
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a JSON document."""

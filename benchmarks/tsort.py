@@ -1,4 +1,4 @@
-"""``bench tsort``: compiling procedures, beside the NumPy builder."""
+"""``python -m benchmarks tsort``: compiling procedures, beside the NumPy builder."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graph2vid.bench.cases import CASES, Case, choose
-from graph2vid.bench.machine import kernels_or_error, machine
-from graph2vid.bench.report import Report, duration, table, times
-from graph2vid.bench.timing import Effort, race
+from benchmarks.cases import CASES, Case, choose
+from benchmarks.machine import kernels_or_error, machine
+from benchmarks.report import Report, duration, table, times
+from benchmarks.timing import Effort, race
 from graph2vid.tsort import TSortGraph, ideals_bound
 from graph2vid.tsort.lattice import build_lattice_numpy
 

@@ -1,4 +1,4 @@
-"""``bench peers``: graph2vid beside other compiled packages, and the exact answer beside brute force."""
+"""``python -m benchmarks peers``: graph2vid beside other compiled packages, and the exact answer beside brute force."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cases import CASES, Case, Floats, choose, threads
+from benchmarks.fst import Automata
+from benchmarks.machine import kernels_or_error, machine
+from benchmarks.report import Report, Table, duration, table, times
+from benchmarks.timing import Effort, race
 from graph2vid.alignment import align
 from graph2vid.alignment.backends import procedure
-from graph2vid.bench.cases import CASES, Case, Floats, choose, threads
-from graph2vid.bench.fst import Automata
-from graph2vid.bench.machine import kernels_or_error, machine
-from graph2vid.bench.report import Report, Table, duration, table, times
-from graph2vid.bench.timing import Effort, race
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph

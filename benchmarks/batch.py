@@ -1,4 +1,4 @@
-"""``bench batch``: whole corpora from Parquet to Parquet; one run each in a process of its own: this module, run."""
+"""``python -m benchmarks batch``: whole corpora from Parquet to Parquet; a run is a process of its own, this module."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from graph2vid.bench.cases import CASES, choose
-from graph2vid.bench.machine import kernels_or_error, machine
-from graph2vid.bench.memory import peak_bytes
-from graph2vid.bench.report import Report, Table, duration, table, times
+from benchmarks import ROOT
+from benchmarks.cases import CASES, choose
+from benchmarks.machine import kernels_or_error, machine
+from benchmarks.memory import peak_bytes
+from benchmarks.report import Report, Table, duration, table, times
 from graph2vid.errors import Graph2VidError
 
 VIDEOS = 20_000
@@ -160,8 +161,8 @@ def _offsets(count: int, length: int) -> Any:
 
 def _run_apart(folder: Path, manifest: Path, workers: int, engine: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        command = [sys.executable, "-m", __name__, str(manifest), out, str(workers), engine]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "benchmarks.batch", str(manifest), out, str(workers), engine]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Graph2VidError(f"the run failed: {done.stderr.strip() or done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
