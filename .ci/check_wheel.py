@@ -122,6 +122,7 @@ def check(name: str, python: str, sdist: Path, torch: bool) -> Iterator[str]:
         yield "pip install"
         return
     path = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "BROWSER": "true", "COLUMNS": "80"}
+    path["GRAPH2VID_CACHE"] = str(WORK / f"{name}-cache")  # what was transcribed elsewhere does not help here
     for command in readme_commands():
         if not told(name, command, ["bash", "-euc", command], folder, **path):
             yield command
