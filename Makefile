@@ -20,7 +20,7 @@ else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which i
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test demo lint types format docs docs-text bench check-wheel licenses sbom sanitize clean
+.PHONY: help setup test demo lint types format docs docs-text bench fuzz check-wheel licenses sbom sanitize clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -113,6 +113,9 @@ sbom: $(VENV)/.release  ## after check-wheel: write the bill of materials (Cyclo
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
 	  -o dist/graph2vid.cdx.json $(SBOM_OF)/bin/python
 	@echo "wrote dist/graph2vid.cdx.json"
+
+fuzz: setup  ## feed all readers mutated files (INPUTS=50000)
+	@$(BIN)/python tests/fuzzing.py --inputs $(or $(INPUTS),50000)
 
 bench: setup $(VENV)/.peers  ## measure speed beside other packages
 	@$(BIN)/python -m benchmarks $(or $(ARGS),align)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graph2vid._files import parse_json
+from graph2vid._values import shown
 from graph2vid.errors import FormatError, InputError
 from graph2vid.scale._packages import arrow, compute, parquet
 from graph2vid.scale.checking import Checker, Tell
@@ -385,9 +386,9 @@ def _check_columns(names: Any, path: Path, where: str = "") -> None:
     """Refuse columns that nobody knows; those that begin with _ are the user's own."""
     for name in names:
         if name not in COLUMNS and not name.startswith("_"):
-            near = get_close_matches(name, COLUMNS, 1)
+            near = get_close_matches(name[:100], COLUMNS, 1)
             advice = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(COLUMNS)}"
-            raise FormatError(f"{path}{where}: unknown column {name!r}{advice} (begin your own columns with _)")
+            raise FormatError(f"{path}{where}: unknown column {shown(name)}{advice} (begin your own columns with _)")
     if not where and "id" not in names:
         raise FormatError(f"{path} has no column id")
     if not where and "procedure" not in names:
