@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from graph2vid._values import shown
 from graph2vid.errors import FormatError, Graph2VidError
 
 STDOUT = "-"
@@ -170,10 +171,10 @@ def check_format(value: Any, *, kind: str, version: int, source: str) -> dict[st
     """
     if not isinstance(value, dict) or value.get("format") != kind:
         found = value.get("format") if isinstance(value, dict) else type(value).__name__
-        raise FormatError(f"{source} is not a {kind} file (its format is {found!r})")
+        raise FormatError(f"{source} is not a {kind} file (its format is {shown(found)})")
     found = value.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise FormatError(f"{source}: the format version must be a positive whole number, not {found!r}")
+        raise FormatError(f"{source}: the format version must be a positive whole number, not {shown(found)}")
     if found > version:
         raise FormatError(
             f"{source} has {kind} version {found}; this graph2vid reads up to {version}: install a newer one"

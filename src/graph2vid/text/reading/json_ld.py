@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from graph2vid._values import shown
 from graph2vid.errors import InputError
 from graph2vid.text.model import Instruction, Procedure
 from graph2vid.text.reading.boilerplate import is_boilerplate
@@ -45,7 +46,7 @@ def read_json_ld(value: Any, source: str) -> Procedure | None:
             return Procedure(instructions, title, tuple(_ingredients(found, kind)), source)
         empty = empty or (title, _INSTRUCTIONS[kind][0])
     if empty:
-        raise InputError(f"{source}: the recipe {empty[0]!r} has no instructions ({empty[1]})")
+        raise InputError(f"{source}: the recipe {shown(empty[0])} has no instructions ({empty[1]})")
     return None
 
 
