@@ -25,8 +25,8 @@ def ground(
         typer.Argument(
             metavar="PROCEDURE… [VIDEO]",
             help="A procedure in words, or its flow graph (.json, .flow, .dot), and the video: a media file, or its "
-            "captions (.vtt, .srt, .sbv, .json3, Whisper's .json, .txt with times). Of several procedures the one that fits best is "
-            "used. With arrays "
+            "captions (.vtt, .srt, .sbv, .json3, Whisper's .json, .txt with times). Of several procedures the one "
+            "that fits best is used. With arrays "
             "(--scores, …) there is no VIDEO.",
         ),
     ],
