@@ -28,6 +28,7 @@ NAME = "checkpoint.json"
 _FORMAT = "graph2vid-features"
 _VERSION = 1
 _MOST_UNITS = 1 << 16  # of a layer
+_LONGEST_MESSAGE = 400  # characters
 
 
 @dataclass
@@ -145,8 +146,10 @@ def load(path: str | os.PathLike[str]) -> State:
             document.get("best_scores", []),
         )
         state.model()  # whether the weights fit
-    except Graph2VidError:
-        raise
+    except Graph2VidError as error:
+        if len(str(error)) <= _LONGEST_MESSAGE:
+            raise
+        raise FormatError(f"{path} is damaged: {str(error)[:_LONGEST_MESSAGE]}…") from error
     except Exception as error:  # torch and safetensors raise whatever comes their way
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise FormatError(f"{path} is damaged, or was made by another version: {reason}") from error
