@@ -58,7 +58,7 @@ def batch(
     cache: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where transcripts and evidence are kept; by default in the folder of the run."
+            metavar="DIR", help="Where transcripts and evidence are kept; by default in the cache of the user."
         ),
     ] = None,
     parser: Annotated[

@@ -11,14 +11,14 @@ from graph2vid._files import parse_json
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence.cache import Cache, content_hash, text_hash
 from graph2vid.flow import FlowGraph
-from graph2vid.text import parse, procedure_from_text, read_flow
+from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
 from graph2vid.tsort import TSortGraph
 
 _KEPT = 512
 
 
 @lru_cache(maxsize=_KEPT)
-def flow_of(procedure: str, parser: str, folder: str, cache: str) -> FlowGraph:
+def flow_of(procedure: str, parser: str, folder: str, cache: str | None) -> FlowGraph:
     """Return the flow graph of a row's procedure.
 
     Parameters
@@ -42,7 +42,7 @@ def flow_of(procedure: str, parser: str, folder: str, cache: str) -> FlowGraph:
 
 
 def _key(content: str, parser: str) -> dict[str, Any]:
-    return {"content": content, "parser": parser, "graph2vid": __version__}
+    return {"content": content, "parser": chosen_parser(parser), "graph2vid": __version__}
 
 
 def _flow(document: Any) -> FlowGraph:
@@ -50,7 +50,7 @@ def _flow(document: Any) -> FlowGraph:
 
 
 @lru_cache(maxsize=_KEPT)
-def procedure_of(procedure: str, parser: str, folder: str, cache: str) -> tuple[FlowGraph, TSortGraph | None]:
+def procedure_of(procedure: str, parser: str, folder: str, cache: str | None) -> tuple[FlowGraph, TSortGraph | None]:
     """Return :func:`flow_of` and :func:`compiled` of it."""
     flow = flow_of(procedure, parser, folder, cache)
     return flow, compiled(flow)

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 from graph2vid import __version__
 from graph2vid._files import write_json
-from graph2vid._user_cache import FOLDER_VARIABLE
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence.cache import text_hash
 from graph2vid.scale._packages import arrow, compute
@@ -142,7 +141,7 @@ def run_batch(
         ``.jsonl``, ``.csv`` or ``.parquet``; see the documentation, "Whole corpora".
     out : path
         The folder of the run: ``videos/`` and ``segments/`` (Parquet, sorted by id), ``parts/`` (what is done so
-        far), ``log.jsonl`` (times), ``cache/`` (what took long to make).
+        far), ``log.jsonl`` (times).
     options : RunOptions, optional
         How the work is done.
     row_options : mapping, optional
@@ -150,7 +149,7 @@ def run_batch(
     documents : bool
         Write each video's grounding as JSON into ``documents/``, too.
     cache : path, optional
-        Where what took long to make is kept; by default ``$GRAPH2VID_CACHE``, else in ``out``.
+        Where what took long to make is kept; by default in the user's cache.
     progress : callable, optional
     checked : callable, optional
         Is handed the manifest after the check, before work begins.
@@ -172,7 +171,7 @@ def run_batch(
     check_folder(out, options.resume)
     parts = Parts(out)
     with parts.locked(), ready_workers(options) as nursery:
-        context = _context(manifest, out, row_options, cache)
+        context = _context(manifest, row_options, cache)
         if documents:
             context = replace(context, documents=str(out.resolve() / "documents"))
         found = _checked(nursery, manifest, out / "rows.parquet", context)
@@ -206,7 +205,7 @@ def check_manifest(
 ) -> Manifest:
     """Read and check a manifest as :func:`run_batch` does, and leave it at that."""
     with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder, ready_workers(RunOptions(workers=1)) as nursery:
-        context = _context(Path(manifest), Path(folder), row_options, cache)
+        context = _context(Path(manifest), row_options, cache)
         return _checked(nursery, Path(manifest), Path(folder) / "rows.parquet", context)
 
 
@@ -216,13 +215,11 @@ def _checked(nursery: Nursery, manifest: Path, copy: Path, context: Context) -> 
         return guard.check(manifest, copy)
 
 
-def _context(
-    manifest: Path, out: Path, row_options: Mapping[str, Any] | None, cache: str | os.PathLike[str] | None
-) -> Context:
+def _context(manifest: Path, row_options: Mapping[str, Any] | None, cache: str | os.PathLike[str] | None) -> Context:
     given = {name: check_option(name, value) for name, value in (row_options or {}).items() if value is not None}
     return Context(
         folder=str(manifest.resolve().parent),
-        cache=str(cache or os.environ.get(FOLDER_VARIABLE) or out.resolve() / "cache"),
+        cache=None if cache is None else str(cache),
         options=given,
     )
 

@@ -149,8 +149,8 @@ class Context:
     ----------
     folder : str
         Where relative paths of the manifest begin.
-    cache : str
-        The folder of what took long to make (:class:`graph2vid.evidence.cache.Cache`).
+    cache : str or None
+        The folder of what took long to make (:class:`graph2vid.evidence.cache.Cache`); None: that of the user.
     options : mapping
         Options of all rows that do not say otherwise.
     problems : mapping of str to str
@@ -166,7 +166,7 @@ class Context:
     """
 
     folder: str
-    cache: str
+    cache: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
     documents: str | None = None

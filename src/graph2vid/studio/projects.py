@@ -216,7 +216,7 @@ class Project:
 
     def tidy(self) -> None:
         """Remove what killed writers, jobs and uploads have left; while none of them is at work."""
-        for path in (*self.folder.glob(".*.part"), *self.folder.glob("cache/.*.part")):
+        for path in self.folder.glob(".*.part"):
             path.unlink(missing_ok=True)
         for path in (*self.folder.glob(".job-*"), *self.folder.glob(".upload-*")):
             shutil.rmtree(path, ignore_errors=True)

@@ -226,7 +226,6 @@ class Studio:
             "captions": about.captions and str(self.path_of(project, about.captions)),
             "embedder": about.embedder,
             "clip_seconds": about.clip_seconds,
-            "cache": str(project.folder / "cache"),
         }
         media = {"video": _named(about.video), "captions": _named(about.captions)}
         made_from = {"flow": order["flow"], "corrections": corrections, **media}

@@ -55,9 +55,7 @@ def ground(order: dict[str, Any], tell: Tell) -> None:
         tell(stage="listening to the video", done=done, total=total)
 
     video, captions = order["video"], order["captions"]
-    narration = hear(
-        video or captions, captions=video and captions, cache=Cache(Path(order["cache"])), progress=listening
-    )
+    narration = hear(video or captions, captions=video and captions, cache=Cache(), progress=listening)
     tell(stage="comparing what is said with the steps")
     found = ground_narrated(
         flow,

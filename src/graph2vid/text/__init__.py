@@ -14,7 +14,7 @@ from graph2vid.text.model import (
     Procedure,
     Reason,
 )
-from graph2vid.text.parsers import parse
+from graph2vid.text.parsers import chosen_parser, parse
 from graph2vid.text.reading import procedure_from_bytes, procedure_from_text, read_procedure
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Parser",
     "Procedure",
     "Reason",
+    "chosen_parser",
     "parse",
     "procedure_from_bytes",
     "procedure_from_text",

@@ -37,12 +37,19 @@ def parse(procedure: Procedure | str | os.PathLike[str], parser: str = "auto", *
 @PARSERS.register("auto")
 def _auto(procedure: Procedure) -> Parse:
     """The rules where an English model is installed, else the learned parser, which needs none."""
+    chosen = chosen_parser("auto")
+    if chosen == "learned":
+        _tell_fallback()
+    return parse(procedure, chosen)
+
+
+def chosen_parser(parser: str) -> str:
+    """Return the parser that a name stands for: of ``auto`` the one that it chooses on this machine."""
+    if parser != "auto":
+        return parser
     from graph2vid.text.rules.model import has_model
 
-    if has_model():
-        return parse(procedure, "rules")
-    _tell_fallback()
-    return parse(procedure, "learned")
+    return "rules" if has_model() else "learned"
 
 
 @cache
