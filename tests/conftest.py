@@ -1,6 +1,8 @@
-"""What holds for every test: nothing is kept in the cache of the user who runs them."""
+"""What holds for every test: nothing is kept in the cache of the user who runs them, and Ctrl+C means what it says."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
@@ -10,3 +12,10 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRAPH2VID_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_are_heard() -> None:
+    """A shell that starts the tests in the background lets them, and all they start, ignore SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
