@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from corpora import FLOWS, scores
+from graph2vid._stopping import Watch, watched
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
@@ -76,6 +77,67 @@ def test_answers_are_those_of_ground(options: dict[str, Any]) -> None:
     asked = [request(seed, **options) for seed in range(12)]
     for one, found in zip(asked, align_requests(asked), strict=True):
         check(found, ground(one.flow, **one.evidence, **options))
+
+
+@pytest.mark.parametrize(("offset", "clips"), [(1e4, 128), (1e4, 6000), (100.0, 6000)])
+def test_single_precision_far_from_zero_is_that_of_ground(offset: float, clips: int) -> None:
+    """Sums that float32 would round away are computed in float64, as `ground` does; others stay as they are."""
+    tsort, options = TSORTS[0], {"match": "raw"}
+    matrix = np.random.default_rng(0).random((len(tsort.flow), clips)) * 3
+    far, near = (
+        Request(tsort.flow, tsort, {"scores": (add + matrix).astype(np.float32)}, dict(DEFAULTS) | options)
+        for add in (offset, 0.0)
+    )
+    for one, found in zip((far, near), align_requests([far, near]), strict=True):
+        wanted = ground(one.flow, **one.evidence, **options)
+        assert isinstance(found, Found)
+        check(found, wanted)
+        assert found.answers.cost[found.at] == wanted.cost
+        assert wanted.options["alignment"]["dtype"] == ("float64" if one is far else "float32")
+
+
+@pytest.mark.parametrize("gamma", [1e-18, 1e290])
+def test_gammas_are_refused_as_ground_refuses_them(gamma: float) -> None:
+    asked = [request(seed, gamma=gamma) for seed in range(4)]
+    for one, found in zip(asked, align_requests(asked), strict=True):
+        with pytest.raises(Graph2VidError, match=r"gamma=") as refused:
+            ground(one.flow, **one.evidence, gamma=gamma)
+        assert str(found) == str(refused.value)
+
+
+def test_forbidden_clips_do_not_make_gamma_unsuited() -> None:
+    tsort = TSORTS[0]
+    matrices = [scores(seed, len(tsort.flow)) - 9 for seed in range(4)]
+    for matrix in matrices:
+        matrix[0, 1] = -np.inf
+    asked = [Request(tsort.flow, tsort, {"log_probabilities": matrix}, dict(DEFAULTS)) for matrix in matrices]
+    for one, found in zip(asked, align_requests(asked), strict=True):
+        check(found, ground(one.flow, **one.evidence))
+        assert isinstance(found, Found) and len(found.answers.requests) == len(asked)  # side by side
+
+
+def long_work(**options: Any) -> list[Request]:
+    """Return what takes long enough for the clock to be looked at."""
+    tsort = TSortGraph.compile(FlowGraph.bag(list("abcdefgh")))
+    return [Request(tsort.flow, tsort, {"scores": scores(1, 8, clips=400)}, dict(DEFAULTS) | options)] * 10
+
+
+@pytest.mark.parametrize("options", [{}, {"min_clips": 2}])
+def test_work_ends_when_a_watch_says_so(options: dict[str, Any]) -> None:
+    """Side by side, and one by one."""
+    watch = Watch()
+    watch.stop()
+    with watched(watch), pytest.raises(InterruptedError):
+        align_requests(long_work(**options))
+
+
+def test_what_takes_longer_than_its_time_is_left_to_ground(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[Request] = []
+    monkeypatch.setattr("graph2vid.scale.aligning._alone", alone.append)
+    align_requests(long_work(time_limit=60.0))
+    assert not alone
+    align_requests(long_work(time_limit=1e-9))
+    assert len(alone) == 10
 
 
 @pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"breaking": 0.5}, {"time_limit": 9.0}])

@@ -102,10 +102,8 @@ def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_sha
 
 def may_overflow(problem: Problem, gamma: float = 1.0) -> bool:
     """Tell whether sums of the finite costs, divided by ``gamma``, could go beyond what their dtype holds."""
-    costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
-    largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
     terms = problem.match.shape[0] + problem.match.shape[1]
-    return bool(largest > float(np.finfo(problem.match.dtype).max) / terms * min(gamma, 1.0))
+    return bool(_largest(problem) > float(np.finfo(problem.match.dtype).max) / terms * min(gamma, 1.0))
 
 
 LONG = 4096
@@ -133,15 +131,26 @@ def widened(problem: Problem) -> Problem:
     return Problem(problem.match.astype(np.float64), problem.drop.astype(np.float64), skip)
 
 
+def gamma_bounds(largest: Any, clips: Any) -> tuple[Any, Any]:
+    """Return between which numbers gamma must lie, by the largest cost and the number of clips: numbers, or arrays."""
+    total = largest * clips
+    return total * _ROUNDING, np.maximum(total, 1.0) / _ROUNDING
+
+
 def refuse_gamma(problem: Problem, gamma: float) -> None:
     """Refuse a gamma beside which the sums of the costs are all rounding, or nothing at all."""
-    costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
-    largest = max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)
-    total = largest * problem.match.shape[1]
-    if gamma < total * _ROUNDING:
+    largest, clips = _largest(problem), problem.match.shape[1]
+    least, most = gamma_bounds(largest, clips)
+    if gamma < least:
         raise InputError(
-            f"gamma={gamma:g} is lost in the rounding of the sums of the costs, which are up to {total:.3g}: "
+            f"gamma={gamma:g} is lost in the rounding of the sums of the costs, which are up to {largest * clips:.3g}: "
             "raise gamma, or use align"
         )
-    if gamma > max(total, 1.0) / _ROUNDING:
+    if gamma > most:
         raise InputError(f"gamma={gamma:g} is so large that the costs, of up to {largest:.3g}, do not matter: lower it")
+
+
+def _largest(problem: Problem) -> float:
+    """Return the largest finite cost, whatever its sign."""
+    costs = [problem.match, problem.drop] if problem.skip is None else [problem.match, problem.drop, problem.skip]
+    return max(float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in costs)

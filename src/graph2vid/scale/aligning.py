@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES
+from graph2vid._stopping import native_watch, within
 from graph2vid.alignment.backends import native, procedure
+from graph2vid.alignment.problem import LONG, Problem, gamma_bounds, widened
+from graph2vid.errors import TooLargeError
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
@@ -137,12 +140,14 @@ def _of_options(options: Mapping[str, Any]) -> Any:
     scalar = all(value is None or isinstance(value, str | float) for value in policies)
     if not scalar or any(name in options for name in BEYOND):
         return None
-    return *policies, options["contiguous"], options["confidence"], options["gamma"]
+    return *policies, options["contiguous"], options["confidence"], options["gamma"], options.get("time_limit")
 
 
 def _alone(request: Request) -> Found | Exception:
     try:
         return Found(_answers_of_one(request, ground_request(request)), 0)
+    except (InterruptedError, TimeoutError):  # of a watch over all of them
+        raise
     except Exception as error:
         return error
 
@@ -192,7 +197,7 @@ def _together(requests: Sequence[Request]) -> list[Found | Exception]:
         if solved:
             answers = _answers(list(solved.values()), len(tsort.flow))
             found |= {at: Found(answers, place) for place, at in enumerate(solved)}
-    # The rest is too large, or has no answer, or none in its precision: that is told as `ground` tells it.
+    # The rest is too large, or has no answer, or none in its precision or time: `ground` finds it, or says why not.
     return [found[at] if at in found else _alone(request) for at, request in enumerate(requests)]
 
 
@@ -203,35 +208,71 @@ def _table_bytes(tsort: TSortGraph, cost: Costs) -> int:
 
 
 def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int, Costs]) -> list[_Solved | None]:
-    """Align videos of one procedure and one dtype; None where there is no answer."""
+    """Align videos of one procedure and one dtype; None where there is no answer that can be relied on."""
     options = requests[next(iter(members))].options
+    limit = options.get("time_limit")
+    try:
+        with within(None if limit is None else limit * len(members)):
+            aligned, likely = _aligned(tsort, list(members.values()), options)
+    except TooLargeError:
+        return [None] * len(members)
+    suits = _suits(options["gamma"], list(members.values())) if options["confidence"] else [True] * len(members)
+    return [
+        _Solved(requests[at], cost, labels, sure)
+        if suited and np.isfinite(cost) and np.isfinite(soft) and _is_told_apart(members[at], cost)
+        else None
+        for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
+    ]
+
+
+def _aligned(
+    tsort: TSortGraph, costs: Sequence[Costs], options: Mapping[str, Any]
+) -> tuple[Sequence[tuple[float, NDArray[np.int64]]], Sequence[tuple[float, Any]]]:
+    """Return costs and labels of videos of one dtype; and soft costs and probabilities, or 0 and None."""
     kernels, compiled, contiguous = native(), procedure(tsort), options["contiguous"]
     assert kernels is not None
-    matches, drops = [cost.match for cost in members.values()], [cost.drop for cost in members.values()]
-    skips = [cost.skip for cost in members.values()]
-    aligned = compiled.solve_many(matches, drops, skips, contiguous, False, 0, _THREADS)
-    likely: Sequence[tuple[float, Any]] = [(0.0, None)] * len(members)
-    if options["confidence"]:
-        # A price of +∞ for leaving a step out is no price. It is told all the same, because the kernels then compute
-        # every video in a lane of its own, and the last bits do not depend on how many there are.
-        never = np.full(len(tsort.flow), np.inf, matches[0].dtype)
-        likely = kernels.soft_many(
-            [compiled] * len(members),
-            matches,
-            drops,
-            [never if skip is None else skip for skip in skips],
-            options["gamma"],
-            False,
-            contiguous,
-            True,
-            False,
-            _THREADS,
-            FREE_BYTES,
-        )
-    return [
-        _Solved(requests[at], cost, labels, sure) if np.isfinite(cost) and np.isfinite(soft) else None
-        for at, (cost, labels), (soft, sure) in zip(members, aligned, likely, strict=True)
-    ]
+    matches, drops, skips = ([getattr(cost, name) for cost in costs] for name in ("match", "drop", "skip"))
+    aligned = compiled.solve_many(matches, drops, skips, contiguous, False, 0, _THREADS, native_watch())
+    if not options["confidence"]:
+        return aligned, [(0.0, None)] * len(costs)
+    # A price of +∞ for leaving a step out is no price. It is told all the same, because the kernels then compute
+    # every video in a lane of its own, and the last bits do not depend on how many there are.
+    never = np.full(len(tsort.flow), np.inf, matches[0].dtype)
+    likely = kernels.soft_many(
+        [compiled] * len(costs),
+        matches,
+        drops,
+        [never if skip is None else skip for skip in skips],
+        options["gamma"],
+        False,
+        contiguous,
+        True,
+        False,
+        _THREADS,
+        FREE_BYTES,
+        native_watch(),
+    )
+    return aligned, likely
+
+
+def _is_told_apart(costs: Costs, found: float) -> bool:
+    """Tell whether the dtype of costs tells their sums apart, as :func:`graph2vid.align` asks it."""
+    if costs.match.shape[1] <= LONG and abs(found) <= LONG:
+        return True
+    problem = Problem(costs.match, costs.drop, costs.skip)
+    return widened(problem) is problem
+
+
+def _suits(gamma: float, videos: Sequence[Costs]) -> Sequence[bool]:
+    """Tell for which videos gamma is neither too small nor too large beside the costs; for all at once."""
+    parts = [[one.match.ravel(), one.drop, *(() if one.skip is None else (one.skip,))] for one in videos]
+    flat = np.abs(np.concatenate([array for part in parts for array in part]))
+    flat[np.isinf(flat)] = 0.0
+    ends = np.cumsum([sum(array.size for array in part) for part in parts])
+    largest = np.maximum.reduceat(flat, np.append(0, ends[:-1])).astype(np.float64)
+    least, most = gamma_bounds(largest, np.array([one.match.shape[1] for one in videos]))
+    suited: list[bool] = ((least <= gamma) & (gamma <= most)).tolist()
+    return suited
 
 
 def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
