@@ -28,6 +28,7 @@ dip your bread into it and fry it in a lot of butter
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     FlowGraph.chain(["whisk the eggs", "dip the bread", "fry the bread"]).save("flow.json")
+    FlowGraph.load("flow.json").save("same.txt")
     Path("recipe.txt").write_text("1. Whisk the eggs.\n2. Dip the bread.\n", encoding="utf-8")
     Path("talk.vtt").write_text(SAID, encoding="utf-8")
     Path("film.mp4").write_bytes(b"not really")
@@ -87,6 +88,8 @@ FILM = ["flow.json", "film.mp4"]
         ([*SCORES, "--report", "r.html", "--embed-video"], "--embed-video is of no use here: arrays are of no video"),
         ([*SCORES, "--video", "film.mp4"], "--video is of no use here: it is named in what is written"),
         ([*SCORES, "--no-confidence", "--gamma", "2"], "--gamma is of no use here: it is for confidences"),
+        ([*SCORES, "--parser", "rules"], "--parser is of no use here: no procedure is in words; flow.json is a flow"),
+        (["same.txt", "flow.json", "talk.vtt", "--parser", "auto"], "--parser is of no use here: no procedure is in"),
         ([*SCORES, "--breaking", "2"], "--breaking is of no use here: no edge of the flow graph has a confidence"),
     ],
 )

@@ -193,7 +193,7 @@ def ground(
     """
     from graph2vid.cli.check import show_check
     from graph2vid.cli.export import formats_named, write_exports
-    from graph2vid.cli.given import refuse
+    from graph2vid.cli.given import given, refuse
     from graph2vid.cli.outputs import check_output, is_stdout, tell_written
     from graph2vid.cli.progress import progress
     from graph2vid.cli.watching import check_video, ground_best, watch_with_progress
@@ -206,7 +206,7 @@ def ground(
     from graph2vid.grounding.from_arrays import check_settings
     from graph2vid.grounding.from_video import is_captions
     from graph2vid.grounding.timeline import print_timeline
-    from graph2vid.text import read_flow
+    from graph2vid.text import is_flow_file, read_flow
 
     # What can be refused is refused before any work is done.
     formats = formats_named(export)
@@ -226,6 +226,9 @@ def ground(
         is_heard=narration_weight != 0,
         is_written=bool(output or json or report or formats),
     )
+    sources = inputs[: None if has_arrays else -1]
+    if given(context, "parser") and all(is_flow_file(path) for path in sources):
+        refuse(context, ["parser"], f"no procedure is in words; {sources[0]} is a flow graph already")
     if frames is not None and (has_arrays or model is not None):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
     if frames is None and narration_weight == 0:
@@ -277,7 +280,7 @@ def ground(
         }
 
     with progress("reading the procedure") as tell:
-        procedures = [read_flow(path, parser) for path in inputs[: None if has_arrays else -1]]
+        procedures = [read_flow(path, parser) for path in sources]
         if not any(procedure.confidences for procedure in procedures):
             refuse(context, ["breaking"], "no edge of the flow graph has a confidence below 1")
         of_procedure = {id(procedure): options(procedure) for procedure in procedures}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graph2vid.text.flows import read_flow
+from graph2vid.text.flows import is_flow_file, read_flow
 from graph2vid.text.model import (
     PARSERS,
     Entity,
@@ -28,6 +28,7 @@ __all__ = [
     "Procedure",
     "Reason",
     "chosen_parser",
+    "is_flow_file",
     "parse",
     "procedure_from_bytes",
     "procedure_from_text",

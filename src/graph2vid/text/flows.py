@@ -16,6 +16,7 @@ from graph2vid.text.reading import procedure_from_bytes
 from graph2vid.text.reading.decoding import MOST_BYTES, decoded
 
 FLOW_SUFFIXES = (".flow", ".dot", ".gv")
+_EITHER = (".txt", ".json")  # flow graphs or words
 
 
 def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any) -> FlowGraph:
@@ -35,12 +36,19 @@ def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any
     if path.suffix.lower() in FLOW_SUFFIXES:
         return FlowGraph.load(path)
     data = read_bytes(path, MOST_BYTES + 1)
-    if _is_flow(data, path):
+    if _holds_flow(data, path):
         return FlowGraph.load(path)
     return parse(procedure_from_bytes(data, source=str(path)), parser, **options).flow
 
 
-def _is_flow(data: bytes, path: Path) -> bool:
+def is_flow_file(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file holds a flow graph, not words, as :func:`read_flow` tells them apart."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    return suffix in FLOW_SUFFIXES or (suffix in _EITHER and _holds_flow(read_bytes(path, MOST_BYTES + 1), path))
+
+
+def _holds_flow(data: bytes, path: Path) -> bool:
     """Say whether a file that may also hold words is a flow graph; whoever reads it next says what is wrong with it."""
     try:
         text = decoded(data, str(path))
