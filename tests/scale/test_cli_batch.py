@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from corpora import data_bytes, make_rows, read, scores, write_jsonl, write_parquet
-from graph2vid.cli import main
+from corpora import data_bytes, make_rows, plant_faults, read, scores, write_jsonl, write_parquet
+from graph2vid.cli import main, progress
 
 
 def test_a_corpus_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +52,22 @@ def test_a_corpus_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "  2 rows changed since, and done again; 1 row no longer in the manifest, and left out" in told.out
     assert "2 rows changed since they were done" in told.err and "1 row no longer in the manifest" in told.err
     assert [row["id"] for row in read(out, "videos")] == [row["id"] for row in rows[:7]]
+
+
+def test_a_line_now_and_then_where_there_is_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in plant_faults(tmp_path / "faults").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(progress, "SECONDS", 0.01)
+    rows = make_rows(600, "slow")
+    rows[0]["scores"] = rows[0]["scores"][:, :2]
+    manifest = write_parquet(tmp_path / "m.parquet", rows, row_group_size=100)
+    assert main(["batch", str(manifest), "--out", str(tmp_path / "out"), "--workers", "1"]) == 1
+    told = capfd.readouterr()
+    assert "graph2vid: checking the manifest, 0:0" in told.err
+    assert re.search(r"^graph2vid: grounding \d+ of 600 rows, 1 failed, \d+%, 0:0\d so far$", told.err, re.MULTILINE)
+    assert "graph2vid: " not in told.out
 
 
 def test_check_lists_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

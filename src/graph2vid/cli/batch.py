@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from graph2vid.scale import Manifest, Summary
-    from graph2vid.scale.run import Progress
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_REASONS = 10
@@ -111,6 +108,7 @@ def batch(
     """
     from graph2vid._files import write_json
     from graph2vid.cli.given import refuse
+    from graph2vid.cli.progress import progress
     from graph2vid.errors import InputError
     from graph2vid.scale import RunOptions, check_manifest, run_batch
 
@@ -152,7 +150,12 @@ def batch(
         return
     if out is None:
         raise InputError("name the folder of the results: --out DIR (or check the manifest alone: --check)")
-    with _progress() as tell:
+    with progress("checking the manifest") as show:
+
+        def tell(done: int, failed: int, total: int) -> None:
+            words = f"grounding {done:,} of {_count(total, 'row')}"
+            show(f"{words}, {failed:,} failed" if failed else words, done, total)
+
         summary = run_batch(
             manifest,
             out,
@@ -187,41 +190,6 @@ def _tell_problems(manifest: Manifest) -> None:
     more = len(manifest.problems) - _SHOWN_PROBLEMS
     if more > 0:
         typer.echo(f"… and {_count(more, 'problem')} more; --check lists all of them", err=True)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    stderr = Console(stderr=True)
-    if not stderr.is_terminal:
-        yield None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task("checking", total=None)
-
-        def tell(done: int, failed: int, total: int) -> None:
-            words = f"grounding, {failed} failed" if failed else "grounding"
-            bar.update(task, description=words, completed=done, total=total)
-
-        yield tell
 
 
 def _show(summary: Summary, out: Path) -> None:
