@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from corpora import data_bytes, make_rows, plant_faults, write_parquet
-from ending import end_by_signal
+from ending import descendants, end_by_signal, left
 from graph2vid.scale import RunOptions, run_batch
 from graph2vid.scale.parts import Parts
 
@@ -76,3 +79,50 @@ def test_ray_ends_with_the_driver(number: signal.Signals, status: int, manifest:
     assert ended.status == status and ended.processes >= 6
     summary = run_batch(manifest, out, options=RunOptions(workers=2, resume=True))
     assert 0 < summary.skipped < ROWS and summary.skipped + summary.done == ROWS
+
+
+DRIVER = """
+import os, signal, subprocess, sys, time
+from graph2vid.scale.reaper import reaped
+with reaped(sys.argv[1]):
+    reaper = int(open(f"/proc/self/task/{os.getpid()}/children").read())
+    print(reaper, flush=True)
+    input()
+    subprocess.Popen([sys.executable, sys.argv[1] + "/server.py"])
+    time.sleep(600)
+"""
+SERVER = """
+import ctypes, pathlib, signal, subprocess, sys, time
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it dies with the driver
+worker = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).with_name("worker.py"))])
+bystander = subprocess.Popen(["sleep", "600"], start_new_session=True)
+print(worker.pid, bystander.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_has_just_begun_when_the_driver_is_killed_ends_too(tmp_path: Path) -> None:
+    """The reaper is held up meanwhile, so that it sees none of the processes below the driver."""
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "worker.py").write_text("import time; time.sleep(600)")
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert driver.stdin is not None and driver.stdout is not None
+    reaper = int(driver.stdout.readline())
+    os.kill(reaper, signal.SIGSTOP)
+    print(file=driver.stdin, flush=True)
+    worker, bystander = map(int, driver.stdout.readline().split())
+    of_worker = descendants(worker)
+    try:
+        driver.kill()
+        driver.wait()
+        os.kill(reaper, signal.SIGCONT)
+        limit = time.monotonic() + 30
+        while left(of_worker) and time.monotonic() < limit:
+            time.sleep(0.02)
+        assert not left(of_worker)
+        assert left(descendants(bystander))  # is no program of the package
+    finally:
+        for pid in [*left(of_worker), bystander]:
+            os.kill(pid, signal.SIGKILL)

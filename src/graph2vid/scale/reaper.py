@@ -1,8 +1,9 @@
 """Nothing that Ray starts outlives the run, however that ends: a process of its own sees to it (Linux).
 
-Ray ends most of its processes when the driver is killed, but not its agents, which then wait a minute or more for a
-server that is gone. This module, run as a program, learns the processes of Ray below the driver until its standard
-input ends, which is when the driver does, and ends those that are left. It needs nothing but the standard library.
+Ray ends most of its processes when the driver is killed, but not its agents, nor workers that are only starting, which
+then wait a minute or more for a server that is gone. This module, run as a program, learns the processes of Ray below
+the driver until its standard input ends, which is when the driver does, and ends those that are left. What had just
+begun then it knows by a mark in the environment. It needs nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
+
+MARK = "GRAPH2VID_REAPED"
+"""The variable that marks what is started meanwhile."""
 
 _LOOK_SECONDS = 0.5
+_LAST_LOOKS = 10
+_LAST_LOOK_SECONDS = 0.1
 
 
 @contextlib.contextmanager
@@ -31,10 +39,15 @@ def reaped(package: str) -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    command = [sys.executable, "-I", __file__, str(os.getpid()), package]
+    mark = uuid4().hex
+    command = [sys.executable, "-I", __file__, str(os.getpid()), package, mark]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True):
-        yield
+        os.environ[MARK] = mark
+        try:
+            yield
+        finally:
+            del os.environ[MARK]
 
 
 def _below(driver: int, package: bytes) -> dict[int, str]:
@@ -49,32 +62,49 @@ def _below(driver: int, package: bytes) -> dict[int, str]:
     return {pid: parents[pid][1] for pid in found}
 
 
+def _marked(package: bytes, mark: bytes) -> dict[int, str]:
+    """Return the processes of a package that carry a mark, wherever they are, each with when it began."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and mark in _read(folder / "environ") and package in _command(int(folder.name)):
+            found[int(folder.name)] = "".join(_fields(int(folder.name))[19:20])
+    return found
+
+
 def _fields(pid: int) -> list[str]:
     """Return what the system says of a process, from its state on; nothing if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].decode().split()
+    return [] if fields[:1] in ([], ["Z"], ["X"]) else fields
 
 
 def _command(pid: int) -> bytes:
+    return _read(Path(f"/proc/{pid}/cmdline"))
+
+
+def _read(path: Path) -> bytes:
+    """Return a file of a process; nothing if that has ended, or is another user's."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return path.read_bytes()
     except OSError:
         return b""
 
 
-def main(driver: int, package: bytes) -> None:
-    """Watch a driver until standard input ends, and end what is left of the package's processes below it."""
+def main(driver: int, package: bytes, mark: bytes) -> None:
+    """Watch a driver until standard input ends, and end what is left of the package's processes."""
     seen: dict[int, str] = {}
     while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
         seen |= _below(driver, package)
-    for pid, began in (seen | _below(driver, package)).items():
-        fields = _fields(pid)
-        if pid != os.getpid() and fields and fields[19] == began:  # its own command line names the package, too
+    for _ in range(_LAST_LOOKS):  # one that is ended may just have started another
+        seen |= _below(driver, package) | _marked(package, mark)
+        seen.pop(os.getpid(), None)  # its own command line names the package, too
+        left = [pid for pid, began in seen.items() if _fields(pid)[19:20] == [began]]
+        if not left:
+            return
+        for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(_LAST_LOOK_SECONDS)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), os.fsencode(sys.argv[2]))
+    main(int(sys.argv[1]), os.fsencode(sys.argv[2]), f"{MARK}={sys.argv[3]}".encode())
