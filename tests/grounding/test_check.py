@@ -239,6 +239,18 @@ def test_optional_steps_and_branches_not_taken_are_not_missed() -> None:
     assert [FLOW.ids[one.step] for one in missing.deviations] == ["fry"]
 
 
+def test_what_the_result_leaves_out_of_a_branch_that_the_check_does_not_take_is_named() -> None:
+    flow = FlowGraph.from_edges(NAMED, [(0, 1), (1, 2), (0, 3)], alternatives=[[["fry", "boil"], ["serve"]]])
+    evidence = evidence_of("ccc sss", 1.0)
+    evidence[1, 0] = 0.5  # the check would rather see what is served
+    found = find_deviations(flow, evidence, shown=[0, 1])
+    assert found.count.missing == (2,) and not found.follows
+    (one,) = [*found.deviations, *found.unsure]
+    assert (one.kind, one.step, one.start) == ("skipped", 2, None)
+    assert one.margin == pytest.approx(3.0 + 1.0)  # without what is served, and with the boiling in a clip of its own
+    assert found.describe(one) == "step 3 (boil) is not shown"
+
+
 def test_what_is_not_sure_is_not_said() -> None:
     weak = evidence_of("ccc fff sss", height=0.5)
     found = find_deviations(FLOW, weak)

@@ -256,6 +256,9 @@ def find_deviations(
     search = _Search(flow, np.asarray(evidence, np.float64), float(skip), float(repeat), threads)
     count = count_steps(flow, search.found.order if shown is None else shown)
     found = search.deviations()
+    # What the result does not show of a branch that the check does not take.
+    listed = {step for kind, step, _, _ in found if kind == "skipped"} | {*search.found.order}
+    found += [("skipped", step, None, None) for step in count.missing if step not in listed]
     margins = search.margins(found)
     # What the result does not show and the check sees: the deviation is the worse explanation of the two.
     seen: list[_Found] = [
@@ -400,6 +403,14 @@ class _Search:
                 return members
         return [step]
 
+    def _beside(self, step: int) -> list[int]:
+        """Return the steps of the branches that are taken instead of that of a step, if that is not taken."""
+        for group in self.flow.alternatives:
+            others = [other for branch in group if step not in branch for other in branch]
+            if any(step in branch and not {*branch} & {*self.found.order} for branch in group):
+                return others if {*others} & {*self.found.order} else []
+        return []
+
     def _in_place(self, step: int) -> frozenset[int]:
         """Return the early steps that stay free where a step is done in its place: those that need not wait for it."""
         return frozenset(other for other in self.early if not self.flow.sure.ancestors[other] >> step & 1)
@@ -409,9 +420,12 @@ class _Search:
         asked: list[_Asked] = []
         for number, (kind, step, _, segment) in enumerate(found):
             if kind != "repeated":  # done in its place
-                dear = self.skip.copy()
+                dear, match = self.skip.copy(), self.match
                 dear[self._instead(step) if kind == "skipped" else [step]] = self.huge
-                asked.append(_Asked(number, self._in_place(step), self.match, self.drop, dear))
+                if kind == "skipped" and (barred := self._beside(step)):  # the branch of the step, not another
+                    match = match.copy()
+                    match[barred], dear[barred] = np.inf, self.huge
+                asked.append(_Asked(number, self._in_place(step), match, self.drop, dear))
             if kind == "skipped" or segment is None:
                 continue
             # Not done there; or, of what is done again, not before; or all the time since then.
