@@ -72,6 +72,7 @@ FILM = ["flow.json", "film.mp4"]
         ([*SCORES, "--embedder", "minilm"], "--embedder is of no use here"),
         ([*SCORES, "--narration-weight", "2"], "--narration-weight is of no use here"),
         ([*SCORES, "--speech-model", "small", "--language", "en"], "--speech-model and --language are of no use here"),
+        ([*SCORES, "--max-hours", "2"], "--max-hours is of no use here: arrays are as long as they are"),
         ([*SCORES, "--frames-weight", "2"], "--frames-weight is of no use here: no frames are looked at"),
         ([*TALK, "--frames-weight", "1"], "--frames-weight is of no use here"),  # its default, but given
         ([*TALK, "--speech-model", "small"], "--speech-model is of no use here: with captions no speech"),

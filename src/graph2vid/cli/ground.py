@@ -290,7 +290,7 @@ def ground(
                 inputs[-1], cache, tell, captions=captions, model=speech_model, language=language
             )
             heard = narration.cues, narration.duration
-            arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds)
+            arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds, max_hours=max_hours)
         elif trained is not None:
             arrays = trained.arrays(**arrays)
         if arrays:
@@ -362,6 +362,7 @@ def _refuse_what_changes_nothing(
     if has_arrays:
         of_video = ("captions", "embedder", "narration_weight", "speech_model", "language")
         refuse(context, of_video, "arrays take the place of what is said in a video")
+        refuse(context, ["max_hours"], "arrays are as long as they are")
     elif asked["model"] is not None:
         refuse(context, ["embedder", "narration_weight"], "--model compares what is said with the steps")
     if not has_arrays:

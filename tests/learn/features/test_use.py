@@ -17,7 +17,7 @@ import graph2vid as g2v  # noqa: E402
 from foreign import foreign, only_split  # noqa: E402
 from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Dataset, Embeddings  # noqa: E402
-from graph2vid.errors import InputError  # noqa: E402
+from graph2vid.errors import InputError, TooLargeError  # noqa: E402
 from graph2vid.evidence.captions import Cue  # noqa: E402
 from graph2vid.learn.features import checkpoint  # noqa: E402
 from graph2vid.learn.features.course import Course  # noqa: E402
@@ -108,6 +108,10 @@ def test_features_of_what_is_said(trained: tuple[Dataset, Path]) -> None:
     grounding = g2v.ground(g2v.FlowGraph.bag(["crack the eggs", "toast the bread"]), **arrays, drop="percentile:30")
     first, second = grounding.segments
     assert (first.step, second.step) == (0, 1) and first.start < 10 < second.start
+    for hours, allowed in ((1.0, 0.5), (30.0, 24.0)):
+        with pytest.raises(TooLargeError, match=f"at most {allowed:g} "):
+            said.said(["a", "b"], [Cue(5.0, 8.0, "egg")], 3600 * hours, max_hours=allowed)
+    assert said.said(["a", "b"], [Cue(5.0, 8.0, "egg")], 30 * 3600, clip_seconds=3600, max_hours=40)
 
 
 def test_events_are_records_with_checksums(tmp_path: Path) -> None:

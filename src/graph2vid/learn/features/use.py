@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.embed import Grid, text_embedder
-from graph2vid.evidence.length import clips_of
+from graph2vid.evidence.length import MOST_HOURS, clips_of
 from graph2vid.evidence.said import SaidSettings, said_vectors, step_vectors
 from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.model import ResidualMLP
@@ -51,7 +51,13 @@ class TrainedFeatures:
         return {"clips": made, "steps": steps}
 
     def said(
-        self, steps: Sequence[str], cues: Sequence[Cue], duration: float, *, clip_seconds: float = 1.0
+        self,
+        steps: Sequence[str],
+        cues: Sequence[Cue],
+        duration: float,
+        *,
+        clip_seconds: float = 1.0,
+        max_hours: float = MOST_HOURS,
     ) -> dict[str, Any]:
         """Return the evidence for :func:`graph2vid.ground` from the texts of steps and what is said in a video."""
         source = dict(self.about["source"])
@@ -64,7 +70,7 @@ class TrainedFeatures:
             settings = SaidSettings(**source)
         except TypeError as error:
             raise FormatError(f"{self.path} is damaged, or was made by another version: {error}") from None
-        clips_of(duration, clip_seconds)
+        clips_of(duration, clip_seconds, max_hours)
         n_clips = max(1, Grid(clip_seconds).clips_until(duration))
         clips = said_vectors(cues, n_clips, embed, clip_seconds=clip_seconds, settings=settings)
         return self.arrays(step_vectors(steps, embed), clips)
