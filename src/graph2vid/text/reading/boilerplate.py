@@ -23,8 +23,11 @@ _KINDS = {
         r"(?:print|save|pin|share|rate|e-?mail|bookmark|review) (?:this |the )?(?:recipe|page|post|article)",
         r"(?:save|share|print|pin|rate)(?:\W+(?:save|share|print|pin|rate|review|comment|e-?mail))+",
         r"(?:skip|jump|go|back) to (?:the )?(?:recipe|video|content|top|main content|instructions|ingredients)",
+        r"(?:skip|jump|go) to (?:the )?recipe"
+        r"(?:\W{1,3}(?:print|save|pin|rate|share|watch|jump to) (?:the )?(?:recipe|video)){1,4}",
         r"deselect all|add to (?:my )?(?:shopping list|cart|meal plan|collection|favou?rites)",
-        r"cook mode\b.*|(?:keep|prevent) (?:the |your )?screen\b.*|watch (?:the|this|our) video(?: below)?|play video",
+        r"cook mode\b.*|(?:keep|prevent) (?:the |your )?screen\b.*",
+        r"watch (?:(?:the|this|our) )?video(?: below)?|play video",
         r"us customary(?:\W+metric)?|metric(?:\W+us customary)?",
         r"(?:us|imperial|cups)\W+metric|metric\W+(?:us|imperial|cups)",
         r"(?:scale\W*|servings?\W*)?(?:(?:½|1/2|\d)\s?x[\s|/·,-]*){1,6}",
