@@ -59,8 +59,8 @@ class Draft:
     def _in_numbers(self, error: GraphError) -> str:
         """Return a message about ids as one about the numbers that the editor shows."""
         numbers = {quoted(step): quoted(str(number)) for number, step in enumerate(self.flow.ids, start=1)}
-        known = "|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True))
-        return re.sub(known, lambda found: numbers[found[0]], str(error))
+        known = re.compile("|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True)))
+        return known.sub(lambda found: numbers[found[0]], str(error))
 
     # -- edges ---------------------------------------------------------------------------------------------
 
