@@ -97,7 +97,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise FormatError(f"{path} is not a UTF-8 text file (byte {error.start})") from error
 
 
-def parse_json(text: str, source: str, *, lenient: bool = False) -> Any:
+def parse_json(text: str, source: str, *, lenient: bool = False, infinite: bool = False) -> Any:
     """Parse JSON text; an error names ``source``, line and column.
 
     Refused are NaN, infinite numbers, whole numbers of more than 30 digits, values nested more than 100
@@ -108,11 +108,12 @@ def parse_json(text: str, source: str, *, lenient: bool = False) -> Any:
     text, source : str
     lenient : bool
         For what pages hold: strings may have bare line breaks and lone surrogates in them.
+    infinite : bool
+        For matrices, in which a log-probability may be -Infinity: infinite numbers are read.
     """
+    constant = _infinity if infinite else _refuse_constant
     try:
-        value = json.loads(
-            text, strict=not lenient, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant
-        )
+        value = json.loads(text, strict=not lenient, parse_int=_whole, parse_float=_decimal, parse_constant=constant)
         _refuse_depth(value)
         if not lenient and _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -140,6 +141,10 @@ def _decimal(digits: str) -> float:
     if not abs(found) < math.inf:
         raise ValueError(f"the number {digits[:20]} is too large")
     return found
+
+
+def _infinity(name: str) -> float:
+    return float(name) if name != "NaN" else _refuse_constant(name)
 
 
 def _refuse_constant(name: str) -> NoReturn:

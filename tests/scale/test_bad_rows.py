@@ -97,16 +97,16 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
         "line 4": f'{{"id": {DEEP}}}',
         "deep scores": row("deep scores", f'"scores": "{DEEP}"'),
         "deep procedure": f'{{"id": "deep procedure", "procedure": "{{\\"a\\": {DEEP}", {matrix}}}',
-        "line 7": row("long scores", f'"scores": [[{DIGITS}, 1], [1, 2], [3, 4]]'),
+        "long scores": row("long scores", f'"scores": [[{DIGITS}, 1], [1, 2], [3, 4]]'),
         "long text": row("long text", f'"scores": "[[{DIGITS}, 1], [1, 2], [3, 4]]"'),
-        "line 9": row("long option", f'"clip_seconds": {DIGITS}, {matrix}'),
+        "long option": row("long option", f'"clip_seconds": {DIGITS}, {matrix}'),
         "long count": row("long count", f'"min_clips": "{DIGITS}", {matrix}'),
-        "line 11": row("x", f'"clip_seconds": {"9" * 5000}, {matrix}'),
+        "longest option": row("longest option", f'"clip_seconds": {"9" * 5000}, {matrix}'),
         "line 12": row("\\ud800", matrix),
-        "line 13": f'{{"id": "surrogate", "procedure": "tea\\udfff.flow", {matrix}}}',
+        "surrogate": f'{{"id": "surrogate", "procedure": "tea\\udfff.flow", {matrix}}}',
         "line 14": f'{{"procedure": "tea.flow", {matrix}}}',
         "line 15": "nonsense",
-        "line 16": row("x", matrix).encode() + b"\xff",
+        "not UTF-8": row("not UTF-8", matrix).encode() + b"\xff",
         "long path": row("long path", f'"captions": "{"a" * 5000}.vtt"'),
         "nul": row("nul", '"scores": "a\\u0000.npy"'),
         "long procedure": f'{{"id": "long procedure", "procedure": "{"b" * 5000}", {matrix}}}',
@@ -119,19 +119,28 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
         "line 4": "nested too deeply",
         "deep scores": "lists of numbers",
         "deep procedure": "procedure: ",
-        "line 7": "a whole number of 400 digits",
+        "long scores": "a whole number of 400 digits",
         "long text": "lists of numbers",
-        "line 9": "a whole number of 400 digits",
+        "long option": "a whole number of 400 digits",
         "long count": "min_clips must be a finite number",
-        "line 11": "a whole number of 5000 digits",
+        "longest option": "a whole number of 5000 digits",
         "line 12": "a lone surrogate",
-        "line 13": "a lone surrogate",
-        "line 16": "not JSON",
+        "surrogate": "a lone surrogate",
+        "not UTF-8": "not JSON",
         "line 14": "has no id",
         "line 15": "not JSON",
     }.items():
         assert words in errors[name], (name, errors[name])
     assert all(len(error) < 6000 and "\n" not in error for error in errors.values())
+
+
+def test_infinite_numbers_within_matrices(tmp_path: Path) -> None:
+    line = '{{"id": "{}", "procedure": "tea.flow", "log_probabilities": {}}}'.format
+    rows = "[-1, {0}, {0}], [-1, -2, -3], [{0}, {0}, -1]".format
+    never, unsure = f"[{rows('-Infinity')}]", f"[{rows('NaN')}]"
+    lines = [line("inf", never), line("inf as text", f'"{never}"'), line("nan", unsure), line("text", f'"{unsure}"')]
+    errors = failing(written(tmp_path, [*lines]), tmp_path / "out", good=GOOD + 2)
+    assert errors.keys() == {"nan", "text"} and "NaN is no number" in errors["nan"]
 
 
 def test_csv_cells(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ Record: TypeAlias = tuple[int, dict[str, str | None]]
 
 _LONGEST_CELL = (1 << 31) - 1
 _GROUP_ROWS = 500
+_TOLERANT = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+_BETWEEN = re.compile(r"[\s:,]*")
 
 
 @dataclass(frozen=True)
@@ -322,15 +325,34 @@ def _json_records(path: Path, lose: Tell) -> Iterator[Record]:
             if not line.strip():
                 continue
             try:
-                record = parse_json(line, "this line")
+                record = parse_json(line, "this line", infinite=True)
                 if not isinstance(record, dict):
                     raise FormatError('must be an object: {"id": …, "procedure": …, …}')
                 texts = {name: _as_text(name, value) for name, value in record.items() if name in COLUMNS}
             except Exception as error:
-                lose(number, None, reason_of(error))
+                lose(number, _id_in(line), reason_of(error))
                 continue
             _check_columns(record, path, f", line {number}")
             yield number, texts
+
+
+def _id_in(line: str) -> str | None:
+    """Return the id of a line that cannot be read as a whole, if it stands before what is wrong with it."""
+    at = line.find("{") + 1
+    try:
+        while at:
+            name, at = _TOLERANT.raw_decode(line, _next(line, at))
+            value, at = _TOLERANT.raw_decode(line, _next(line, at))
+            if name == "id":
+                return value if isinstance(value, str) and _is_unicode(value) else None
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def _next(line: str, at: int) -> int:
+    found = _BETWEEN.match(line, at)
+    return found.end() if found else at
 
 
 def _csv_records(path: Path, lose: Tell) -> Iterator[Record]:

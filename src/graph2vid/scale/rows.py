@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import Graph2VidError, InputError
+from graph2vid._files import parse_json
+from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.evidence import read_array
 from graph2vid.evidence.cache import content_hash
 from graph2vid.scale._packages import arrow
@@ -158,8 +159,8 @@ def matrix_of(value: Any, folder: str) -> NDArray[Any]:
     if not value.lstrip().startswith("["):
         return read_array(Path(folder) / value)
     try:
-        return np.array(json.loads(value), dtype=np.float64)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+        return np.array(parse_json(value, "an array within the manifest", infinite=True), dtype=np.float64)
+    except (FormatError, ValueError, TypeError, OverflowError):
         raise InputError("an array within the manifest must be lists of numbers, all equally long") from None
 
 
