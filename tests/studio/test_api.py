@@ -195,18 +195,22 @@ def test_what_is_handed_in_is_checked(client: Any, folder: Path) -> None:
 
 
 def test_media_and_captions_alone_are_offered(client: Any, videos: Path) -> None:
-    """Of the many files that end in .json those that hold a transcript; nothing that is only named like a video."""
+    """Of files that end in .json and .txt those that hold a transcript; nothing that is only named like a video."""
     said = {"segments": [{"start": 1.0, "end": 2.0, "text": "Hello there."}]}
     (videos / "talk.json").write_text(json.dumps(said))
     (videos / "result.json").write_text('{"format": "graph2vid-grounding", "version": 1}')
     (videos / "package.json").write_text('{"name": "x"}')
     (videos / "broken.json").write_text("{")
+    (videos / "talk.txt").write_text("0:01 Hello there.\n0:04 Let us cut.\n")
+    (videos / "recipe.txt").write_text("Bread\n\n1. Knead.\n2. Bake.\n")
+    (videos / "loaf.txt").write_text("Loaf\n\n1. Knead.\n0:45 in the oven\n")
+    (videos / "empty.txt").write_text("")
     (videos / "notes.mp4").write_text("bread, milk, eggs")
     (videos / "notes.md").write_text("# Notes")
     name = with_graph(client)
     listed = client.get(f"/api/projects/{name}/media").json()
     found = {file["name"] for file in listed if file["place"] == "folder"}
-    assert found == {"film.mp4", "more/film.vtt", "talk.json"}
+    assert found == {"film.mp4", "more/film.vtt", "talk.json", "talk.txt"}
     (videos / "result.json").write_text(json.dumps(said))  # changed meanwhile
     listed = client.get(f"/api/projects/{name}/media").json()
     assert "result.json" in {file["name"] for file in listed}

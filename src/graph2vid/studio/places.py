@@ -93,7 +93,7 @@ def begins_like_video(head: bytes) -> bool:
 
 
 def _is_what_it_is_named(path: Path, kind: str) -> bool:
-    """Whether a file holds what its suffix says: many a file ends in .json, and few of those are transcripts."""
+    """Whether a file holds what its suffix says: many end in .json or .txt, and few of those are transcripts."""
     try:
         about = path.stat()
         if kind == "video":
@@ -108,9 +108,12 @@ def _is_what_it_is_named(path: Path, kind: str) -> bool:
 
 @lru_cache(maxsize=4 * _MOST_LISTED)
 def _holds_captions(path: Path, changed: int, size: int) -> bool:
-    """Whether captions can be read from a file, as it was when it was changed last."""
+    """Whether captions can be read from a file, as it was when it was changed last.
+
+    In a text a single line that begins with a time may be one of a recipe ("0:45 in the oven").
+    """
     try:
-        return bool(read_captions(path))
+        return len(read_captions(path)) >= (2 if path.suffix.lower() == ".txt" else 1)
     except Graph2VidError:
         return False
 
