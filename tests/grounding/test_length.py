@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import films
 import graph2vid as g2v
 from graph2vid.cli import main
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Cue
 from graph2vid.evidence.length import clips_of
 from graph2vid.grounding.from_media import ground_narrated
+from graph2vid.grounding.from_video import ground_video, hear
 
 LATE = "WEBVTT\n\n00:01.000 --> 00:05.000\ncut the pears\n\n00:06.000 --> 9999:00:00.000\nserve the pears\n"
 
@@ -54,3 +58,41 @@ def test_in_python() -> None:
     assert clips_of(10.5, 1.0) == 11 and clips_of(25 * 3600.0, 3600.0, max_hours=26) == 25
     with pytest.raises(InputError, match="positive number of hours"):
         clips_of(1.0, 1.0, max_hours=float("nan"))
+
+
+@pytest.mark.usefixtures("files")
+def test_nothing_is_recognised_in_a_video_that_is_too_long(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    from graph2vid.evidence import speech
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("this video is too long to be listened to")
+
+    monkeypatch.setattr(speech, "transcribe", never)
+    films.film(Path("film.mp4"), [0.0, 4.0], sound=films.clicks(4, 44_100))
+    assert "at most 0.001" in refused(capfd, "film.mp4", "--max-hours", "0.001")
+    with pytest.raises(TooLargeError, match=r"at most 0\.001"):
+        ground_video(g2v.FlowGraph.load("f.flow"), "film.mp4", max_hours=0.001)
+    with pytest.raises(TooLargeError, match=r"at most 0\.001"):
+        hear("film.mp4", listen=False, max_hours=0.001)
+
+
+@pytest.mark.usefixtures("files")
+def test_arrays_have_no_hours(capfd: pytest.CaptureFixture[str]) -> None:
+    np.save("s.npy", np.eye(2, 4))
+    assert "--max-hours is of no use here" in refused(capfd, "--scores", "s.npy", "--max-hours", "3")
+
+
+@pytest.mark.usefixtures("files")
+def test_in_a_batch(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason="needs graph2vid[scale]")
+    rows = [{"id": name, "procedure": "f.flow", "captions": f"{name}.vtt"} for name in ("good", "late")]
+    Path("m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["batch", "m.jsonl", "--workers", "1", "--clip-seconds", "100000", "--out"]
+    assert main([*command, "day"]) == 1
+    assert "ends after 9,999 hours, and at most 24 are taken" in capfd.readouterr().out
+    assert main([*command, "year", "--max-hours", "10000"]) == 0
+    assert main([*command, "moment", "--max-hours", "0.001"]) == 1
+    assert "0 videos done, 0 done before, 2 failed" in capfd.readouterr().out

@@ -287,7 +287,13 @@ def ground(
         cache = Cache()
         if trained is not None and not has_arrays:
             narration, _ = watch_with_progress(
-                inputs[-1], cache, tell, captions=captions, model=speech_model, language=language
+                inputs[-1],
+                cache,
+                tell,
+                captions=captions,
+                model=speech_model,
+                language=language,
+                max_hours=max_hours,
             )
             heard = narration.cues, narration.duration
             arrays = trained.said(procedures[0].texts, *heard, clip_seconds=clip_seconds, max_hours=max_hours)
@@ -309,6 +315,7 @@ def ground(
                 model=speech_model,
                 language=language,
                 clip_seconds=clip_seconds,
+                max_hours=max_hours,
             )
             tell(
                 "comparing what is said and seen with the steps" if frames else "comparing what is said with the steps"
@@ -360,7 +367,7 @@ def _refuse_what_changes_nothing(
     if not has_matrix:
         refuse(context, ["transpose"], "there are no --scores or --log-probabilities to transpose")
     if has_arrays:
-        of_video = ("captions", "embedder", "narration_weight", "speech_model", "language")
+        of_video = ("captions", "embedder", "narration_weight", "speech_model", "language", "max_hours")
         refuse(context, of_video, "arrays take the place of what is said in a video")
         refuse(context, ["max_hours"], "arrays are as long as they are")
     elif asked["model"] is not None:

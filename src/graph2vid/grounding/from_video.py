@@ -14,13 +14,12 @@ from graph2vid.evidence import Seen
 from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
 from graph2vid.evidence.embed import Frames, cached, joint_embedder, video_clips
-from graph2vid.evidence.length import clips_of
+from graph2vid.evidence.length import MOST_HOURS, check_length, clips_of
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_media import ground_media
 from graph2vid.grounding.result import Grounding
 from graph2vid.tsort import TSortGraph
 
-_ANY_LENGTH = 1e6  # hours: how long a video may be is checked where its evidence is weighed
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
 
 Progress = Callable[[float, float], None]
@@ -57,6 +56,7 @@ def hear(
     captions: str | os.PathLike[str] | None = None,
     model: str | None = None,
     language: str | None = None,
+    max_hours: float = MOST_HOURS,
     cache: Cache | None = None,
     progress: Progress | None = None,
     required: bool = True,
@@ -72,6 +72,8 @@ def hear(
         Captions of the media file; nothing is recognised then.
     model, language, cache, progress
         As for :func:`graph2vid.evidence.speech.transcribe`.
+    max_hours : float
+        The longest media file that is taken for a video; a longer one is refused before anything is recognised.
     required : bool
         Whether it is an error if there is no sound, or no word in it.
     listen : bool
@@ -85,12 +87,16 @@ def hear(
     ------
     InputError
         Nothing is said in the captions, or in the video where that is required; the message says what to give.
+    TooLargeError
+        The video lasts longer than ``max_hours``.
     """
     video = Path(video)
     if not listen:
         from graph2vid.evidence.media import probe
 
-        return Narration((), probe(video).duration, "not listened to")
+        duration = probe(video).duration
+        check_length(duration, max_hours)
+        return Narration((), duration, "not listened to")
     if is_captions(video):
         if captions is not None:
             raise InputError(f"{video} holds captions itself: give the video, or these captions alone")
@@ -103,6 +109,7 @@ def hear(
     info = probe(video)
     if info.duration <= 0:
         raise InputError(f"{video} lasts 0 seconds: there is nothing to ground")
+    check_length(info.duration, max_hours)
     if captions is not None:
         cues = read_captions(captions)
         if not cues:
@@ -141,6 +148,7 @@ def see(
     duration: float,
     *,
     clip_seconds: float = 1.0,
+    max_hours: float = MOST_HOURS,
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Seen:
@@ -156,6 +164,8 @@ def see(
         Length of the video in seconds.
     clip_seconds : float
         Length of a clip in seconds.
+    max_hours : float
+        The longest video that is taken for one.
     cache : Cache, optional
         Where embeddings are kept, of clips and of texts; what is there is neither decoded nor embedded.
     progress : callable, optional
@@ -170,7 +180,7 @@ def see(
             video,
             chosen,
             clip_seconds=clip_seconds,
-            n_clips=clips_of(duration, clip_seconds, max_hours=_ANY_LENGTH),
+            n_clips=clips_of(duration, clip_seconds, max_hours=max_hours),
             cache=cache,
             progress=None if progress is None else lambda seconds: progress(seconds, duration),
         )
@@ -186,6 +196,7 @@ def watch(
     model: str | None = None,
     language: str | None = None,
     clip_seconds: float = 1.0,
+    max_hours: float = MOST_HOURS,
     cache: Cache | None = None,
     listening: Progress | None = None,
     looking: Progress | None = None,
@@ -194,7 +205,7 @@ def watch(
 
     Parameters
     ----------
-    video, captions, model, language, cache
+    video, captions, model, language, max_hours, cache
         As for :func:`hear`.
     frames : str, optional
         As for :func:`see`; by default only what is said counts. With frames, nothing need be said.
@@ -210,6 +221,7 @@ def watch(
         captions=captions,
         model=model,
         language=language,
+        max_hours=max_hours,
         cache=cache,
         progress=listening,
         required=frames is None,
@@ -217,7 +229,7 @@ def watch(
     )
     if frames is None:
         return narration, None
-    return look(video, narration, frames, clip_seconds=clip_seconds, cache=cache, progress=looking)
+    return look(video, narration, frames, clip_seconds=clip_seconds, max_hours=max_hours, cache=cache, progress=looking)
 
 
 def look(
@@ -240,6 +252,7 @@ def ground_video(
     language: str | None = None,
     narration_weight: float = 1.0,
     clip_seconds: float = 1.0,
+    max_hours: float = MOST_HOURS,
     cache: Cache | None = None,
     **options: Any,
 ) -> Grounding:
@@ -249,7 +262,7 @@ def ground_video(
     ----------
     flow : FlowGraph or TSortGraph
         The procedure.
-    video, captions, frames, model, language, clip_seconds, cache
+    video, captions, frames, model, language, clip_seconds, max_hours, cache
         As for :func:`watch`.
     narration_weight : float
         As for :func:`ground_media`; at 0 no speech is recognised.
@@ -264,6 +277,7 @@ def ground_video(
         model=model,
         language=language,
         clip_seconds=clip_seconds,
+        max_hours=max_hours,
         cache=cache,
     )
     return ground_media(
@@ -274,6 +288,7 @@ def ground_video(
         language=language,
         narration_weight=narration_weight,
         clip_seconds=clip_seconds,
+        max_hours=max_hours,
         cache=cache,
         **options,
     )

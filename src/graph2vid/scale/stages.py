@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from graph2vid.errors import Graph2VidError
 from graph2vid.evidence import text_embedder
 from graph2vid.evidence.cache import Cache, text_hash
+from graph2vid.evidence.length import MOST_HOURS
 from graph2vid.grounding.from_media import MediaEvidence, media_evidence
 from graph2vid.grounding.from_video import Narration, look
 from graph2vid.grounding.from_video import hear as hear_video
@@ -80,6 +81,7 @@ def hear(items: Sequence[Item], context: Context) -> None:
                 captions=captions,
                 model=options.get("speech_model"),
                 language=options.get("language"),
+                max_hours=options.get("max_hours", MOST_HOURS),
                 cache=cache,
                 required="frames" not in options,
                 listen=options["narration_weight"] != 0,
@@ -170,7 +172,12 @@ def _evidence(row: Row, said: Narration, context: Context) -> MediaEvidence:
     if "frames" in options:
         video, _ = media_of(row, context)
         said, seen = look(
-            video, said, options["frames"], clip_seconds=options["clip_seconds"], cache=Cache(context.cache)
+            video,
+            said,
+            options["frames"],
+            clip_seconds=options["clip_seconds"],
+            max_hours=options.get("max_hours", MOST_HOURS),
+            cache=Cache(context.cache),
         )
     return media_evidence(flow, said.duration, cues=said.cues, seen=seen, **_of_media(options))
 

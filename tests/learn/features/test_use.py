@@ -105,6 +105,8 @@ def test_features_of_what_is_said(trained: tuple[Dataset, Path]) -> None:
         [Cue(5.0, 8.0, "now crack an egg"), Cue(20.0, 24.0, "toasting bread")],
         30.0,
     )
+    with pytest.raises(TooLargeError, match=r"at most 0\.001"):
+        said.said(["crack the eggs"], [Cue(5.0, 8.0, "now crack an egg")], 30.0, max_hours=0.001)
     grounding = g2v.ground(g2v.FlowGraph.bag(["crack the eggs", "toast the bread"]), **arrays, drop="percentile:30")
     first, second = grounding.segments
     assert (first.step, second.step) == (0, 1) and first.start < 10 < second.start
