@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from graph2vid.cli import main
 from graph2vid.cli.flow import register
 from graph2vid.errors import Graph2VidError, GraphError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import FlowGraph, order
 
 pytest.importorskip("graph2vid.tsort")
 
@@ -101,8 +101,16 @@ def test_help() -> None:
 @pytest.mark.parametrize("edges", ["chain", "bag"])
 @pytest.mark.parametrize("command", [["flow", "show"], ["flow", "draw"], ["complexity"]])
 def test_twenty_thousand_steps_are_refused_at_once(
-    command: list[str], edges: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    command: list[str],
+    edges: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def quadratic(*_: object) -> None:
+        raise AssertionError("what comes before what is found out of a graph that is refused")
+
+    monkeypatch.setattr(order, "reachable", quadratic)
     names = [f"s{number}" for number in range(20_000)]
     orders = [f"{a} -> {b}" for a, b in pairwise(names)] if edges == "chain" else []
     path = tmp_path / "long.flow"

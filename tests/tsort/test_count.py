@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dags import dags
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import SortCount, TSortGraph, count_sorts
+from graph2vid.tsort.bounds import WORK, work_per_ideal
+from graph2vid.tsort.complexity import Complexity
 from graph2vid.tsort.threads import ThreadFigures, log10, speed_up, thread_flow
 
 
@@ -99,3 +102,36 @@ def test_many_threads() -> None:
     assert count_sorts(thread_flow(lengths)).exact == figures.n_sorts
     assert figures.speed_up == speed_up(figures.n_sorts, 45, figures.n_nodes, 9)
     assert math.isclose(log10(figures.speed_up), math.log10(float(figures.speed_up)))
+
+
+def two_threads(length: int) -> FlowGraph:
+    """Return two chains that one edge joins so that nothing can be counted apart."""
+    edges = [*pairwise(range(length)), *pairwise(range(length, 2 * length)), (0, 2 * length - 1)]
+    return FlowGraph.from_edges([f"step {i}" for i in range(2 * length)], edges)
+
+
+def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million ideals of 2,000 steps would take half a minute, and sixty parts of half a million nearly as long."""
+    asked: list[int] = []
+    build = TSortGraph.compile
+
+    def compile_graph(flow: FlowGraph, limit: int) -> TSortGraph:
+        asked.append(limit * work_per_ideal(flow))
+        return build(flow, min(limit, 100))
+
+    monkeypatch.setattr(TSortGraph, "compile", compile_graph)
+    many = beside(two_threads(60), two_threads(60), after=True)
+    for _ in range(3):
+        many = beside(many, many, after=True)
+    for flow in (two_threads(1000), many):
+        asked.clear()
+        found = count_sorts(flow)
+        assert asked and sum(asked) <= WORK and found.exact is None and found.lower <= found.upper
+        Complexity.of_flow(flow)
+        assert sum(asked) <= 3 * WORK
+
+
+def test_two_threads_are_counted() -> None:
+    # All shuffles but those in which the whole of the second thread comes before the first.
+    exact = math.comb(600, 300) - 1
+    assert count_sorts(two_threads(300)) == SortCount(exact, exact, exact)

@@ -130,10 +130,11 @@ def minimum_chain_cover(
     direct = [0] * count
     for step, later in reduction:
         direct[step] |= 1 << later
+    unmatched = (1 << count) - 1  # steps that follow none
     for candidates in (direct, descendants):
         for start in range(count):
             if next_of[start] < 0:
-                _augment(start, candidates, next_of, previous_of)
+                unmatched &= ~_augment(start, candidates, unmatched, next_of, previous_of)
     chains = []
     for start in range(count):
         if previous_of[start] < 0:
@@ -144,9 +145,11 @@ def minimum_chain_cover(
     return tuple(chains)
 
 
-def _augment(start: int, candidates: Sequence[int], next_of: list[int], previous_of: list[int]) -> None:
-    """Match ``start`` to one of its candidates if the others can be rearranged for it (breadth first)."""
-    unmatched = mask_of(step for step, previous in enumerate(previous_of) if previous < 0)
+def _augment(start: int, candidates: Sequence[int], unmatched: int, next_of: list[int], previous_of: list[int]) -> int:
+    """Match ``start`` to one of its candidates if the others can be rearranged for it (breadth first).
+
+    ``unmatched`` is the mask of the steps that follow none; that of the one among them that now does is returned.
+    """
     unseen = (1 << len(candidates)) - 1
     reached_from: dict[int, int] = {}
     queue = deque([start])
@@ -163,4 +166,5 @@ def _augment(start: int, candidates: Sequence[int], next_of: list[int], previous
             while end >= 0:
                 step = reached_from[end]
                 next_of[step], previous_of[end], end = end, step, next_of[step]
-            return
+            return 1 << later
+    return 0

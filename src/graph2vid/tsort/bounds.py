@@ -12,6 +12,10 @@ MAX_IDEALS = 2**31 - 1
 """The arrays of a tSort graph number its ideals in 32 bits."""
 
 
+WORK = 2**30
+"""What may go into counting, in the units of :func:`work_per_ideal`: less than a second."""
+
+
 def ideals_bound(flow: FlowGraph) -> tuple[int, int]:
     """Bound the number of ideals of a flow graph without building them.
 
@@ -29,6 +33,11 @@ def ideals_bound(flow: FlowGraph) -> tuple[int, int]:
         2^width, and Π(chain length + 1) over a minimum chain cover.
     """
     return 2**flow.width, math.prod(len(chain) + 1 for chain in flow.chain_cover())
+
+
+def work_per_ideal(flow: FlowGraph) -> int:
+    """Return about how long an ideal takes to build, in units of which a second has some 1.5 billion."""
+    return 600 + len(flow) * ((len(flow) + 63) // 64)
 
 
 def bytes_per_ideal(flow: FlowGraph) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import refuse_large
-from graph2vid.tsort.bounds import ideals_bound
-from graph2vid.tsort.count import SortCount, count_sorts
+from graph2vid.tsort.bounds import ideals_bound, work_per_ideal
+from graph2vid.tsort.count import SortCount, count_sorts, work_within
 from graph2vid.tsort.graph import DEFAULT_LIMIT, TSortGraph
 from graph2vid.tsort.threads import ThreadFigures, log10, speed_up
 
@@ -56,6 +56,7 @@ class Complexity:
         """Return the figures of a flow graph; beyond ``limit`` ideals, bounds of what cannot be counted."""
         refuse_large(len(flow), "counting its orders")
         sorts = count_sorts(flow, limit)
+        limit = min(limit, work_within(limit) // work_per_ideal(flow))
         try:
             graph = TSortGraph.compile(flow, limit)
         except TooLargeError:

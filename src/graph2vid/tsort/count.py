@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
-from graph2vid.tsort.graph import TSortGraph
+from graph2vid.flow.order import bits, reduction_edges
+from graph2vid.tsort.bounds import WORK, ideals_bound, work_per_ideal
+from graph2vid.tsort.graph import DEFAULT_LIMIT, TSortGraph
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,25 @@ def count_sorts(flow: FlowGraph, limit: int = 2**20) -> SortCount:
 
     Parts that no order connects are counted apart and shuffled (a multinomial coefficient); where some steps
     all come before all others, the two parts are counted apart and multiplied. A part that cannot be split
-    further is counted over its ideals; if it has more of them than ``limit``, it is bounded.
+    further is counted over its ideals; if it has more of them than ``limit``, it is bounded. So it is where all this
+    would take more than a second or so, which many ideals of many steps do.
 
     Parameters
     ----------
     flow : FlowGraph
         The procedure.
     limit : int
-        The largest number of ideals of one part.
+        The largest number of ideals of one part. One beyond the limit of a tSort graph lets the count take longer, too.
 
     Returns
     -------
     SortCount
     """
     lower = upper = 1
+    reduced: list[list[int]] = [[] for _ in range(len(flow))]
+    for step, later in reduction_edges(flow.successors, flow.descendants):
+        reduced[step].append(later)
+    work = work_within(limit)
     parts = [(1 << len(flow)) - 1]
     while parts:
         part = parts.pop()
@@ -61,9 +68,14 @@ def count_sorts(flow: FlowGraph, limit: int = 2**20) -> SortCount:
         if len(sections) > 1:
             parts.extend(sections)
             continue
-        least, most = _count_part(_restricted(flow, part), limit)
-        lower, upper = lower * least, upper * most
+        least, most, done = _count_part(_restricted(flow, reduced, part), limit, work)
+        lower, upper, work = lower * least, upper * most, work - done
     return SortCount(lower if lower == upper else None, lower, upper)
+
+
+def work_within(limit: int) -> int:
+    """Return the work that may go into counting, in the units of ``work_per_ideal``; more where the limit is raised."""
+    return WORK * max(limit, DEFAULT_LIMIT) // DEFAULT_LIMIT
 
 
 def _components(flow: FlowGraph, part: int) -> list[int]:
@@ -102,24 +114,33 @@ def _sections(flow: FlowGraph, part: int) -> list[int]:
     return [sum(1 << step for step in steps[start:stop]) for start, stop in pairwise(cuts)]
 
 
-def _restricted(flow: FlowGraph, part: int) -> FlowGraph:
-    """Return the order among the steps of ``part`` as a flow graph of its own."""
+def _restricted(flow: FlowGraph, reduced: Sequence[Sequence[int]], part: int) -> FlowGraph:
+    """Return the order among the steps of ``part`` as a flow graph of its own.
+
+    ``reduced`` holds the successors of each step in the reduction of the flow graph. Whatever lies between two steps
+    of a part lies in it as well, so what the reduction of the part holds is that of the whole.
+    """
     steps = list(bits(part))
     place = {step: index for index, step in enumerate(steps)}
-    edges = [(place[step], place[later]) for step in steps for later in bits(flow.descendants[step] & part)]
-    return FlowGraph.from_edges([flow.steps[step] for step in steps], edges).transitive_reduction()
+    edges = [(place[step], place[later]) for step in steps for later in reduced[step] if later in place]
+    return FlowGraph.from_edges([flow.steps[step] for step in steps], edges)
 
 
-def _count_part(flow: FlowGraph, limit: int) -> tuple[int, int]:
-    """Return a lower and an upper bound of the number of sorts, equal where ``limit`` lets it be exact."""
+def _count_part(flow: FlowGraph, limit: int, work: int) -> tuple[int, int, int]:
+    """Return a lower and an upper bound of the number of sorts, equal where they are counted, and the work done."""
     if len(flow) == 1:
-        return 1, 1
-    try:
-        exact = TSortGraph.compile(flow, limit).n_sorts
-    except TooLargeError:
-        # Forgetting the order between the chains of a cover only adds sorts.
-        return _lower_bound(flow), _multinomial([len(chain) for chain in flow.chain_cover()])
-    return exact, exact
+        return 1, 1, 0
+    cost = work_per_ideal(flow)
+    limit = min(limit, work // cost)
+    done = 0
+    if limit and min(2 ** len(flow), ideals_bound(flow)[0]) <= limit:
+        try:
+            graph = TSortGraph.compile(flow, limit)
+            return graph.n_sorts, graph.n_sorts, graph.n_ideals * cost
+        except TooLargeError:
+            done = limit * cost
+    # Forgetting the order between the chains of a cover only adds sorts.
+    return _lower_bound(flow), _multinomial([len(chain) for chain in flow.chain_cover()]), done
 
 
 def _lower_bound(flow: FlowGraph) -> int:
