@@ -340,3 +340,8 @@ def test_no_write_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tempfile.mkstemp", refuse)
     with pytest.raises(Graph2VidError, match=r"cannot write .*a.flow: Permission denied"):
         FlowGraph.bag(["a"]).save(tmp_path / "a.flow")
+
+
+def test_more_predecessors_than_a_line_holds() -> None:
+    flow = FlowGraph.from_edges([f"step {number}" for number in range(301)], [(a, 300) for a in range(300)])
+    assert FlowGraph.from_text(flow.to_text()) == flow

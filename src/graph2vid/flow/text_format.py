@@ -283,9 +283,11 @@ def _written_orders(flow: FlowGraph, names: list[str]) -> list[str]:
     while targets:
         group = next(iter(targets))
         line = ", ".join(names[step] for step in group)
-        while group in targets and len(line) < _LONGEST_LINE:
+        length = 0  # however long the first names are, one arrow follows them
+        while group in targets and length < _LONGEST_LINE:
             group = tuple(sorted(targets.pop(group)))
             line += " -> " + ", ".join(names[step] for step in group)
+            length = len(line)
         lines.append(line)
     return lines
 
