@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from graph2vid._processes import Terminated
 from graph2vid.cli import main
 
 DATA = Path(os.environ.get("GRAPH2VID_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
@@ -61,6 +65,69 @@ def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
     assert not (tmp_path / "pictures").exists()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Terminated(signal.SIGTERM)])
+@pytest.mark.parametrize("at", ["true-order", "noise 8: "])
+def test_what_is_ready_is_kept_when_the_run_is_interrupted(
+    at: str,
+    error: BaseException,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the first run (at noise 4) after some methods; and in the sweep after noise 2."""
+    page, figures = tmp_path / "results.md", tmp_path / "results.json"
+
+    @contextmanager
+    def interrupting(_: str) -> Iterator[Callable[..., None]]:
+        def tell(what: str, *_: object) -> None:
+            if what.startswith(at):
+                raise error
+
+        yield tell
+
+    monkeypatch.setattr("graph2vid.cli.evaluate.progress", interrupting)
+    arguments = ["evaluate", "synthetic", *SMALL, "--noise", "2,4,8", "--json", str(figures), "--markdown", str(page)]
+    assert main(arguments) == (130 if isinstance(error, KeyboardInterrupt) else 143)
+    document, told = json.loads(figures.read_text()), capsys.readouterr()
+    in_sweep = at.startswith("noise")
+    assert [level["noise"] for level in document["noise"]] == ([2, 4] if in_sweep else [])
+    methods = [row["method"] for row in document["rows"]]
+    assert "graph:expert" in methods and ("true-order" in methods) == in_sweep
+    assert "the run was cut short" in " ".join(document["remarks"]) and "the run was cut short" in told.out
+    assert "graph:expert" in told.out and "| graph:expert | 8 |" in page.read_text()
+
+
+def test_nothing_is_written_where_nothing_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graph2vid.evaluate.study.evaluate_dataset", interrupt)
+    assert main(["evaluate", "synthetic", *SMALL, "--json", str(tmp_path / "results.json")]) == 130
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "bag,magic"], "there is no method 'magic'; there are: argmax, argmax+background, bag, linear"),
+        (["--parsers", "rules,magic"], "unknown parser 'magic'; known: "),
+        (["--parsers", "magic", "--methods", "bag"], "unknown parser 'magic'; known: "),
+        (["--noise", "1,-2"], "--noise must be numbers from 0"),
+        (["--noise", "nan"], "--noise must be numbers from 0"),
+    ],
+)
+def test_wrong_names_are_refused_before_the_data_are_read(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("the data are read")
+
+    monkeypatch.setattr("graph2vid.evaluate.study.read_dataset", read)
+    assert main(["evaluate", "synthetic", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed and printed.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,7 +137,7 @@ def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
         (["synthetic", "-o", "colour=red"], "synthetic has no option 'colour'"),
         (["synthetic", "-o", "seed"], "an option of the reader is NAME=VALUE"),
         (["synthetic", *SMALL, "--noise", "much"], "--noise must be numbers"),
-        (["synthetic", *SMALL, "--methods", "magic"], "no method 'magic' here"),
+        (["synthetic", *SMALL, "--methods", "magic"], "no method 'magic'"),
         (["synthetic", *SMALL, "--video", "none", "--plots", "pictures"], "no video 'none'"),
         (["synthetic", *SMALL, "--compare-graphs", "none"], "no task 'none'"),
         (["synthetic", *SMALL, "--preset", "none"], "unknown preset 'none'"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,6 +197,15 @@ def evaluate(
 
         check_plots(plots)
     named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
+    noises = None if noise is None else _numbers(noise)
+    if methods is not None:
+        from graph2vid.evaluate.methods import check_methods
+
+        check_methods(name.strip() for name in methods.split(","))
+    if named is not None:
+        from graph2vid.evaluate.parsed import check_parsers
+
+        check_parsers(named)
     reader = dict(reader_option(text) for text in option or ())
     if dataset == PARSER:
         with progress("reading the data") as tell:
@@ -215,7 +226,6 @@ def evaluate(
         return
     if dataset == CHECK:
         with progress("reading the data") as tell:
-            noises = None if noise is None else _numbers(noise)
             checked = judge_check(context, data, noises, reader, _command(context), tell)
         show_and_write(checked, json, markdown)
         return
@@ -250,21 +260,37 @@ def evaluate(
         beyond=() if beyond is None else check_features(beyond),
         tune_for=check_measures(tune_for),
     )
-    with progress("reading the data") as tell:
-        report = study(
-            lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
-            None if methods is None else [name.strip() for name in methods.split(",")],
-            options,
-            parsers=named,
-            command=_command(context),
-            noises=None if noise is None else _numbers(noise),
-            task=compare_graphs,
-            videos=video or (),
-            workers=workers,
-            skip_bad=skip_bad,
-            progress=tell,
-        )
+    ready: list[Report] = []
+    try:
+        with progress("reading the data") as tell:
+            report = study(
+                lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
+                None if methods is None else [name.strip() for name in methods.split(",")],
+                options,
+                parsers=named,
+                command=_command(context),
+                noises=noises,
+                task=compare_graphs,
+                videos=video or (),
+                workers=workers,
+                skip_bad=skip_bad,
+                progress=tell,
+                interrupted=ready.append,
+            )
+    except (KeyboardInterrupt, SystemExit):
+        for cut_short in ready:
+            _deliver(cut_short, json, markdown)
+        raise
     # Tables first, pictures after: whatever becomes of a picture, the tables are kept.
+    _deliver(report, json, markdown)
+    if plots is not None:
+        report = report.drawn(plots, video or ())
+        if markdown is not None:
+            _write_page(report, markdown, plots)
+
+
+def _deliver(report: Report, json: Path | None, markdown: Path | None) -> None:
+    """Write the tables where they are wanted, and show them."""
     if json is not None:
         from graph2vid._files import write_json
 
@@ -272,10 +298,6 @@ def evaluate(
     if markdown is not None:
         _write_page(report, markdown, None)
     _show(report)
-    if plots is not None:
-        report = report.drawn(plots, video or ())
-        if markdown is not None:
-            _write_page(report, markdown, plots)
 
 
 def _write_page(report: Report, markdown: Path, plots: Path | None) -> None:
@@ -310,10 +332,11 @@ def _value(text: str) -> Any:
 
 
 def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"--noise must be numbers with commas between them (0.5,1,2), not {text!r}") from None
+    with suppress(ValueError):
+        levels = [float(part) for part in text.split(",")]
+        if all(0 <= level < math.inf for level in levels):
+            return levels
+    raise InputError(f"--noise must be numbers from 0 with commas between them (0.5,1,2), not {text!r}")
 
 
 def _command(context: typer.Context) -> str:

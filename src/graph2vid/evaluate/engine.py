@@ -195,6 +195,7 @@ def evaluate_dataset(
     workers: int | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
+    interrupted: Callable[[Results], None] | None = None,
 ) -> Results:
     """Evaluate methods side by side on the test videos of a dataset.
 
@@ -213,6 +214,9 @@ def evaluate_dataset(
     skip_bad : bool
         Pass over videos that cannot be evaluated, and list them; otherwise the first of them is an error.
     progress : callable, optional
+    interrupted : callable, optional
+        Called with the methods that are done, if there are any, when the run is interrupted (Ctrl+C, SIGTERM); the
+        interrupt goes on afterwards.
 
     Returns
     -------
@@ -235,53 +239,53 @@ def evaluate_dataset(
     problems = list(dataset.problems)
     videos: list[Video] = []
     tell = progress or (lambda *_: None)
-    with _mapper(workers, len(judged), (dataset, options)) as each:
-        prepared = each(_prepare, [recording for recording, _ in judged])
-        for done, ((recording, split), found) in enumerate(zip(judged, prepared, strict=True), start=1):
-            tell("evidence and costs", done, len(judged))
-            if not isinstance(found, Graph2VidError):
-                videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
-            elif skip_bad:
-                problems.append(str(found))
-            else:
-                raise found
-        if not videos:
-            raise InputError(f"{dataset.name}: none of the {len(judged)} videos can be evaluated; {problems[0]}")
-        known = available_methods(
-            dataset, training, with_background=any(video.evidence.background is not None for video in videos)
-        )
-        tsorts: dict[FlowGraph, TSortGraph] = {}
-        runs = {}
+    tsorts: dict[FlowGraph, TSortGraph] = {}
+    runs: dict[str, Run] = {}
 
-        def run(name: str, method: Method, some: Sequence[Video]) -> Run:
-            return _run(name, method, some, options, tsorts, workers, each, tell)
+    def results() -> Results:
+        seconds = perf_counter() - started
+        return Results(dataset, options, tuple(videos), dict(runs), tsorts, tuple(problems), training, seconds, workers)
 
-        beyond = Beyond(dataset, training)
+    try:
+        with _mapper(workers, len(judged), (dataset, options)) as each:
+            prepared = each(_prepare, [recording for recording, _ in judged])
+            for done, ((recording, split), found) in enumerate(zip(judged, prepared, strict=True), start=1):
+                tell("evidence and costs", done, len(judged))
+                if not isinstance(found, Graph2VidError):
+                    videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
+                elif skip_bad:
+                    problems.append(str(found))
+                else:
+                    raise found
+            if not videos:
+                raise InputError(f"{dataset.name}: none of the {len(judged)} videos can be evaluated; {problems[0]}")
+            known = available_methods(
+                dataset, training, with_background=any(video.evidence.background is not None for video in videos)
+            )
 
-        def run_beyond(plain: Method, name: str, weights: Weights, some: Sequence[Video]) -> Run:
-            return run(name, beyond.method(plain, weights), some)
+            def run(name: str, method: Method, some: Sequence[Video]) -> Run:
+                return _run(name, method, some, options, tsorts, workers, each, tell)
 
-        for name, method in choose_methods(known, methods).items():
-            runs[name] = run(name, method, videos)
-            for features in options.beyond if name.startswith("graph:") else ():
-                runs[f"{name}+{features}"] = nested_run(
-                    f"{name}+{features}",
-                    {feature: GRID[feature] for feature in features.split("+")},
-                    partial(run_beyond, method),
-                    videos,
-                    options.tune_for,
-                )
-    return Results(
-        dataset,
-        options,
-        tuple(videos),
-        runs,
-        tsorts,
-        tuple(problems),
-        training,
-        perf_counter() - started,
-        workers,
-    )
+            beyond = Beyond(dataset, training)
+
+            def run_beyond(plain: Method, name: str, weights: Weights, some: Sequence[Video]) -> Run:
+                return run(name, beyond.method(plain, weights), some)
+
+            for name, method in choose_methods(known, methods).items():
+                runs[name] = run(name, method, videos)
+                for features in options.beyond if name.startswith("graph:") else ():
+                    runs[f"{name}+{features}"] = nested_run(
+                        f"{name}+{features}",
+                        {feature: GRID[feature] for feature in features.split("+")},
+                        partial(run_beyond, method),
+                        videos,
+                        options.tune_for,
+                    )
+    except (KeyboardInterrupt, SystemExit):
+        if interrupted is not None and runs:
+            interrupted(results())
+        raise
+    return results()
 
 
 def in_folds(dataset: Dataset, folds: int) -> tuple[Split, ...]:

@@ -37,6 +37,7 @@ Labels: TypeAlias = NDArray[np.int64]
 
 MINED = "graph:mined"
 EXPERT = "graph:expert"
+_NAMES = ("argmax", "argmax+background", "bag", "linear", "graph", "true-order", "true-order-repeats")
 NO_GRAPH = "no graph"
 NO_TRAINING = "no training videos"
 
@@ -310,6 +311,13 @@ def available_methods(dataset: Dataset, training: Training, *, with_background: 
     ):
         methods[MINED] = _mined(training)
     return methods | {"true-order": true_order, "true-order-repeats": true_order_with_repeats}
+
+
+def check_methods(names: Iterable[str]) -> None:
+    """Refuse names that are those of no method, whatever the dataset; which graphs there are, it alone can tell."""
+    for name in names:
+        if name not in _NAMES and not name.startswith("graph:"):
+            raise InputError(f"there is no method {name!r}; there are: {', '.join(_NAMES)}, graph:SOURCE")
 
 
 def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:

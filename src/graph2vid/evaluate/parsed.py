@@ -18,6 +18,13 @@ PARSED_BY_DEFAULT = ("rules", "learned")
 """Parsers whose graphs are grounded beside the given ones, where tasks come with a how-to text."""
 
 
+def check_parsers(names: Iterable[str]) -> None:
+    """Refuse names that are those of no parser."""
+    for name in names:
+        if name not in PARSERS:
+            raise InputError(f"unknown parser {name!r}; known: {', '.join(PARSERS)}")
+
+
 class ParsedGraphs:
     """The graphs of some parsers.
 
@@ -38,9 +45,7 @@ class ParsedGraphs:
 
     def __init__(self, parsers: Iterable[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._names = tuple(dict.fromkeys(parsers))
-        for name in self._names:
-            if name not in PARSERS:
-                raise InputError(f"unknown parser {name!r}; known: {', '.join(PARSERS)}")
+        check_parsers(self._names)
         self._options = options or {}
         self._made: dict[tuple[str, str, tuple[str, ...]], FlowGraph] = {}
         self.unavailable: dict[str, str] = {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +22,9 @@ NOISES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Levels of noise of simulated evidence: from plain to see to hardly there."""
 
 PLAIN = "without skipped steps or order errors"
+
+CUT_SHORT = "the run was cut short: what was not done by then is missing"
+_FEW_SAMPLES = 100  # of the bootstrap, where a run is cut short
 
 
 def read_dataset(name: str, data: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
@@ -62,6 +66,7 @@ def study(
     workers: int | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
+    interrupted: Callable[[Report], None] | None = None,
 ) -> Report:
     """Evaluate a dataset and return the report.
 
@@ -84,6 +89,9 @@ def study(
         The task whose graphs are compared.
     videos : sequence of str
         Videos that must be there, because they are to be drawn.
+    interrupted : callable, optional
+        Called with a report of the methods and levels of noise that are done, if there are any, when the run is
+        interrupted (Ctrl+C, SIGTERM); the interrupt goes on afterwards.
 
     Returns
     -------
@@ -106,7 +114,7 @@ def study(
         if name not in known:
             raise InputError(f"{dataset.name} has no video {name!r}")
 
-    def run(read: Dataset, what: str = "") -> Results:
+    def run(read: Dataset, what: str = "", keep: Callable[[Results], None] | None = None) -> Results:
         tell: Progress | None = None
         if progress is not None:
             show = progress
@@ -114,25 +122,43 @@ def study(
             def tell(stage: str, done: int, total: int) -> None:
                 show(f"{what}{stage}", done, total)
 
-        return evaluate_dataset(read, methods, options, workers=workers, skip_bad=skip_bad, progress=tell)
+        return evaluate_dataset(
+            read, methods, options, workers=workers, skip_bad=skip_bad, progress=tell, interrupted=keep
+        )
 
-    everything = run(dataset)
+    def made(everything: Results, levels_done: Mapping[float, Results], **given: Any) -> Report:
+        groups = tuple((name, part) for name, member in kinds.items() if (part := everything.only(member)).videos)
+        # Where recordings that break the procedure are marked, the report is about the others, and these stand apart.
+        main = PLAIN if any(name == PLAIN for name, _ in groups) else ""
+
+        def shown(results: Results) -> Results:
+            return results.only(kinds[PLAIN]) if main else results
+
+        sweep = tuple(Level(noise, shown(levels_done[noise])) for noise in sorted(levels_done))
+        return Report(shown(everything), command, sweep, groups=groups, main=main, **given)
+
+    def keep(everything: Results, levels_done: Mapping[float, Results]) -> None:
+        if interrupted is not None:
+            remarked = replace(everything.dataset, remarks=(*everything.dataset.remarks, CUT_SHORT))
+            # There is little time: few samples, and no brute force.
+            report = made(replace(everything, dataset=remarked), levels_done, samples=_FEW_SAMPLES, _made={"brute": []})
+            interrupted(report.timed(perf_counter() - began))
+
     kinds = _kinds(dataset)
-    groups = tuple((name, part) for name, member in kinds.items() if (part := everything.only(member)).videos)
-    # Where recordings that break the procedure are marked, the report is about the others, and these stand apart.
-    main = PLAIN if any(name == PLAIN for name, _ in groups) else ""
-    results = everything.only(kinds[PLAIN]) if main else everything
-    sweep = []
-    for noise in levels if len(levels) > 1 else []:
-        found = results
-        if noise != levels[len(levels) // 2]:
-            found = run(load(noise=noise), f"noise {noise:g}: ")
-            found = found.only(kinds[PLAIN]) if main else found
-        sweep.append(Level(noise, found))
-    comparison = None if task is None else compare_graphs(results, task)
-    report = Report(results, command, tuple(sweep), comparison, groups, main)
-    report.graphs()
-    report.against_brute_force()
+    everything = run(dataset, keep=lambda done: keep(done, {}))
+    done = {levels[len(levels) // 2]: everything} if len(levels) > 1 else {}
+    try:
+        for noise in levels if len(levels) > 1 else []:
+            if noise not in done:
+                done[noise] = run(load(noise=noise), f"noise {noise:g}: ")
+        report = made(everything, done)
+        report.graphs()
+        report.against_brute_force()
+    except (KeyboardInterrupt, SystemExit):
+        keep(everything, done)
+        raise
+    if task is not None:
+        report = replace(report, comparison=compare_graphs(report.results, task))
     return report.timed(perf_counter() - began)
 
 
