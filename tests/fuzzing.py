@@ -3,13 +3,15 @@
     python tests/fuzzing.py --inputs 50000 --seed 1          (or: make fuzz INPUTS=50000)
 
 The corpus is SEEDS, small files of our own; mutations flip, cut, repeat and splice their bytes, and put in what readers
-stumble over. All runs in one process whose memory may grow by 1 GB, with 2 s of processor time for each file. A table
+stumble over. All runs in one process whose memory may grow by 1 GB, with 2 s of processor time for each
+file; Parquet alone is read by a worker of a batch, as it always is: reading it may crash, which is a refusal. A table
 says how many files each reader read and refused; anything else is a defect, and its file is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import io
 import json
@@ -21,6 +23,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +68,14 @@ EAF = (
 DURATIONS = b'{"format": "graph2vid-durations", "version": 1, "weight": 2, "others": {"median": 20, "spread": 1}, "steps": {"1": {"median": 25, "spread": 0.6}}}'  # noqa: E501
 ROWS = [{"id": "a", "procedure": "Cut it.\nFry it.\n", "scores": "[[1, 2], [3, 4]]", "parser": "bag"}]
 
+SETTINGS = {
+    "config.json": b'{"model_type": "bert", "hidden_act": "gelu", "hidden_size": 8, "num_hidden_layers": 2, '
+    b'"num_attention_heads": 2, "layer_norm_eps": 1e-12, "max_position_embeddings": 64}',
+    "pooling.json": b'{"pooling_mode_mean_tokens": true}',
+    "sentence_bert_config.json": b'{"max_seq_length": 32}',
+}
+_PLACES = {name: name for name in SETTINGS} | {"pooling.json": "1_Pooling/config.json"}
+
 
 def _npy() -> bytes:
     file = io.BytesIO()
@@ -102,6 +113,41 @@ def _read_manifest(path: Path) -> None:
     read_manifest(path, path.parent / "copy.parquet", Context(str(path.parent), str(path.parent / "cache")))
 
 
+def _parquet() -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = io.BytesIO()
+    rows = [ROWS[0] | {"id": name, "scores": [[1.0, 2.0], [3.0, 4.0]], "skip": 0.5} for name in ("a", "b")]
+    parquet.write_table(pa.Table.from_pylist(rows), file, write_page_checksum=True)
+    return file.getvalue()
+
+
+@cache
+def _guard(folder: str) -> Any:
+    from graph2vid.scale.guard import Guard
+    from graph2vid.scale.settings import Context
+
+    guard = Guard(Context(folder, str(Path(folder) / "cache")), 10.0)
+    atexit.register(guard.close)
+    return guard
+
+
+def _read_parquet(path: Path) -> None:
+    _guard(str(path.parent)).check(path, path.parent / "copy.parquet")
+
+
+def _read_settings(path: Path) -> None:
+    """Read the settings of a model whose other files of settings are as they should be."""
+    from graph2vid.evidence.embed.minilm import Settings
+
+    folder = path.parent / "model"
+    (folder / "1_Pooling").mkdir(parents=True, exist_ok=True)
+    for name, data in SETTINGS.items():
+        (folder / _PLACES[name]).write_bytes(path.read_bytes() if name == path.name else data)
+    Settings.read(folder)
+
+
 def _read_checkpoint(path: Path) -> None:
     from graph2vid.learn.features.use import load_features
 
@@ -124,6 +170,24 @@ def _checkpoint(folder: Path) -> bytes:
 
 
 Reader = tuple[Callable[[Path], object], dict[str, bytes]]
+
+
+def _tensors(folder: Path) -> Reader:
+    """Return the files of tensors of a checkpoint, which are read with the hash that they must have."""
+    from graph2vid.evidence.cache import content_hash
+
+    about = json.loads(_checkpoint(folder / "changed"))
+    corpus = {path.name: path.read_bytes() for path in (folder / "changed").glob("*.safetensors")}
+
+    def read(path: Path) -> None:
+        for name, data in corpus.items():
+            (folder / "changed" / name).write_bytes(path.read_bytes() if name == path.name else data)
+        for file in about["files"].values():
+            file["hash"] = content_hash(folder / "changed" / file["name"])
+        (folder / "changed" / "checkpoint.json").write_text(json.dumps(about))
+        _read_checkpoint(folder / "changed")
+
+    return read, corpus
 
 
 def readers(folder: Path) -> dict[str, Reader]:
@@ -163,6 +227,8 @@ def readers(folder: Path) -> dict[str, Reader]:
         "durations": (lambda path: read_durations(path, FLOW, 1.0), {"a.json": DURATIONS}),
         "array": (read_array, {"a.npy": _npy()}),
         "safetensors": (read_safetensors, {"a.safetensors": _safetensors(folder)}),
+        "parquet": (_read_parquet, {"a.parquet": _parquet()}),
+        "settings": (_read_settings, SETTINGS),
         "manifest": (
             _read_manifest,
             {
@@ -172,6 +238,7 @@ def readers(folder: Path) -> dict[str, Reader]:
         ),
     }
     with contextlib.suppress(ImportError):  # torch is not installed
+        found["tensors"] = _tensors(folder)
         found["checkpoint"] = (_read_checkpoint, {"checkpoint.json": _checkpoint(folder)})
     return found
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed import embedder
-from graph2vid.evidence.embed.minilm import gelu, weight_names
+from graph2vid.evidence.embed.minilm import Settings, gelu, weight_names
 
 pytest.importorskip("tokenizers", reason="needs the package tokenizers")
 pytest.importorskip("safetensors", reason="needs the package safetensors")
@@ -187,7 +187,7 @@ def test_other_weights_are_another_version(tmp_path: Path) -> None:
 def test_models_that_cannot_be_used(tmp_path: Path) -> None:
     weights = random_weights(np.random.default_rng(3))
     other = write_model(tmp_path / "other", weights, model_type="roberta")
-    with pytest.raises(FormatError, match="whose model_type is 'bert', not 'roberta'"):
+    with pytest.raises(FormatError, match=r"whose model_type is 'bert', not 'roberta'"):
         embedder(f"minilm:{other}")
     del weights["encoder.layer.1.output.dense.bias"]
     lacking = write_model(tmp_path / "lacking", weights)
@@ -198,3 +198,19 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
         embedder(f"minilm:{lacking}")(["cut"])
     with pytest.raises(InputError, match="minilm:FOLDER needs a folder"):
         embedder("minilm:all-MiniLM-L6-v2")
+
+
+@pytest.mark.parametrize("name", ["config.json", "1_Pooling/config.json", "sentence_bert_config.json"])
+def test_settings_that_are_none(name: str, tmp_path: Path) -> None:
+    (tmp_path / "1_Pooling").mkdir()
+    good = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 16}
+    (tmp_path / "config.json").write_text(json.dumps(good))
+    (tmp_path / name).write_text("[]")
+    with pytest.raises(FormatError, match="does not describe a model"):
+        Settings.read(tmp_path)
+
+
+def test_settings_of_another_model_are_quoted_in_short(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "x" * 9999}))
+    with pytest.raises(FormatError, match=r"whose model_type is 'bert', not 'xxx.{,60}$"):
+        Settings.read(tmp_path)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import read_json
+from graph2vid._values import count_of, number_of, shown
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Vectors
 from graph2vid.evidence.embed.sources import folder_version, local_path, require
@@ -67,27 +68,35 @@ class Settings:
     def read(cls, folder: Path) -> Settings:
         """Read ``config.json`` and ``sentence_bert_config.json``; a model of another build is refused."""
         path = folder / "config.json"
-        config = read_json(path)
-        if not isinstance(config, dict):
-            raise FormatError(f"{path} does not describe a model")
+        config = _settings_in(path)
         for key, known in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
             if config.get(key, known) != known:
-                raise FormatError(f"{path}: minilm computes models whose {key} is {known!r}, not {config[key]!r}")
+                raise FormatError(f"{path}: minilm computes models whose {key} is {known!r}, not {shown(config[key])}")
         pooling = folder / "1_Pooling" / "config.json"
-        if pooling.exists() and not read_json(pooling).get("pooling_mode_mean_tokens", True):
+        if pooling.exists() and not _settings_in(pooling).get("pooling_mode_mean_tokens", True):
             raise FormatError(f"{pooling}: minilm computes models that pool by the mean")
         sentence = folder / "sentence_bert_config.json"
-        longest = read_json(sentence).get("max_seq_length") if sentence.exists() else None
+        longest = _settings_in(sentence).get("max_seq_length") if sentence.exists() else None
         try:
             return cls(
-                int(config["hidden_size"]),
-                int(config["num_hidden_layers"]),
-                int(config["num_attention_heads"]),
-                float(config.get("layer_norm_eps", 1e-12)),
-                min(int(longest or 512), int(config["max_position_embeddings"])),
+                count_of(config["hidden_size"], "hidden_size", least=1),
+                count_of(config["num_hidden_layers"], "num_hidden_layers"),
+                count_of(config["num_attention_heads"], "num_attention_heads", least=1),
+                number_of(config.get("layer_norm_eps", 1e-12), "layer_norm_eps", least=0.0),
+                min(
+                    count_of(longest or 512, "max_seq_length", least=1),
+                    count_of(config["max_position_embeddings"], "max_position_embeddings", least=1),
+                ),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f"{path} does not describe a BERT model: {error!r}") from error
+        except (KeyError, FormatError) as error:
+            raise FormatError(f"{path} does not describe a BERT model: {error}") from error
+
+
+def _settings_in(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise FormatError(f"{path} does not describe a model")
+    return found
 
 
 class Encoder:
