@@ -255,7 +255,7 @@ def test_what_is_not_sure_is_not_said() -> None:
     weak = evidence_of("ccc fff sss", height=0.5)
     found = find_deviations(FLOW, weak)
     assert found.deviations == () and [one.kind for one in found.unsure] == ["skipped"]
-    assert not found.follows and "no deviation is certain" in found.verdict
+    assert not found.follows and "1 deviation is likely, none certain" in found.verdict
     assert len(find_deviations(FLOW, weak, certainty=0.5).deviations) == 1
 
 
@@ -334,3 +334,27 @@ def test_margins_survive_the_file(tmp_path: Path) -> None:
     found.save(tmp_path / "one.json")
     assert type(found).load(tmp_path / "one.json").segments == found.segments
     assert check_order(found).deviations == ()
+
+
+def test_a_likely_deviation_is_said_in_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("wordllama")
+    steps = ["take the wheel off", "pull the old tyre off the rim", "mount the new tyre on the rim", "refit the wheel"]
+    FlowGraph.chain([*steps, "tighten the axle nuts"]).save(tmp_path / "tyre.json")
+    cues = [
+        "first we take the wheel off the bike",
+        "now pull the old tyre off the rim with the levers",
+        "and now refit the wheel into the frame",
+        "now mount the new tyre on the rim",
+        "and tighten the axle nuts",
+    ]
+    lines = ["WEBVTT"]
+    for at, cue in enumerate(cues):
+        lines.append(
+            f"\n00:0{(20 * at + 5) // 60}:{(20 * at + 5) % 60:02d}.000 --> "
+            f"00:0{(20 * at + 13) // 60}:{(20 * at + 13) % 60:02d}.000\n{cue}"
+        )
+    (tmp_path / "tyre.vtt").write_text("\n".join(lines))
+    assert main(["ground", str(tmp_path / "tyre.json"), str(tmp_path / "tyre.vtt"), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert "deviation is likely, none certain (5 of 5 steps shown)" in said
+    assert "after step 4 (refit the wheel), which had to wait for it" in said

@@ -109,6 +109,8 @@ class OrderCheck:
             said = f"{number} deviation{'s'[: number != 1]}"
         elif self.follows:
             said = "the video follows the procedure"
+        elif likely := sum(one.certainty >= 0.5 for one in self.unsure):
+            said = f"{likely} deviation{'s are' if likely != 1 else ' is'} likely, none certain"
         else:
             said = "no deviation is certain, nor that the video follows the procedure"
         return f"{said} ({self.count})"
