@@ -57,7 +57,7 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
     process = subprocess.Popen(
         [sys.executable, "-m", "graph2vid", "studio", str(folder), "--port", "0", "--no-browser", *options],
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GRAPH2VID_CACHE": f"{folder}-cache"},
     )
     try:
         assert process.stdout is not None

@@ -78,9 +78,11 @@ def test_every_loader_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         for file in files:
             monkeypatch.setitem(files, file, "0" * 64)
     from graph2vid.evidence import text_embedder
+    from graph2vid.evidence.embed.interface import embedder
     from graph2vid.evidence.speech import BUNDLED, load_model
     from graph2vid.text.rules.model import _find, language_model
 
+    embedder.cache_clear()
     for load in (
         lambda: text_embedder("wordllama").texts(["chop the onion"]),
         lambda: text_embedder("minilm"),

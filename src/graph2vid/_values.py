@@ -11,6 +11,9 @@ from typing import Any
 
 from graph2vid.errors import FormatError
 
+LONGEST_FIELD = 131_072
+"""The most characters of a field of a table."""
+
 LARGEST = 1e15
 """No number in a file that means something (seconds, counts, costs) is larger."""
 _MOST_SHOWN = 40  # characters of a value that a message quotes
@@ -81,23 +84,29 @@ def unescaped(text: str) -> str:
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text))
 
 
-def table_rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def table_rows(
+    lines: Iterable[str], source: str, delimiter: str = ",", longest: int = LONGEST_FIELD
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV table, each with the number of the line on which it begins; ``source`` is for messages.
 
     Parameters
     ----------
     lines : iterable of str
         An open file, say.
+    longest : int
+        The most characters of a field.
     """
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = rows.line_num + 1
+        before = csv.field_size_limit(longest)  # one for the whole process, so it is put back at once
         try:
             row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            most = csv.field_size_limit()
-            reason = f"a field of more than {most:,} characters" if "field limit" in str(error) else error
+            reason = f"a field of more than {longest:,} characters" if "field limit" in str(error) else error
             raise FormatError(f"{source}, line {line}: not CSV ({reason})") from error
+        finally:
+            csv.field_size_limit(before)
         yield line, row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graph2vid._files import parse_json
-from graph2vid._values import shown
+from graph2vid._values import shown, table_rows
 from graph2vid.errors import FormatError, InputError
 from graph2vid.scale._packages import arrow, compute, parquet
 from graph2vid.scale.checking import Checker, Tell
@@ -31,7 +30,7 @@ Piece: TypeAlias = tuple[Any, list[int]]
 Record: TypeAlias = tuple[int, dict[str, str | None]]
 """A line, and what it says by the names of columns."""
 
-_LONGEST_CELL = (1 << 31) - 1
+_LONGEST_CELL = (1 << 31) - 1  # it may hold a matrix
 _GROUP_ROWS = 500
 _TOLERANT = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _BETWEEN = re.compile(r"[\s:,]*")
@@ -356,22 +355,16 @@ def _next(line: str, at: int) -> int:
 
 
 def _csv_records(path: Path, lose: Tell) -> Iterator[Record]:
-    csv.field_size_limit(_LONGEST_CELL)  # a cell may hold a matrix
     with _lines(path) as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            names = next(reader, [])
-            _check_columns(names, path)
-            number = reader.line_num + 1
-            for cells in reader:
-                if cells and len(cells) != len(names):
-                    lose(number, None, f"has {len(cells)} cells, but the first line names {len(names)} columns")
-                elif cells:
-                    record = dict(zip(names, cells, strict=True))
-                    yield number, {name: value or None for name, value in record.items() if name in COLUMNS}
-                number = reader.line_num + 1
-        except csv.Error as error:
-            raise FormatError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+        rows = table_rows(file, str(path), longest=_LONGEST_CELL)
+        _, names = next(rows, (1, []))
+        _check_columns(names, path)
+        for number, cells in rows:
+            if cells and len(cells) != len(names):
+                lose(number, None, f"has {len(cells)} cells, but the first line names {len(names)} columns")
+            elif cells:
+                record = dict(zip(names, cells, strict=True))
+                yield number, {name: value or None for name, value in record.items() if name in COLUMNS}
 
 
 @contextmanager
