@@ -367,7 +367,7 @@ def _refuse_what_changes_nothing(
     if not has_matrix:
         refuse(context, ["transpose"], "there are no --scores or --log-probabilities to transpose")
     if has_arrays:
-        of_video = ("captions", "embedder", "narration_weight", "speech_model", "language", "max_hours")
+        of_video = ("captions", "embedder", "narration_weight", "speech_model", "language")
         refuse(context, of_video, "arrays take the place of what is said in a video")
         refuse(context, ["max_hours"], "arrays are as long as they are")
     elif asked["model"] is not None:
