@@ -238,8 +238,8 @@ def readers(folder: Path) -> dict[str, Reader]:
         ),
     }
     with contextlib.suppress(ImportError):  # torch is not installed
-        found["tensors"] = _tensors(folder)
         found["checkpoint"] = (_read_checkpoint, {"checkpoint.json": _checkpoint(folder)})
+        found["tensors"] = _tensors(folder)  # later, for their files lie where those of the checkpoint do
     return found
 
 

@@ -269,3 +269,8 @@ def test_any_json_is_read_or_refused(value: Any, in_a_page: bool) -> None:
         instruction.text.encode("utf-8")
         assert instruction.text.strip()
         assert instruction.source
+
+
+def test_a_format_of_our_own_is_named_in_short() -> None:
+    with pytest.raises(FormatError, match=r"is a graph2vid-x{30} file already, not a procedure in words"):
+        procedure_from_text('{"format": "graph2vid-' + "x" * 5000 + '"}')

@@ -118,7 +118,7 @@ def procedure_from_text(text: str, *, source: str = "") -> Procedure:
 def _from_json(value: Any, source: str) -> Procedure:
     own = value.get("format") if isinstance(value, dict) else None
     if isinstance(own, str) and own.startswith("graph2vid-"):
-        raise FormatError(f"{source} is a {own} file already, not a procedure in words")
+        raise FormatError(f"{source} is a {own[:40]} file already, not a procedure in words")
     found = read_json_ld(value, source) or read_scraped(value, source)
     if found is None:
         raise FormatError(
