@@ -161,3 +161,11 @@ def test_files_that_are_not_arrays_are_refused_by_name(tmp_path: Path) -> None:
         read_array(tmp_path / "missing.npy")
     with pytest.raises(Graph2VidError, match="cannot read"):
         read_array(tmp_path)
+
+
+def test_a_long_header_is_quoted_in_short(tmp_path: Path) -> None:
+    header = b"'" + b"x" * 5000
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(FormatError, match="is not a readable") as caught:
+        read_array(tmp_path / "a.npy")
+    assert len(str(caught.value)) < 300 + len(str(tmp_path))

@@ -41,7 +41,7 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     except FormatError:
         raise
     except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError, tokenize.TokenError) as error:
-        reason = str(error).split("\n", 1)[0]
+        reason = str(error).split("\n", 1)[0][:200]
         raise FormatError(f"{path} is not a readable .npy array: {reason}") from error
     if array is None:
         raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
