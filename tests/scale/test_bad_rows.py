@@ -117,10 +117,10 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
     for name, words in {
         "line 3": "nested too deeply",
         "line 4": "nested too deeply",
-        "deep scores": "lists of numbers",
+        "deep scores": "nested too deeply",
         "deep procedure": "procedure: ",
         "long scores": "a whole number of 400 digits",
-        "long text": "lists of numbers",
+        "long text": "a whole number of 400 digits",
         "long option": "a whole number of 400 digits",
         "long count": "min_clips must be a finite number",
         "longest option": "a whole number of 5000 digits",

@@ -138,7 +138,7 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
             ("half", "given together"),
             ("turned", "looks transposed"),
             ("ragged", "equally long"),
-            ("nan", "finite"),
+            ("nan", "NaN is no number"),
             ("four", "has shape (4,"),
             ("not", "not a .npy file"),
             ("gone", "gone.mp4 is not there"),

@@ -160,7 +160,9 @@ def matrix_of(value: Any, folder: str) -> NDArray[Any]:
         return read_array(Path(folder) / value)
     try:
         return np.array(parse_json(value, "an array within the manifest", infinite=True), dtype=np.float64)
-    except (FormatError, ValueError, TypeError, OverflowError):
+    except FormatError:
+        raise
+    except (ValueError, TypeError, OverflowError):
         raise InputError("an array within the manifest must be lists of numbers, all equally long") from None
 
 
