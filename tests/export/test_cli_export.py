@@ -50,6 +50,7 @@ def test_bad_requests_are_one_line(folder: Path, capsys: pytest.CaptureFixture[s
         (["export", "none.json", "--to", "vtt"], "none.json"),
         (["export", "r.json", "--to", "label-studio", "--frame-rate", "-1"], "frame rate"),
         (["export", "r.json", "--to", "youtube", "-o", "y.txt"], "YouTube wants at least 3"),
+        (["export", "r.json", "--to", "csv", "-o", "y.srt"], "-o y.srt: the name must end in .csv"),
         (["ground", "salad.flow", "--scores", "scores.npy", "--export", "vtt,doc", "-o", "o.json"], "unknown export"),
         (["ground", "salad.flow", "--scores", "scores.npy", "--corrections", "c.txt"], "read from .eaf"),
     ):

@@ -35,9 +35,12 @@ def export(
     """Write a grounding in the format of another program."""
     from graph2vid._files import write_text
     from graph2vid.cli.given import refuse
+    from graph2vid.cli.outputs import check_output
     from graph2vid.grounding import Grounding, exporting
 
-    used = exporting.FORMATS.get(to).uses
+    chosen = exporting.FORMATS.get(to)
+    check_output(output, "-o", Path(f"x{chosen.suffix}").suffix)
+    used = chosen.uses
     refuse(context, {"video"} - used, f"the format {to} does not name the video")
     refuse(context, {"frame_rate"} - used, f"the format {to} counts no frames")
     grounding = Grounding.load(result)
