@@ -265,11 +265,13 @@ def _is_told_apart(costs: Costs, found: float) -> bool:
 
 def _suits(gamma: float, videos: Sequence[Costs]) -> Sequence[bool]:
     """Tell for which videos gamma is neither too small nor too large beside the costs; for all at once."""
-    parts = [[one.match.ravel(), one.drop, *(() if one.skip is None else (one.skip,))] for one in videos]
-    flat = np.abs(np.concatenate([array for part in parts for array in part]))
-    flat[np.isinf(flat)] = 0.0
-    ends = np.cumsum([sum(array.size for array in part) for part in parts])
-    largest = np.maximum.reduceat(flat, np.append(0, ends[:-1])).astype(np.float64)
+    parts = [array for one in videos for array in (one.match.ravel(), one.drop, one.skip) if array is not None]
+    sizes = [one.match.size + one.drop.size + (0 if one.skip is None else one.skip.size) for one in videos]
+    flat, begins = np.concatenate(parts), np.append(0, np.cumsum(sizes)[:-1])
+    largest = np.maximum(np.maximum.reduceat(flat, begins), -np.minimum.reduceat(flat, begins)).astype(np.float64)
+    if np.isinf(largest).any():  # what is forbidden does not count
+        flat[np.isinf(flat)] = 0.0
+        largest = np.maximum.reduceat(np.abs(flat), begins).astype(np.float64)
     least, most = gamma_bounds(largest, np.array([one.match.shape[1] for one in videos]))
     suited: list[bool] = ((least <= gamma) & (gamma <= most)).tolist()
     return suited
