@@ -133,8 +133,9 @@ def widened(problem: Problem) -> Problem:
 
 def gamma_bounds(largest: Any, clips: Any) -> tuple[Any, Any]:
     """Return between which numbers gamma must lie, by the largest cost and the number of clips: numbers, or arrays."""
-    total = largest * clips
-    return total * _ROUNDING, np.maximum(total, 1.0) / _ROUNDING
+    with np.errstate(over="ignore"):  # beside such costs no gamma is too large
+        total = np.multiply(largest, clips)
+        return total * _ROUNDING, np.maximum(total, 1.0) / _ROUNDING
 
 
 def refuse_gamma(problem: Problem, gamma: float) -> None:
