@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import torch
 
@@ -30,5 +31,12 @@ def train(folder: str, resume: bool = False) -> State:
         return course.train(OPTIONS, folder=folder, resume=resume, group=group)
 
 
+def threads() -> list[str]:
+    """Return the names of this process's threads, where the system tells."""
+    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+
+
 if __name__ == "__main__":
     train(sys.argv[1] + (os.environ["RANK"] if "--apart" in sys.argv else ""), "--resume" in sys.argv)
+    # A thread of torch's that outlives the group may abort the process at its end.
+    assert not any("gloo" in name for name in threads()), threads()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+# Before there is a group: its functions take the group of the moment as a default, and would keep it for ever.
+import torch.distributed.nn
 from torch import distributed, nn
 
 from graph2vid.errors import InputError
@@ -82,4 +86,5 @@ def processes(device: str | None = None) -> Iterator[Processes]:
     try:
         yield Processes(rank, count, place)
     finally:
-        distributed.destroy_process_group()
+        gc.collect()  # wrapped modules, which refer to the group
+        distributed.destroy_process_group()  # joins its threads: one at work while Python shuts down aborts the process
