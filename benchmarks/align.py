@@ -15,9 +15,9 @@ from benchmarks.memory import measure_apart
 from benchmarks.report import Report, Table, duration, table, times
 from benchmarks.timing import Effort, race
 from graph2vid.alignment import Alignment, align, align_many
+from graph2vid.alignment.automata import Extras
 from graph2vid.alignment.backends import choose_backend, procedure
 from graph2vid.alignment.constraints import constrain
-from graph2vid.alignment.machines import Extras
 from graph2vid.alignment.problem import Problem, check_problem
 from graph2vid.alignment.solvers import make_result, solve_native
 from graph2vid.errors import Graph2VidError

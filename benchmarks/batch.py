@@ -171,7 +171,7 @@ def _run_apart(folder: Path, manifest: Path, workers: int, engine: str) -> dict[
 
 def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
     """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker."""
-    from graph2vid.scale import RunOptions, run_batch
+    from graph2vid.batch import RunOptions, run_batch
 
     began, before = time.perf_counter(), os.times()
     if engine == "ray":

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from graph2vid.datasets import Embeddings, Evidence, Recording
 from graph2vid.datasets.synthetic import load
-from graph2vid.evaluate.study import read_dataset
+from graph2vid.evaluate.experiment import read_dataset
 from graph2vid.evidence.arrays import cosine_similarity
-from graph2vid.learn.features.course import Course, with_graphs, with_splits
 from graph2vid.learn.features.options import preset
+from graph2vid.learn.features.training_run import Course, with_graphs, with_splits
 
 SEEDS = (0, 1, 2)
 

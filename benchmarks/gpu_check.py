@@ -26,8 +26,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.cuda import costs, plan
-from graph2vid.learn.cuda.graphs import layout_of
+from graph2vid.learn.cuda import cuda_costs, plan
+from graph2vid.learn.cuda.cuda_graphs import layout_of
 from graph2vid.learn.reference import reference_cost
 from graph2vid.tsort import TSortGraph
 
@@ -49,24 +49,24 @@ def random_flow(random: np.random.Generator, most: int) -> FlowGraph:
 def clear() -> None:
     """Forget how batches were laid out."""
     plan.shape.cache_clear()
-    costs._prepared.cache_clear()
+    cuda_costs._prepared.cache_clear()
 
 
 @contextmanager
 def variant(name: str) -> Iterator[int | None]:
     """Make the kernels run in one of their ways; yields a memory limit."""
     kept = dict(plan.MOST_IN_REGISTERS)
-    most_shared = costs._most_shared
+    most_shared = cuda_costs._most_shared
     clear()
     try:
         if name in ("memory", "spilled"):
             plan.MOST_IN_REGISTERS.update(forward=0, backward=0)
         if name == "spilled":
-            costs._most_shared = lambda device: 0  # type: ignore[assignment]
+            cuda_costs._most_shared = lambda device: 0  # type: ignore[assignment]
         yield None
     finally:
         plan.MOST_IN_REGISTERS.update(kept)
-        costs._most_shared = most_shared
+        cuda_costs._most_shared = most_shared
         clear()
 
 
@@ -154,7 +154,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     # The reference sees what the kernels see: costs rounded to their precision.
     wanted = reference(batch.map(torch.Tensor.double), smoothing, contiguous, gamma)
     skips, dtype = batch.skip is not None, batch.match.dtype
-    kind = costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
+    kind = cuda_costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
     on_gpu = batch.map(torch.Tensor.cuda)
     failures = 0
     for name in ("memory", "spilled", "checkpoints") if skips else ("registers", "memory", "spilled", "checkpoints"):
@@ -164,7 +164,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
             column, aside = max(map(numbers.column, layouts)), max(map(numbers.waiving, layouts))
             limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
         with variant(name):
-            found = costs.costs_on_gpu(
+            found = cuda_costs.costs_on_gpu(
                 batch.tsorts,
                 on_gpu.match,
                 on_gpu.drop,
@@ -181,7 +181,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
 
 def compare(
     wanted: list[torch.Tensor],
-    found: costs.Costs,
+    found: cuda_costs.Costs,
     dtype: torch.dtype,
     gamma: float,
     key: tuple[str, ...],
@@ -212,12 +212,12 @@ def compare(
 
 def check_strange(batch: Batch) -> bool:
     """Whether NaN and -inf among a video's costs make its cost NaN, and no other video's."""
-    kind, fine = costs.Kind("softmin", True, gradient=True, skips=True), True
+    kind, fine = cuda_costs.Kind("softmin", True, gradient=True, skips=True), True
     for at, (which, bad) in enumerate(itertools.product(("match", "drop", "skip"), (math.nan, -math.inf))):
         spoilt = batch.map(torch.Tensor.clone)
         getattr(spoilt, which)[at, 0] = bad
         gpu = spoilt.map(torch.Tensor.cuda)
-        found = costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=0.1, kind=kind)
+        found = cuda_costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=0.1, kind=kind)
         fine &= [place for place, cost in enumerate(found.cost.tolist()) if math.isnan(cost)] == [at]
         fine &= found.match is not None and not found.match.isnan().any() and not found.match[at].any()
     print("NaN and -inf are seen" if fine else "NaN or -inf went unseen")
@@ -227,9 +227,11 @@ def check_strange(batch: Batch) -> bool:
 def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     """Compare the hard minimum with that of the reference at a tiny gamma."""
     wanted = reference(batch, "softmin", contiguous, 1e-9)[0]
-    kind = costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
+    kind = cuda_costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
     gpu = batch.map(torch.Tensor.cuda)
-    cost = costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind).cost.cpu()
+    cost = cuda_costs.costs_on_gpu(
+        gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind
+    ).cost.cpu()
     finite = torch.isfinite(wanted)
     if not torch.equal(finite, torch.isfinite(cost)):
         return False

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import align_many
-from graph2vid.alignment.result import BACKGROUND
+from graph2vid.alignment.alignment_result import BACKGROUND
 from graph2vid.datasets.crosstask import load as load_crosstask
 from graph2vid.datasets.crosstask import read_executions
-from graph2vid.datasets.model import Dataset
+from graph2vid.datasets.dataset import Dataset
 from graph2vid.datasets.youcook2 import load as load_youcook2
 from graph2vid.evaluate.intervals import paired_interval
 from graph2vid.evaluate.methods import true_labels

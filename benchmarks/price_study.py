@@ -18,10 +18,10 @@ import numpy as np
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import align_many
 from graph2vid.evaluate.engine import Options, evaluate_dataset
+from graph2vid.evaluate.experiment import read_dataset
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import Plan, Video
 from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evaluate.study import read_dataset
 from graph2vid.evidence.policies import AUTO_REPEAT, AUTO_SKIP, StepEvidence, run_gain
 
 DATASETS: dict[str, tuple[str, str, dict[str, Any]]] = {

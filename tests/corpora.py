@@ -28,7 +28,7 @@ FLOWS = {
 _FAULTS = """
 import os, time
 try:
-    import graph2vid.scale.stages as stages
+    import graph2vid.batch.stages as stages
 except ImportError:
     pass
 else:

@@ -35,7 +35,7 @@ from graph2vid.evidence.captions import read_captions
 from graph2vid.export import read_annotations
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
-from graph2vid.grounding.durations import read_durations
+from graph2vid.grounding.durations_file import read_durations
 from graph2vid.text import parse, read_flow, read_procedure
 from graph2vid.text.learned.tensors import read_safetensors, write_safetensors
 
@@ -88,7 +88,7 @@ def _result() -> bytes:
 
 
 def _parse() -> bytes:
-    from graph2vid.text.json_format import to_json
+    from graph2vid.text.parse_json import to_json
 
     return json.dumps(to_json(parse("Cut the pears. Fry them.", "linear"))).encode()
 
@@ -101,14 +101,14 @@ def _safetensors(folder: Path) -> bytes:
 
 def _read_parse(path: Path) -> None:
     from graph2vid._files import read_json
-    from graph2vid.text.json_format import from_json
+    from graph2vid.text.parse_json import from_json
 
     from_json(read_json(path))
 
 
 def _read_manifest(path: Path) -> None:
-    from graph2vid.scale.manifest import read_manifest
-    from graph2vid.scale.settings import Context
+    from graph2vid.batch.manifest import read_manifest
+    from graph2vid.batch.settings import Context
 
     read_manifest(path, path.parent / "copy.parquet", Context(str(path.parent), str(path.parent / "cache")))
 
@@ -125,8 +125,8 @@ def _parquet() -> bytes:
 
 @cache
 def _guard(folder: str) -> Any:
-    from graph2vid.scale.guard import Guard
-    from graph2vid.scale.settings import Context
+    from graph2vid.batch.guarded_worker import Guard
+    from graph2vid.batch.settings import Context
 
     guard = Guard(Context(folder, str(Path(folder) / "cache")), 10.0)
     atexit.register(guard.close)
@@ -159,8 +159,8 @@ def _checkpoint(folder: Path) -> bytes:
     import torch
 
     from graph2vid.learn.features.checkpoint import NAME, State, save
-    from graph2vid.learn.features.model import ResidualMLP
     from graph2vid.learn.features.options import TrainingOptions
+    from graph2vid.learn.features.residual_mlp import ResidualMLP
 
     weights = ResidualMLP(4, 8).state_dict()
     about = {"comparison": "cosine", "source": {"kind": "arrays"}}
@@ -174,7 +174,7 @@ Reader = tuple[Callable[[Path], object], dict[str, bytes]]
 
 def _tensors(folder: Path) -> Reader:
     """Return the files of tensors of a checkpoint, which are read with the hash that they must have."""
-    from graph2vid.evidence.cache import content_hash
+    from graph2vid.evidence.evidence_cache import content_hash
 
     about = json.loads(_checkpoint(folder / "changed"))
     corpus = {path.name: path.read_bytes() for path in (folder / "changed").glob("*.safetensors")}

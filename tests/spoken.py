@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from graph2vid.evidence import Cue
-from graph2vid.evidence.cache import Cache
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.speech import transcribe
 from graph2vid.sample.narrated import NarratedFiles
 

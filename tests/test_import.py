@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "export": {"flow", "alignment", "evidence", "grounding"},
     "report": {"flow", "evidence", "grounding"},
     "sample": {"flow", "tsort", "alignment", "evidence", "grounding", "evaluate"},
-    "scale": {"flow", "tsort", "alignment", "text", "evidence", "grounding"},
+    "batch": {"flow", "tsort", "alignment", "text", "evidence", "grounding"},
     "studio": {
         "flow",
         "tsort",
@@ -93,7 +93,7 @@ import pkgutil
 from importlib import import_module
 import graph2vid
 from graph2vid.cli import main
-for package in ("flow", "text", "tsort", "alignment", "evidence", "grounding", "export", "report", "scale", "studio"):
+for package in ("flow", "text", "tsort", "alignment", "evidence", "grounding", "export", "report", "batch", "studio"):
     module = import_module(f"graph2vid.{package}")
     for inner in pkgutil.walk_packages(module.__path__, f"graph2vid.{package}."):
         try:
@@ -116,7 +116,7 @@ def test_nothing_needs_posix_to_be_imported(tmp_path: Path) -> None:
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     heavy = ["numpy", "networkx", "multiprocessing", "concurrent.futures", "graph2vid.flow", "graph2vid.alignment"]
     if arguments[0] == "ground":
-        heavy += ["graph2vid.cli.evaluate", "graph2vid.cli.train"]
+        heavy += ["graph2vid.cli.evaluate_command", "graph2vid.cli.train_command"]
     loaded = run(
         f"import sys; from graph2vid.cli import main; main({arguments}); "
         f"print('loaded:', [name for name in {heavy} if name in sys.modules])"

@@ -80,7 +80,7 @@ def test_every_loader_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     from graph2vid.evidence import text_embedder
     from graph2vid.evidence.embed.interface import embedder
     from graph2vid.evidence.speech import BUNDLED, load_model
-    from graph2vid.text.rules.model import _find, language_model
+    from graph2vid.text.rules.dependency_parser import _find, language_model
 
     embedder.cache_clear()
     for load in (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graph2vid.text.learned.model import RecipeModel
-from graph2vid.text.learned.network import Network, Shape, expected_shapes
+from graph2vid.text.learned.learned_parser import RecipeModel
+from graph2vid.text.learned.network_numpy import Network, Shape, expected_shapes
 from graph2vid.text.learned.tensors import Tensors, write_safetensors
 from graph2vid.text.learned.words import Pieces
 

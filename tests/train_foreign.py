@@ -13,9 +13,9 @@ import torch
 
 from foreign import foreign, only_split
 from graph2vid.learn.features.checkpoint import State
-from graph2vid.learn.features.course import Course
 from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.processes import processes
+from graph2vid.learn.features.training_run import Course
 
 OPTIONS = TrainingOptions(
     epochs=3, batch=3, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True, pool_temperature=0.5, every=2

@@ -82,7 +82,7 @@ def _matplotlib() -> None:
 
 def _resvg() -> None:
     from graph2vid import FlowGraph
-    from graph2vid.flow.draw import to_png
+    from graph2vid.flow.flow_drawing import to_png
 
     to_png(FlowGraph.chain(["chop", "fry"]))
 

@@ -1,5 +1,5 @@
 // The machine: nodes (what is done), states (a node with the step whose run led to it), priced entries. It reads label
-// sequences run by run; each sequence is one path. What it stands for is told in graph2vid/tsort/machine.py.
+// sequences run by run; each sequence is one path. What it stands for is told in graph2vid/tsort/automaton.py.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -14,7 +14,7 @@ from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.problem import check_problem
 from graph2vid.alignment.relaxed import Costs64, Relaxation, Video
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
-from graph2vid.tsort.threads import thread_flow
+from graph2vid.tsort.thread_formulas import thread_flow
 
 SKIPS = st.sampled_from(["none", "some", "all"])
 

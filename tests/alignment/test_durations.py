@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graph2vid.alignment import Durations
+from graph2vid.alignment.automata import check_extras
 from graph2vid.alignment.durations import check_durations
-from graph2vid.alignment.machines import check_extras
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graph2vid as g2v
-from graph2vid.alignment import machines
+from graph2vid.alignment import automata
 from graph2vid.errors import InfeasibleError, TooLargeError
 
 
@@ -25,13 +25,13 @@ def pairs(number: int) -> g2v.FlowGraph:
 def count_updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note states × clips of every machine that is solved."""
     seen: list[int] = []
-    solve = machines.solve
+    solve = automata.solve
 
-    def noted(problem: machines.MachineProblem, *rest: Any) -> Any:
+    def noted(problem: automata.MachineProblem, *rest: Any) -> Any:
         seen.append(problem.machine.n_states * len(problem.drop))
         return solve(problem, *rest)
 
-    monkeypatch.setattr(machines, "solve", noted)
+    monkeypatch.setattr(automata, "solve", noted)
     return seen
 
 
@@ -73,7 +73,7 @@ def test_the_optimum_lies_in_the_gap(seed: int, monkeypatch: pytest.MonkeyPatch)
     skip = [None, random.normal(0.5, 0.7, 8)][seed % 2]
     exact = g2v.align(flow, match, drop, skip, method="exact")
     certain = g2v.align(flow, match, drop, skip, method="exact", breaking=np.inf)
-    monkeypatch.setattr(machines, "QUICK_NODES", 4)
+    monkeypatch.setattr(automata, "QUICK_NODES", 4)
     if flow.confidences:
         with pytest.warns(RuntimeWarning, match="taken as certain"):
             found = g2v.align(flow, match, drop, skip)
@@ -91,7 +91,7 @@ def test_the_optimum_lies_in_the_gap(seed: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_choice_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "QUICK_NODES", 4)
+    monkeypatch.setattr(automata, "QUICK_NODES", 4)
     match = np.full((6, 9), np.inf)
     with pytest.raises((InfeasibleError, TooLargeError)):
         g2v.align(pairs(3), match, 0.5)
@@ -99,7 +99,7 @@ def test_no_choice_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_takes_too_long_is_refused_before(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = count_updates(monkeypatch)
-    monkeypatch.setattr(machines, "_UPDATES", 20_000)
+    monkeypatch.setattr(automata, "_UPDATES", 20_000)
     bag = g2v.FlowGraph.bag([str(step) for step in range(12)])
     with pytest.raises(TooLargeError, match=r"give more order.*method='exact' goes further"):
         g2v.align(bag, np.ones((12, 40)), 0.5, repeat=1.0)

@@ -23,7 +23,7 @@ def test_memory_and_features_of_a_few_videos() -> None:
 
 
 def test_the_manifest_is_one(tmp_path: Path) -> None:
-    from graph2vid.scale import check_manifest
+    from graph2vid.batch import check_manifest
 
     for width in (None, 16):
         found = check_manifest(write_manifest(tmp_path / f"{width}.parquet", 7, width))

@@ -11,7 +11,7 @@ import pytest
 
 from graph2vid.cli import main
 from graph2vid.evidence import Cue, read_captions, speech
-from graph2vid.evidence.cache import Cache
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.sample import load_narrated
 
 FILES = load_narrated().files

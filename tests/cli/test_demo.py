@@ -67,7 +67,7 @@ def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFi
 def test_demo_without_extras_grounds_scores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("graph2vid.cli.demo.find_spec", lambda name: None)
+    monkeypatch.setattr("graph2vid.cli.demo_command.find_spec", lambda name: None)
     page = tmp_path / "demo.html"
     assert main(["demo", "--json", str(tmp_path / "demo.json"), "--report", str(page)]) == 0
     assert "Order as written" in page.read_text(encoding="utf-8")

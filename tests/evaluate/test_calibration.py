@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph2vid.cli.evaluate_calibration import draw_confidence
+from graph2vid.cli.evaluate_calibration_command import draw_confidence
 from graph2vid.datasets import synthetic
 from graph2vid.errors import InputError
 from graph2vid.evaluate.calibration import BINS, CalibrationReport, Reliability, calibrate, judge_calibration

@@ -85,7 +85,7 @@ def test_what_is_ready_is_kept_when_the_run_is_interrupted(
 
         yield tell
 
-    monkeypatch.setattr("graph2vid.cli.evaluate.progress", interrupting)
+    monkeypatch.setattr("graph2vid.cli.evaluate_command.progress", interrupting)
     arguments = ["evaluate", "synthetic", *SMALL, "--noise", "2,4,8", "--json", str(figures), "--markdown", str(page)]
     assert main(arguments) == (130 if isinstance(error, KeyboardInterrupt) else 143)
     document, told = json.loads(figures.read_text()), capsys.readouterr()
@@ -101,7 +101,7 @@ def test_nothing_is_written_where_nothing_is_ready(tmp_path: Path, monkeypatch: 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graph2vid.evaluate.study.evaluate_dataset", interrupt)
+    monkeypatch.setattr("graph2vid.evaluate.experiment.evaluate_dataset", interrupt)
     assert main(["evaluate", "synthetic", *SMALL, "--json", str(tmp_path / "results.json")]) == 130
     assert not list(tmp_path.iterdir())
 
@@ -122,7 +122,7 @@ def test_wrong_names_are_refused_before_the_data_are_read(
     def read(*_: object, **__: object) -> None:
         raise AssertionError("the data are read")
 
-    monkeypatch.setattr("graph2vid.evaluate.study.read_dataset", read)
+    monkeypatch.setattr("graph2vid.evaluate.experiment.read_dataset", read)
     assert main(["evaluate", "synthetic", *arguments]) == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph2vid.datasets import Split
-from graph2vid.datasets.model import Evidence, Recording
+from graph2vid.datasets.dataset import Evidence, Recording
 from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import NOT_EXACT, Options, Results, evaluate_dataset, in_folds, without_unmapped
 from graph2vid.evaluate.methods import Training, instructions_in_order

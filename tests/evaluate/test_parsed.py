@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from graph2vid.datasets.model import Dataset, HowTo
+from graph2vid.datasets.dataset import Dataset, HowTo
 from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.evaluate.experiment import study
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
-from graph2vid.evaluate.study import study
 from graph2vid.flow import FlowGraph
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.model import PARSERS, Parse, Procedure, Reason
+from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
 from toys import STEPS, make_dataset, make_task, spread
 
 VIDEOS = {"a": spread([1, 0, 2, 3]), "b": spread([0, 1, 2, 3])}

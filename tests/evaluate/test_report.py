@@ -11,9 +11,9 @@ import pytest
 
 from graph2vid.errors import InputError
 from graph2vid.evaluate.engine import Options, evaluate_dataset
-from graph2vid.evaluate.graphs import compare_graphs, graph_figures, time_against_brute_force
+from graph2vid.evaluate.experiment import study
+from graph2vid.evaluate.graph_statistics import compare_graphs, graph_figures, time_against_brute_force
 from graph2vid.evaluate.plots import plot_video, typical_video
-from graph2vid.evaluate.study import study
 from graph2vid.evaluate.tables import MEASURES, Level, Report
 from toys import make_dataset, make_task, spread
 
@@ -97,7 +97,7 @@ def test_sections_of_a_page_are_replaced_one_by_one(report: Report) -> None:
 
 
 def test_tables_fit_a_hundred_columns(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
-    from graph2vid.cli.evaluate import _show
+    from graph2vid.cli.evaluate_command import _show
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "100")

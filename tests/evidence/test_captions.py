@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graph2vid.errors import FormatError, Graph2VidError
 from graph2vid.evidence.captions import Cue, Word, parse_captions, read_captions
-from graph2vid.evidence.captions.reading import mend
+from graph2vid.evidence.captions.caption_files import mend
 from graph2vid.evidence.captions.timed_text import parse_timed_text
 
 VTT = """WEBVTT Kind: captions

@@ -17,8 +17,8 @@ import films
 import spoken
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.evidence import read_captions, speech
-from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.captions import Word
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.speech import transcribe
 from graph2vid.sample.narrated import NarratedFiles
 

@@ -10,7 +10,7 @@ import pytest
 
 from found import make_grounding
 from graph2vid.cli import main
-from graph2vid.cli.export import export as cli_export
+from graph2vid.cli.export_command import export as cli_export
 from graph2vid.export import FORMATS
 from graph2vid.grounding import Grounding
 

@@ -15,7 +15,7 @@ from films import film
 from found import AWKWARD, groundings, make_grounding
 from graph2vid.export import export, write_export
 from graph2vid.export.elan import read_elan
-from graph2vid.export.parts import labels, timed, titles
+from graph2vid.export.shared import labels, timed, titles
 from graph2vid.flow.colours import colour_of
 from graph2vid.grounding import Grounding
 

@@ -19,7 +19,7 @@ from found import AWKWARD, groundings, make_grounding
 from graph2vid.errors import InputError
 from graph2vid.evidence import read_captions
 from graph2vid.export import FORMATS, export, read_annotations, write_export
-from graph2vid.export.parts import text_of_cell, timed, titles
+from graph2vid.export.shared import text_of_cell, timed, titles
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import GroundedSegment, Grounding
 

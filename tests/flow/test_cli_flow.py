@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from graph2vid.cli import main
-from graph2vid.cli.flow import register
+from graph2vid.cli.flow_command import register
 from graph2vid.errors import Graph2VidError, GraphError
 from graph2vid.flow import FlowGraph, order
 

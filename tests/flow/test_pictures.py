@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from dags import dags
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
-from graph2vid.flow import FlowGraph, draw, terminal
+from graph2vid.flow import FlowGraph, flow_drawing, terminal
 from graph2vid.flow.layout import lay_out, stages
 from graph2vid.flow.typeset import text_width, wrapped
 
@@ -82,7 +82,7 @@ def test_wrapping() -> None:
 def test_svg_is_self_contained_and_escaped() -> None:
     steps = [('<a "1">', "cut & <dice>"), ("b\x00", "bell \x07"), ("same", "same"), ("empty", "")]
     flow = FlowGraph.from_edges(steps, [(0, 1), (1, 2), (0, 2)], title="A & B")
-    svg = draw.to_svg(flow)
+    svg = flow_drawing.to_svg(flow)
     root = ElementTree.fromstring(svg)
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert {"A & B", '<a "1">', "cut & <dice>", "same", "empty", "4 steps · 2 threads"} <= set(words)
@@ -97,29 +97,29 @@ def test_svg_is_self_contained_and_escaped() -> None:
 @settings(max_examples=20)
 @given(dags(max_steps=14))
 def test_any_graph_is_drawn(flow: FlowGraph) -> None:
-    root = ElementTree.fromstring(draw.to_svg(flow))
+    root = ElementTree.fromstring(flow_drawing.to_svg(flow))
     assert len(list(root.iter(f"{SVG}rect"))) == 1 + len(flow)
 
 
 def test_hundreds_of_steps_are_drawn() -> None:
     flow = FlowGraph.from_edges(["step"] * 300, [(i, i + d) for i in range(280) for d in (3, 7, 20)])
-    assert draw.to_svg(flow).count('class="box"') == 300
+    assert flow_drawing.to_svg(flow).count('class="box"') == 300
 
 
 def test_save(tmp_path: Path) -> None:
     flow = FlowGraph.chain(["a", "b"])
-    draw.save(flow, tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == draw.to_svg(flow)
+    flow_drawing.save(flow, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == flow_drawing.to_svg(flow)
     with pytest.raises(InputError, match=r"a.pdf: the suffix '.pdf' names no picture format; use .svg or .png"):
-        draw.save(flow, tmp_path / "a.pdf")
+        flow_drawing.save(flow, tmp_path / "a.pdf")
     with pytest.raises(Graph2VidError, match="cannot write"):
-        draw.save(flow, tmp_path / "nowhere" / "a.svg")
+        flow_drawing.save(flow, tmp_path / "nowhere" / "a.svg")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.svg"]
 
 
 def test_png(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py")
-    draw.save(FlowGraph.chain(["a", "b"], title="T"), tmp_path / "a.png")
+    flow_drawing.save(FlowGraph.chain(["a", "b"], title="T"), tmp_path / "a.png")
     data = (tmp_path / "a.png").read_bytes()
     assert data.startswith(b"\x89PNG")
     assert int.from_bytes(data[16:20], "big") > 200
@@ -128,7 +128,7 @@ def test_png(tmp_path: Path) -> None:
 def test_png_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(MissingDependencyError, match=r"\.\[plot\]"):
-        draw.save(FlowGraph.bag(["a"]), tmp_path / "a.png")
+        flow_drawing.save(FlowGraph.bag(["a"]), tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,7 @@ from graph2vid.cli import main
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
-from graph2vid.grounding.durations import durations_of, read_durations
+from graph2vid.grounding.durations_file import durations_of, read_durations
 
 FLOW = FlowGraph.from_edges([("t", "cut tomato"), ("c", "cut cucumber"), ("m", "mix")], [("t", "m"), ("c", "m")])
 SHOWN = [0, 0, 0, 1, 1, 1, 0, 0, 0, 2, 2, 2]

@@ -15,10 +15,10 @@ import films
 from graph2vid.cli import main
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence import Cue, Seen, frames_evidence, frames_similarity, media, speech
-from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.captions import Word
 from graph2vid.evidence.embed import EMBEDDERS, Embedder, Frames, Grid, embedder
 from graph2vid.evidence.embed.frames import clips_by_frame
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.seen import frames_likeness
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground_media, ground_video

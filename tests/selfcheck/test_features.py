@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from graph2vid.alignment import machines
+from graph2vid.alignment import automata
 from graph2vid.cli import main
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck import selfcheck
@@ -29,13 +29,13 @@ def test_cases_are_reproducible_and_plain_json() -> None:
 
 
 def test_a_wrong_price_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = machines.solve
+    right = automata.solve
 
-    def wrong(problem: machines.MachineProblem, backend: str, cost_only: bool) -> tuple[float, object]:
+    def wrong(problem: automata.MachineProblem, backend: str, cost_only: bool) -> tuple[float, object]:
         cost, labels = right(problem, backend, cost_only)
         return cost + 0.5, labels
 
-    monkeypatch.setattr(machines, "solve", wrong)
+    monkeypatch.setattr(automata, "solve", wrong)
     reports = [check_feature_case(make_feature_case(0, index)) for index in range(30)]
     assert any(report.failures for report in reports)
     assert all("align" in name for report in reports for name in report.failures)

@@ -14,7 +14,7 @@ from graph2vid.errors import Graph2VidError, GraphError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason, parse, read_flow
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.json_format import from_json
+from graph2vid.text.parse_json import from_json
 from graph2vid.text.parsers import _tell_fallback
 
 RECIPE = "Bread\n\nIngredients:\n- flour\n\nMethod:\n1. Mix [it].\n2. Heat the oven.\n3. Bake the dough.\n"
@@ -137,7 +137,7 @@ def test_many_dropped_links_are_cut(
 
 
 def test_auto_is_the_rules_where_a_model_is_installed(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph2vid.text.rules.model.has_model", lambda: True)
+    monkeypatch.setattr("graph2vid.text.rules.dependency_parser.has_model", lambda: True)
     monkeypatch.setitem(PARSERS._parts, "rules", toy)
     assert parse(recipe).parser == "toy"
     assert parse(recipe, "auto").flow == parse(recipe, "rules").flow
@@ -146,7 +146,7 @@ def test_auto_is_the_rules_where_a_model_is_installed(recipe: Path, monkeypatch:
 def test_auto_is_the_learned_parser_where_no_model_is_installed_and_says_so_once(
     recipe: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph2vid.text.rules.model.find_spec", lambda name: None)
+    monkeypatch.setattr("graph2vid.text.rules.dependency_parser.find_spec", lambda name: None)
     _tell_fallback.cache_clear()
     assert main(["parse", str(recipe), "--json", "found.json"]) == 0
     written = capfd.readouterr().err

@@ -13,7 +13,7 @@ from graph2vid.cli import main
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort.complexity import Complexity
-from graph2vid.tsort.threads import thread_flow
+from graph2vid.tsort.thread_formulas import thread_flow
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:

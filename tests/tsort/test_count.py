@@ -14,7 +14,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.tsort import SortCount, TSortGraph, count_sorts
 from graph2vid.tsort.bounds import WORK, work_per_ideal
 from graph2vid.tsort.complexity import Complexity
-from graph2vid.tsort.threads import ThreadFigures, log10, speed_up, thread_flow
+from graph2vid.tsort.thread_formulas import ThreadFigures, log10, speed_up, thread_flow
 
 
 def beside(first: FlowGraph, second: FlowGraph, *, after: bool) -> FlowGraph:

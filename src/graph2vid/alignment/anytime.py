@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from graph2vid._stopping import Watch, watched
+from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import choose_backend, memory_bound
 from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.problem import Problem
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
-from graph2vid.alignment.result import BACKGROUND, Labels
 from graph2vid.alignment.solvers import solve_native, solve_reference
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._stopping import go_on
+from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, Video
-from graph2vid.alignment.result import BACKGROUND, Labels
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import mask_of
 

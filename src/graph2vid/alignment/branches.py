@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from graph2vid.alignment import anytime
+from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.anytime import Answer, check_time_limit
 from graph2vid.alignment.problem import Problem
-from graph2vid.alignment.result import BACKGROUND, Labels
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits

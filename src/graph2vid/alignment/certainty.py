@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._stopping import within
+from graph2vid.alignment.alignment_result import Alignment
 from graph2vid.alignment.anytime import check_time_limit
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.facade import align
 from graph2vid.alignment.many import align_many
-from graph2vid.alignment.result import Alignment
 from graph2vid.errors import InfeasibleError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph

@@ -7,9 +7,9 @@ import warnings
 from typing import Any
 
 from graph2vid._stopping import within
-from graph2vid.alignment import anytime, branches, machines
+from graph2vid.alignment import anytime, automata, branches
 from graph2vid.alignment.anytime import Answer
-from graph2vid.alignment.machines import QUICK_SECONDS, Extras, machine_problem
+from graph2vid.alignment.automata import QUICK_SECONDS, Extras, machine_problem
 from graph2vid.alignment.problem import Problem
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
@@ -49,12 +49,12 @@ def solve(
     try:
         with within(exact, "raise time_limit, use longer clips, or leave out what makes the procedure large"):
             on_machine = machine_problem(flow, problem, extras, memory_limit, tables=1, seconds=seconds)
-            cost, labels = machines.solve(on_machine, backend, cost_only)
+            cost, labels = automata.solve(on_machine, backend, cost_only)
     except TooLargeError:
         if not can_search:
             raise
     else:
-        return Answer(cost, labels, 0.0, {"backend": backend} | machines.report(on_machine))
+        return Answer(cost, labels, 0.0, {"backend": backend} | automata.report(on_machine))
     left = None if limit is None else max(began + limit - time.monotonic(), 1e-3)
     doubtful = [edge for edge, confidence in flow.confidence.items() if confidence < 1.0]
     report: dict[str, Any] = {}

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graph2vid._stopping import within
-from graph2vid.alignment import _brute, _reference, anytime, extended, machines
+from graph2vid.alignment import _brute, _reference, anytime, automata, extended
+from graph2vid.alignment.alignment_result import Alignment, Labels, Posterior
+from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, check_all, machine_problem
 from graph2vid.alignment.backends import choose_backend, choose_threads, memory_bound, too_large
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.machines import QUICK_SECONDS, SOFT, check_all, machine_problem
 from graph2vid.alignment.problem import LONG, Problem, may_overflow, refuse_gamma, widened
-from graph2vid.alignment.result import Alignment, Labels, Posterior
 from graph2vid.alignment.soft import check_gamma, soft_costs
 from graph2vid.alignment.solvers import check_cost, make_result, solve_native, solve_reference
 from graph2vid.errors import InputError, TooLargeError
@@ -218,9 +218,9 @@ def posterior(
         with within(limit):
             seconds = QUICK_SECONDS if limit is None else limit
             on_machine = machine_problem(graph, costs, extras, memory_limit, tables=2, work=SOFT, seconds=seconds)
-            cost, probability = machines.posterior(on_machine, gamma, backend)
+            cost, probability = automata.posterior(on_machine, gamma, backend)
         check_cost(graph, problem, extras, cost)
-        return Posterior(graph, cost, probability, options | machines.report(on_machine))
+        return Posterior(graph, cost, probability, options | automata.report(on_machine))
     with within(limit):
         tsort = flow if isinstance(flow, TSortGraph) else TSortGraph.compile(flow)
         if backend == "native":

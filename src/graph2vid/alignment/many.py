@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from graph2vid._memory import FREE_BYTES
 from graph2vid._stopping import Watch, native_watch, watched, within
 from graph2vid.alignment import anytime, extended
+from graph2vid.alignment.alignment_result import Alignment, Labels
+from graph2vid.alignment.automata import Extras, check_all
 from graph2vid.alignment.backends import (
     choose_backend,
     choose_threads,
@@ -21,9 +23,7 @@ from graph2vid.alignment.backends import (
 )
 from graph2vid.alignment.constraints import Constraint
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.machines import Extras, check_all
 from graph2vid.alignment.problem import LONG, Problem, widened
-from graph2vid.alignment.result import Alignment, Labels
 from graph2vid.alignment.solvers import make_result, solve_native, solve_reference
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph

@@ -1,7 +1,7 @@
 """The cheapest alignments of different orders: `k_best`.
 
 Orders are searched step by step, best first. What is left to pay after a beginning is known exactly, from one pass
-backwards over the machine (:mod:`graph2vid.tsort.machine`): so a beginning is only followed while it leads to one of
+backwards over the machine (:mod:`graph2vid.tsort.automaton`): so a beginning is only followed while it leads to one of
 the cheapest orders, and the first k orders that are complete are the answer.
 """
 
@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 
 from graph2vid._memory import in_units
 from graph2vid._stopping import go_on, within
-from graph2vid.alignment import machines
+from graph2vid.alignment import automata
+from graph2vid.alignment.alignment_result import Alignment
 from graph2vid.alignment.anytime import check_time_limit
+from graph2vid.alignment.automata import MachineProblem, check_all, machine_problem
 from graph2vid.alignment.backends import choose_backend, memory_bound
 from graph2vid.alignment.constraints import Constraint
-from graph2vid.alignment.machines import MachineProblem, check_all, machine_problem
-from graph2vid.alignment.result import Alignment
 from graph2vid.alignment.solvers import make_result
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.machine import Machine
+from graph2vid.tsort.automaton import Machine
 
 Costs64 = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -95,7 +95,7 @@ def k_best(
         _refuse_beyond(bound, 8 * n_states * (n_clips + 4 * longest), "give fewer clips, or more order")
         each = 8 * n_clips + 2048  # the labels of one order, and all else about it
         options = {"method": "exact", "contiguous": True, "dtype": "float64", "backend": backend}
-        options |= machines.report(on_machine)
+        options |= automata.report(on_machine)
         try:
             for beginning in _Search(on_machine).best(int(k)):
                 cost, labels = beginning.solve(backend)
@@ -302,7 +302,7 @@ class _Beginning:
         end = np.full(len(chain), np.inf)
         end[-1] = problem.end[self.entry.node]
         alone = MachineProblem(machine, problem.match, problem.drop, np.array(prices), end, problem.durations)
-        return machines.solve(alone, backend, cost_only=False)
+        return automata.solve(alone, backend, cost_only=False)
 
 
 def _least_of_others(values: Costs64) -> Costs64:

@@ -8,11 +8,11 @@ import numpy as np
 
 from graph2vid._stopping import native_watch
 from graph2vid.alignment import _reference
+from graph2vid.alignment.alignment_result import Alignment, Labels
+from graph2vid.alignment.automata import Extras
 from graph2vid.alignment.backends import choose_threads, choose_window, memory_bound, procedure, too_large
 from graph2vid.alignment.infeasible import why_infeasible
-from graph2vid.alignment.machines import Extras
 from graph2vid.alignment.problem import Problem, may_overflow
-from graph2vid.alignment.result import Alignment, Labels
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._arrays import as_floats
-from graph2vid.alignment import machines
+from graph2vid.alignment import automata
+from graph2vid.alignment.alignment_result import Alignment
+from graph2vid.alignment.automata import MachineProblem, check_all, machine_problem
 from graph2vid.alignment.backends import memory_bound
 from graph2vid.alignment.facade import align
-from graph2vid.alignment.machines import MachineProblem, check_all, machine_problem
 from graph2vid.alignment.problem import Problem
-from graph2vid.alignment.result import Alignment
 from graph2vid.alignment.soft import check_gamma
 from graph2vid.alignment.solvers import check_cost
-from graph2vid.alignment.walk import Column, Walk
+from graph2vid.alignment.stream_traceback import Column, Walk
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
@@ -73,7 +73,7 @@ class Stream:
         problem, self._extras = check_all(graph, nothing, 0.0, skip, repeat, None, breaking, ())
         self._problem = machine_problem(graph, problem, self._extras, memory_limit, tables=2)
         self._options: dict[str, Any] = {"method": "stream", "lag": lag, "contiguous": True, "dtype": "float64"}
-        self._options |= machines.report(self._problem)
+        self._options |= automata.report(self._problem)
         self._skip = problem.skip
         self.flow = graph
         self.lag = lag

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graph2vid.cli.progress import Tell
     from graph2vid.evidence import Seen
-    from graph2vid.evidence.cache import Cache
+    from graph2vid.evidence.evidence_cache import Cache
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Grounding
     from graph2vid.grounding.from_video import Narration

@@ -10,9 +10,9 @@ from graph2vid.datasets import (  # they enter themselves
     synthetic,
     youcook2,
 )
-from graph2vid.datasets.model import Annotation, Dataset, Embedded, Embeddings, Evidence, Recording, Split, Task
+from graph2vid.datasets.dataset import Annotation, Dataset, Embedded, Embeddings, Evidence, Recording, Split, Task
 from graph2vid.datasets.published_flows import read_published_flows
-from graph2vid.datasets.reading import DATASETS
+from graph2vid.datasets.reader_tools import DATASETS
 
 __all__ = [
     "DATASETS",

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.model import Dataset, Recording, Split, Task
-from graph2vid.datasets.narrated import clips_to_cover
-from graph2vid.datasets.reading import (
+from graph2vid.datasets.caption_folder import clips_to_cover
+from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
+from graph2vid.datasets.reader_tools import (
     DATASETS,
     Trouble,
     annotation,

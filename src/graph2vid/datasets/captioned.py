@@ -15,9 +15,9 @@ from typing import Any
 
 from graph2vid._files import read_json
 from graph2vid._values import count_of
-from graph2vid.datasets.model import Annotation, Dataset, HowTo, Recording, Task
-from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
-from graph2vid.datasets.reading import (
+from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.dataset import Annotation, Dataset, HowTo, Recording, Task
+from graph2vid.datasets.reader_tools import (
     DATASETS,
     Trouble,
     annotation,
@@ -97,7 +97,7 @@ def load(
     embedder : str
         The text embedder.
     narration : {"weighed", "plain"}
-        How what is said becomes evidence, see :class:`graph2vid.datasets.narrated.Narration`.
+        How what is said becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
 

@@ -15,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
+from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.crosstask_tasks import (
     SUB_FOLDERS,
     ListedTask,
@@ -25,10 +26,9 @@ from graph2vid.datasets.crosstask_tasks import (
     read_procedures,
     read_tasks,
 )
-from graph2vid.datasets.model import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
-from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
 from graph2vid.datasets.projection import onto_steps
-from graph2vid.datasets.reading import (
+from graph2vid.datasets.reader_tools import (
     DATASETS,
     Trouble,
     annotation,
@@ -130,7 +130,7 @@ def load(
     embedder : str
         The text embedder for captions.
     narration : {"weighed", "plain"}
-        How captions become evidence, see :class:`graph2vid.datasets.narrated.Narration`.
+        How captions become evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
     flows : path, optional
         Flow graphs in the published form, whose instructions are then the how-to text; by default
         ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for

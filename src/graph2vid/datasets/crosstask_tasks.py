@@ -12,9 +12,9 @@ from pathlib import Path
 
 from graph2vid._files import check_format, read_json
 from graph2vid._values import count_of
-from graph2vid.datasets.model import HowTo
+from graph2vid.datasets.dataset import HowTo
 from graph2vid.datasets.published_flows import PublishedFlow, pairs_of, read_published_flows
-from graph2vid.datasets.reading import Trouble, as_number, entry, read_lines
+from graph2vid.datasets.reader_tools import Trouble, as_number, entry, read_lines
 from graph2vid.errors import FormatError, GraphError
 from graph2vid.flow import FlowGraph
 

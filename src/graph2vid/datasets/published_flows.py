@@ -14,7 +14,7 @@ from typing import Any
 
 from graph2vid._files import read_json
 from graph2vid._values import count_of
-from graph2vid.datasets.reading import entry
+from graph2vid.datasets.reader_tools import entry
 from graph2vid.errors import FormatError, GraphError
 from graph2vid.flow import FlowGraph
 

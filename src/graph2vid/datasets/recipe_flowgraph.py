@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from graph2vid._files import read_text
 from graph2vid._values import count_of
-from graph2vid.datasets.reading import folder, stems
+from graph2vid.datasets.reader_tools import folder, stems
 from graph2vid.errors import FormatError
 
 ENTITY_CLASSES = ("Ac", "Ac2", "Af", "At", "D", "F", "Q", "Sf", "St", "T")

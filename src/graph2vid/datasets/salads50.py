@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
-from graph2vid.datasets.model import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
-from graph2vid.datasets.reading import DATASETS, Trouble, choice, folder, natural, read_lines, stems
+from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
+from graph2vid.datasets.reader_tools import DATASETS, Trouble, choice, folder, natural, read_lines, stems
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.arrays import cosine_similarity, read_array
 

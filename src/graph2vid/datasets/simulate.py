@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.datasets.model import Embeddings, Evidence, Recording, Task
+from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from graph2vid.datasets.model import Annotation, Dataset, Recording, Split, Task
-from graph2vid.datasets.narrated import clips_to_cover
-from graph2vid.datasets.reading import DATASETS
+from graph2vid.datasets.caption_folder import clips_to_cover
+from graph2vid.datasets.dataset import Annotation, Dataset, Recording, Split, Task
+from graph2vid.datasets.reader_tools import DATASETS
 from graph2vid.datasets.simulate import Simulation
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph

@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.model import Dataset, Recording, Split, Task
-from graph2vid.datasets.narrated import Narration, caption_file, caption_files, clips_to_cover
-from graph2vid.datasets.reading import DATASETS, Trouble, annotation, as_number, data_folder, entry, remark_overlaps
+from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
+from graph2vid.datasets.reader_tools import (
+    DATASETS,
+    Trouble,
+    annotation,
+    as_number,
+    data_folder,
+    entry,
+    remark_overlaps,
+)
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import read_captions
 
@@ -42,7 +50,7 @@ def load(
     embedder : str
         The text embedder.
     narration : {"weighed", "plain"}
-        How what is said becomes evidence, see :class:`graph2vid.datasets.narrated.Narration`.
+        How what is said becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
 

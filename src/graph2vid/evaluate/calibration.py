@@ -20,9 +20,9 @@ from graph2vid.alignment import posterior
 from graph2vid.errors import InputError
 from graph2vid.evaluate import cells
 from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
+from graph2vid.evaluate.experiment import read_dataset
 from graph2vid.evaluate.labels import shared_classes, to_classes
 from graph2vid.evaluate.plots import plot_reliability
-from graph2vid.evaluate.study import read_dataset
 from graph2vid.evaluate.tables import Table, section_into_page
 
 NAME = "calibration"

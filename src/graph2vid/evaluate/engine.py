@@ -14,10 +14,11 @@ import numpy as np
 
 from graph2vid._processes import worker_pool
 from graph2vid.alignment import align, align_many, posterior
-from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.dataset import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
-from graph2vid.evaluate.beyond import GRID, LIKELIEST, Beyond
 from graph2vid.evaluate.labels import shared_classes
+from graph2vid.evaluate.learnt_costs import GRID, LIKELIEST, Beyond
+from graph2vid.evaluate.method_runs import Run
 from graph2vid.evaluate.methods import (
     Absent,
     Labels,
@@ -31,7 +32,6 @@ from graph2vid.evaluate.methods import (
 )
 from graph2vid.evaluate.metrics import evaluate_video
 from graph2vid.evaluate.nested import Weights, nested_run
-from graph2vid.evaluate.run import Run
 from graph2vid.evidence import Costs, costs_from_arrays
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
 from graph2vid.flow import FlowGraph
@@ -88,7 +88,7 @@ class Options:
     drop_unmapped : bool
         Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
     beyond : tuple of str
-        Features (:mod:`graph2vid.evaluate.beyond`) with which the methods of graphs are run once more each.
+        Features (:mod:`graph2vid.evaluate.learnt_costs`) with which the methods of graphs are run once more each.
     tune_for : tuple of str
         The measures by whose mean the weights of their prices are chosen, on training videos.
     """

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.alignment import Durations
-from graph2vid.datasets.model import Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets.dataset import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.labels import labels_from_annotations
 from graph2vid.evaluate.metrics import runs

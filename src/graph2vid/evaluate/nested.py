@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from graph2vid.datasets.model import Split
+from graph2vid.datasets.dataset import Split
+from graph2vid.evaluate.method_runs import Run
 from graph2vid.evaluate.methods import Video
-from graph2vid.evaluate.run import Run
 
 Weights = dict[str, float]
 

@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results
-from graph2vid.evaluate.figures import Level
-from graph2vid.evaluate.graphs import Comparison, graph_runs
+from graph2vid.evaluate.graph_statistics import Comparison, graph_runs
 from graph2vid.evaluate.intervals import bootstrap_interval
 from graph2vid.evaluate.labels import shared_classes, to_classes
+from graph2vid.evaluate.method_runs import Run
 from graph2vid.evaluate.methods import Labels
+from graph2vid.evaluate.metric_rows import Level
 from graph2vid.evaluate.metrics import runs as runs_of
-from graph2vid.evaluate.run import Run
 from graph2vid.evaluate.tables import SIMULATED
 from graph2vid.flow.layout import lay_out
 from graph2vid.grounding.timeline import PALETTE

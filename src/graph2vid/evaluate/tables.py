@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graph2vid.evaluate import cells
-from graph2vid.evaluate.figures import MEASURES, Figures, Level, without_nan
+from graph2vid.evaluate.metric_rows import MEASURES, Figures, Level, without_nan
 
 __all__ = ["MEASURES", "SIMULATED", "Level", "Report", "Table", "section_into_page", "without_nan"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
-from graph2vid.evidence.cache import Cache, content_hash
 from graph2vid.evidence.captions import Cue, Word
+from graph2vid.evidence.evidence_cache import Cache, content_hash
 from graph2vid.evidence.media import SAMPLE_RATE, audio, probe
 from graph2vid.weights import check_weights
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.export import (
-    crosstask,
+    crosstask_csv,
     csv_table,
     elan,
     ffmetadata,
@@ -32,4 +32,4 @@ __all__ = [
 ]
 
 # Imported so that each enters its format into the table.
-_MODULES = (crosstask, csv_table, elan, ffmetadata, label_studio, native, rttm, schema_org, srt, via3, vtt, youtube)
+_MODULES = (crosstask_csv, csv_table, elan, ffmetadata, label_studio, native, rttm, schema_org, srt, via3, vtt, youtube)

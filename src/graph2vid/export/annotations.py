@@ -14,7 +14,7 @@ from graph2vid._values import count_of, read_number, table_rows
 from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.export.elan import read_elan
-from graph2vid.export.parts import labels, one_line, text_of_cell, titles
+from graph2vid.export.shared import labels, one_line, text_of_cell, titles
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import quoted, unknown_step
 from graph2vid.grounding.times import parse_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from graph2vid.export.parts import cell, format_named, printable
+from graph2vid.export.shared import cell, format_named, printable
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
 

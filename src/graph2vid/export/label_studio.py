@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from graph2vid.export.parts import format_named, labels, one_line, timed
+from graph2vid.export.shared import format_named, labels, one_line, timed
 from graph2vid.flow.colours import colour_of
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.result import is_url
+from graph2vid.grounding.grounding_result import is_url
 
 _CONTROL, _OBJECT = "steps", "video"
 _USUAL_RATE = 25.0

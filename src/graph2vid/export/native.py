@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graph2vid.export.parts import format_named
+from graph2vid.export.shared import format_named
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.result import is_url
+from graph2vid.grounding.grounding_result import is_url
 
 
 @format_named("json", ".grounding.json", "video")

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from urllib.parse import quote
 
-from graph2vid.export.parts import file_name, format_named, one_line, printable, seconds, timed
+from graph2vid.export.shared import file_name, format_named, one_line, printable, seconds, timed
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graph2vid.export.parts import clock, format_named, timed, titles
+from graph2vid.export.shared import clock, format_named, timed, titles
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph2vid.errors import InputError
-from graph2vid.export.parts import INTRO, format_named, timed, titles
+from graph2vid.export.shared import INTRO, format_named, timed, titles
 from graph2vid.flow.messages import counted
 from graph2vid.grounding import Grounding
 from graph2vid.grounding.exporting import Exported, Film

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.steps import Step
 
 __all__ = ["FlowGraph", "Step"]

@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 from graph2vid._values import read_number, unescaped
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.steps import Step
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from graph2vid._files import STDOUT, parse_json, read_text, write_text
 from graph2vid.errors import FormatError
-from graph2vid.flow import dot_format, json_format, text_format
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow import dot_format, flow_json, text_format
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
 
 
 def _json_from_string(text: str, source: str) -> FlowGraph:
-    return json_format.from_json(parse_json(text, source), source)
+    return flow_json.from_json(parse_json(text, source), source)
 
 
 def _json_to_string(flow: FlowGraph) -> str:
-    return json.dumps(json_format.to_json(flow), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(flow_json.to_json(flow), indent=2, ensure_ascii=False) + "\n"
 
 
 _READERS: dict[str, Callable[[str, str], FlowGraph]] = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import refuse_large
 
 BOX_GAP = 32.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graph2vid.errors import GraphError
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.steps import Step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.layout import stages
 from graph2vid.flow.messages import counted
 

@@ -41,7 +41,7 @@ from typing import NoReturn
 from graph2vid._values import read_number
 from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
-from graph2vid.flow.graph import FlowGraph
+from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted, self_loop, unknown_step
 from graph2vid.flow.steps import Step
 

@@ -13,7 +13,7 @@ from graph2vid.errors import InputError
 from graph2vid.registry import Registry
 
 if TYPE_CHECKING:
-    from graph2vid.grounding.result import Grounding
+    from graph2vid.grounding.grounding_result import Grounding
 
 
 @dataclass(frozen=True)

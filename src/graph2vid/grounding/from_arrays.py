@@ -20,7 +20,7 @@ from graph2vid.evidence import Costs, costs_from_arrays, repeat_costs
 from graph2vid.evidence.costs import PRESETS, Choice, resolve_choice
 from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, REPEAT_POLICIES, SKIP_POLICIES
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.result import GroundedSegment, Grounding
+from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
 from graph2vid.tsort import TSortGraph
 

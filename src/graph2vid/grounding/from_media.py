@@ -25,13 +25,13 @@ from graph2vid.evidence import (
     plausibility,
     text_embedder,
 )
-from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.costs import Choice
 from graph2vid.evidence.embed import cached
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.length import MOST_HOURS, clips_of
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_arrays import ground
-from graph2vid.grounding.result import Grounding
+from graph2vid.grounding.grounding_result import Grounding
 from graph2vid.grounding.times import format_time
 from graph2vid.tsort import TSortGraph
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import Seen
-from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
 from graph2vid.evidence.embed import Frames, cached, joint_embedder, video_clips
+from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.length import MOST_HOURS, check_length, clips_of
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.from_media import ground_media
-from graph2vid.grounding.result import Grounding
+from graph2vid.grounding.grounding_result import Grounding
 from graph2vid.tsort import TSortGraph
 
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4

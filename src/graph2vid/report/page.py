@@ -18,9 +18,9 @@ from urllib.parse import quote, urlsplit
 from graph2vid._files import read_bytes, write_text
 from graph2vid.errors import InputError
 from graph2vid.grounding import Grounding, OrderCheck
-from graph2vid.grounding.result import is_url
+from graph2vid.grounding.grounding_result import is_url
 from graph2vid.grounding.times import format_time
-from graph2vid.report.model import Spans, view_model
+from graph2vid.report.document import Spans, view_model
 
 STATIC = Path(__file__).parent / "static"
 """The folder of scripts and style that report and studio share."""

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from graph2vid.selfcheck.cases import Case, make_case
-from graph2vid.selfcheck.run import Mismatch, Report, selfcheck
+from graph2vid.selfcheck.comparison import Mismatch, Report, selfcheck
 
 __all__ = ["Case", "Mismatch", "Report", "make_case", "selfcheck"]

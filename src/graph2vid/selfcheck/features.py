@@ -13,9 +13,9 @@ from graph2vid.alignment import Constraint, Durations, align, posterior
 from graph2vid.errors import GraphError, InfeasibleError
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck.cases import Costs, Floats, draw_rule, plain
+from graph2vid.selfcheck.comparison import Mismatch, Outcome, Report, SoftOutcome, compare, has_native, tolerance_of
 from graph2vid.selfcheck.definition import enumerate_runs
 from graph2vid.selfcheck.enumerate import Enumeration, Rule
-from graph2vid.selfcheck.run import Mismatch, Outcome, Report, SoftOutcome, compare, has_native, tolerance_of
 
 FEATURES = ("skip", "repeat", "optional", "alternatives", "doubtful edges", "durations")
 _MOST_CLIPS = {1: 8, 2: 6, 3: 5, 4: 4}  # by the number of steps, so that enumeration stays cheap

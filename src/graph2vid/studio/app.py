@@ -19,8 +19,8 @@ from graph2vid import __version__
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
 from graph2vid.studio import media_api, projects_api, results_api
+from graph2vid.studio.access import Door, Guard
 from graph2vid.studio.asking import StaleError, TooMuchError, WrongKindError, error_response
-from graph2vid.studio.guard import Door, Guard
 from graph2vid.studio.jobs import BusyError, Jobs
 from graph2vid.studio.places import OutsideError
 from graph2vid.studio.projects import Projects, UnknownError

@@ -212,7 +212,7 @@ class Draft:
     @classmethod
     def from_parse(cls, document: Mapping[str, Any], source: str = "parse") -> Draft:
         """Read what ``graph2vid parse --json`` writes: its flow graph and the reasons for its edges."""
-        from graph2vid.text.json_format import from_json
+        from graph2vid.text.parse_json import from_json
 
         parse = from_json(dict(document), source)
         ids = parse.flow.ids

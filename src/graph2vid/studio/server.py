@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
-from graph2vid.studio.guard import Door, is_loopback
+from graph2vid.studio.access import Door, is_loopback
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{12,200}")
 

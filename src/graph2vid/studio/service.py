@@ -20,9 +20,9 @@ from graph2vid.studio import models, work
 from graph2vid.studio.corrections import Correction, usable
 from graph2vid.studio.drafts import Draft
 from graph2vid.studio.edits import Replace
+from graph2vid.studio.graph_layout import orders, picture
 from graph2vid.studio.history import History
 from graph2vid.studio.jobs import Job, Jobs
-from graph2vid.studio.picture import orders, picture
 from graph2vid.studio.places import inside, kind_of, media_in
 from graph2vid.studio.projects import About, Media, Project, Projects, UnknownError
 

@@ -30,7 +30,7 @@ Tell = Callable[..., None]
 def parse(order: dict[str, Any], tell: Tell) -> None:
     """Find the flow graph of a procedure in words; as ``graph2vid parse --json`` does."""
     from graph2vid.text import parse, procedure_from_text
-    from graph2vid.text.json_format import to_json
+    from graph2vid.text.parse_json import to_json
 
     tell(stage="reading the procedure")
     procedure = procedure_from_text(order["text"], source="the procedure")
@@ -41,7 +41,7 @@ def parse(order: dict[str, Any], tell: Tell) -> None:
 
 def ground(order: dict[str, Any], tell: Tell) -> None:
     """Say when each step happens; as ``graph2vid ground PROCEDURE VIDEO -o`` does."""
-    from graph2vid.evidence.cache import Cache
+    from graph2vid.evidence.evidence_cache import Cache
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import ground_narrated
     from graph2vid.grounding.from_video import hear

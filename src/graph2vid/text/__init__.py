@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.text.flows import is_flow_file, read_flow
-from graph2vid.text.model import (
+from graph2vid.text.parsed_text import (
     PARSERS,
     Entity,
     EntityEdge,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graph2vid.text.model import Reason
+from graph2vid.text.parsed_text import Reason
 
 _INSTEAD = re.compile(r"\W*(?:or(?: else| instead)?\b(?! (?:until|so|more|less)\b)|alternatively\b)", re.IGNORECASE)
 

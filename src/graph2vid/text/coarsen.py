@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from graph2vid.flow import FlowGraph
 from graph2vid.text.alternatives import alternative_groups, share_links
-from graph2vid.text.model import EntityGraph, Parse, Procedure, Reason
 from graph2vid.text.optional import is_optional
+from graph2vid.text.parsed_text import EntityGraph, Parse, Procedure, Reason
 
 
 def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entities: EntityGraph | None = None) -> Parse:

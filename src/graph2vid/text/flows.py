@@ -9,7 +9,7 @@ from typing import Any
 from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
-from graph2vid.flow.json_format import KIND
+from graph2vid.flow.flow_json import KIND
 from graph2vid.flow.text_format import is_text_notation
 from graph2vid.text.parsers import parse
 from graph2vid.text.reading import procedure_from_bytes

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.model import PARSERS, Parse, Procedure, Reason
+from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
 from graph2vid.text.reading import procedure_of
 
 
@@ -47,7 +47,7 @@ def chosen_parser(parser: str) -> str:
     """Return the parser that a name stands for: of ``auto`` the one that it chooses on this machine."""
     if parser != "auto":
         return parser
-    from graph2vid.text.rules.model import has_model
+    from graph2vid.text.rules.dependency_parser import has_model
 
     return "rules" if has_model() else "learned"
 

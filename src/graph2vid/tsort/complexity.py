@@ -12,8 +12,8 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import refuse_large
 from graph2vid.tsort.bounds import ideals_bound, work_per_ideal
 from graph2vid.tsort.count import SortCount, count_sorts, work_within
-from graph2vid.tsort.graph import DEFAULT_LIMIT, TSortGraph
-from graph2vid.tsort.threads import ThreadFigures, log10, speed_up
+from graph2vid.tsort.thread_formulas import ThreadFigures, log10, speed_up
+from graph2vid.tsort.tsort_graph import DEFAULT_LIMIT, TSortGraph
 
 # Python refuses to write, and readers to read, whole numbers of more digits than this or so.
 _LARGEST_WRITTEN = 10**4000
@@ -67,7 +67,7 @@ class Complexity:
 
     @property
     def speed_up(self) -> Fraction | None:
-        """The ratio ρ of :func:`graph2vid.tsort.threads.speed_up`; None where a part of it is not known."""
+        """The ratio ρ of :func:`graph2vid.tsort.thread_formulas.speed_up`; None where a part of it is not known."""
         if self.sorts.exact is None or self.n_nodes is None:
             return None
         return speed_up(self.sorts.exact, self.n_steps, self.n_nodes, self.n_threads)

@@ -11,7 +11,7 @@ from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits, reduction_edges
 from graph2vid.tsort.bounds import WORK, ideals_bound, work_per_ideal
-from graph2vid.tsort.graph import DEFAULT_LIMIT, TSortGraph
+from graph2vid.tsort.tsort_graph import DEFAULT_LIMIT, TSortGraph
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
-from graph2vid.tsort.graph import TSortGraph
+from graph2vid.tsort.tsort_graph import TSortGraph
 
 
 def random_sorts(tsort: TSortGraph, count: int, random: np.random.Generator) -> list[tuple[int, ...]]:

@@ -11,9 +11,9 @@ import pytest
 from graph2vid.cli import main
 from graph2vid.datasets.recipe_flowgraph import read_recipes
 from graph2vid.errors import MissingDependencyError
-from graph2vid.evaluate.parser import study
+from graph2vid.evaluate.parser import parser_experiment
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.model import PARSERS, Parse, Procedure, Reason
+from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
 from layouts import captaincook4d, crosstask, write
 from recipes import corpus
 
@@ -42,7 +42,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = corpus(tmp_path / "recipes")
     monkeypatch.setitem(PARSERS._parts, "last", last)
     monkeypatch.setitem(PARSERS._parts, "learned", lambda procedure, **_: last(procedure))
-    monkeypatch.setattr(study, "load_entity_model", lambda weights: Oracle(folder))
+    monkeypatch.setattr(parser_experiment, "load_entity_model", lambda weights: Oracle(folder))
     return folder
 
 
@@ -94,7 +94,7 @@ def test_what_is_missing_is_said(
         raise MissingDependencyError("the weights are not here")
 
     monkeypatch.setitem(PARSERS._parts, "learned", absent)
-    monkeypatch.setattr(study, "load_entity_model", absent)
+    monkeypatch.setattr(parser_experiment, "load_entity_model", absent)
     document = run(root, "--parsers", "learned,linear")
     assert document["tagger"] is document["edges"] is document["crosstask"] is document["captaincook4d"] is None
     assert list(document["graphs"]) == ["linear"]

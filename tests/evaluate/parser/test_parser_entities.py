@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graph2vid.datasets.recipe_flowgraph import Recipe, read_recipes
-from graph2vid.evaluate.parser.counts import Counts, total
-from graph2vid.evaluate.parser.entities import EdgeFigures, entities, judge_entities
+from graph2vid.evaluate.parser.entity_scores import EdgeFigures, entities, judge_entities
+from graph2vid.evaluate.parser.scores import Counts, total
 from recipes import corpus
 
 

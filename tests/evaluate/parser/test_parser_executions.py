@@ -6,8 +6,8 @@ import pytest
 
 from graph2vid.datasets.crosstask import Executions
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.counts import Counts
 from graph2vid.evaluate.parser.executions import admits, judge_by_executions, known_pairs
+from graph2vid.evaluate.parser.scores import Counts
 from graph2vid.flow import FlowGraph
 from toys import make_task
 

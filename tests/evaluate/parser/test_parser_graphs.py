@@ -10,8 +10,7 @@ import pytest
 from graph2vid.datasets import captaincook4d
 from graph2vid.datasets.recipe_flowgraph import read_recipes
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.counts import Counts
-from graph2vid.evaluate.parser.graphs import (
+from graph2vid.evaluate.parser.graph_scores import (
     GraphFigures,
     Text,
     detokenise,
@@ -23,6 +22,7 @@ from graph2vid.evaluate.parser.graphs import (
     sentence_graph,
     sentence_texts,
 )
+from graph2vid.evaluate.parser.scores import Counts
 from graph2vid.flow import FlowGraph
 from layouts import captaincook4d as write_captaincook4d
 from layouts import real_data

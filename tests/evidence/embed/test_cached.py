@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence.cache import Cache
 from graph2vid.evidence.embed import Embedder, Frames, Grid, cached, embedder, joint_embedder, video_clips
+from graph2vid.evidence.evidence_cache import Cache
 
 
 class Counted:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 
 from graph2vid.learn.cuda import CudaError, Kind, compile_cuda  # noqa: E402
 from graph2vid.learn.cuda.compiler import nvrtc  # noqa: E402
-from graph2vid.learn.cuda.costs import SOURCE  # noqa: E402
+from graph2vid.learn.cuda.cuda_costs import SOURCE  # noqa: E402
 from graph2vid.learn.cuda.plan import Numbers, Shape  # noqa: E402
 
 try:

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 
 from benchmarks.cases import salads, threads  # noqa: E402
 from graph2vid import TSortGraph, align  # noqa: E402
-from graph2vid.learn.cuda.graphs import MOST_ALONE, Layout  # noqa: E402
+from graph2vid.learn.cuda.cuda_graphs import MOST_ALONE, Layout  # noqa: E402
 from graph2vid.learn.cuda.plan import CHUNK, MOST_THREADS, Numbers, plan, shape  # noqa: E402
 
 SHARED = 227 * 1024

@@ -24,10 +24,10 @@ from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Embeddings, Recording  # noqa: E402
 from graph2vid.errors import FormatError, InputError  # noqa: E402
 from graph2vid.learn.features import checkpoint  # noqa: E402
-from graph2vid.learn.features.course import Course, with_graphs, with_splits  # noqa: E402
 from graph2vid.learn.features.data import embeddings_of  # noqa: E402
 from graph2vid.learn.features.loop import is_better  # noqa: E402
 from graph2vid.learn.features.options import OBJECTIVES, TrainingOptions, preset  # noqa: E402
+from graph2vid.learn.features.training_run import Course, with_graphs, with_splits  # noqa: E402
 from train_foreign import train as train_foreign  # noqa: E402
 
 QUICK = TrainingOptions(

@@ -20,9 +20,9 @@ from graph2vid.datasets import Dataset, Embeddings  # noqa: E402
 from graph2vid.errors import InputError, TooLargeError  # noqa: E402
 from graph2vid.evidence.captions import Cue  # noqa: E402
 from graph2vid.learn.features import checkpoint  # noqa: E402
-from graph2vid.learn.features.course import Course  # noqa: E402
 from graph2vid.learn.features.events import EventFile  # noqa: E402
 from graph2vid.learn.features.options import TrainingOptions  # noqa: E402
+from graph2vid.learn.features.training_run import Course  # noqa: E402
 from graph2vid.learn.features.use import load_features  # noqa: E402
 
 OPTIONS = TrainingOptions(epochs=1, batch=4, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True)
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused(trained: tuple[Dataset, Path], capsys: Any
 def test_features_of_what_is_said(trained: tuple[Dataset, Path]) -> None:
     pytest.importorskip("wordllama")
     features = load_features(trained[1])
-    from graph2vid.learn.features.model import ResidualMLP
+    from graph2vid.learn.features.residual_mlp import ResidualMLP
 
     mlp = ResidualMLP(257)
     said = replace(

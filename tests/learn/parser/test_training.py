@@ -10,7 +10,7 @@ import pytest
 
 from graph2vid.cli import main
 from graph2vid.errors import FormatError, InputError
-from graph2vid.text.learned.model import RecipeModel
+from graph2vid.text.learned.learned_parser import RecipeModel
 from graph2vid.text.learned.tensors import read_safetensors
 from tiny_parser import SHAPE, write_encoder
 

@@ -16,7 +16,7 @@ from graph2vid.text.learned.decode import (
     candidates,
     probabilities,
 )
-from graph2vid.text.learned.network import EdgeScores
+from graph2vid.text.learned.network_numpy import EdgeScores
 from graph2vid.text.learned.scheme import LABELS, TAGS
 
 

@@ -9,7 +9,7 @@ import pytest
 from graph2vid.errors import MissingDependencyError
 from graph2vid.text import Instruction, Parse, Procedure
 from graph2vid.text.rules import parse_by_rules
-from graph2vid.text.rules.model import language_model
+from graph2vid.text.rules.dependency_parser import language_model
 
 
 @pytest.fixture(scope="session", autouse=True)

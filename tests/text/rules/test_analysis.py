@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph2vid.text.rules import model as models
+from graph2vid.text.rules import dependency_parser as models
 from graph2vid.text.rules.analysis import analyse
 from graph2vid.text.rules.carrier import LONGEST_PIECE, MOST_PIECES, WORDS, pieces
 from graph2vid.text.rules.clauses import Sentence
-from graph2vid.text.rules.model import language_model
+from graph2vid.text.rules.dependency_parser import language_model
 
 
 def read(text: str) -> Sentence:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.text import Instruction, Parse, Procedure
-from graph2vid.text.rules import model as models
+from graph2vid.text.rules import dependency_parser as models
 from graph2vid.text.rules import parse_by_rules
 
 Run = Callable[..., Parse]
@@ -93,7 +93,7 @@ def test_a_model_that_is_none(tmp_path: Path) -> None:
 
 def test_torch_is_left_alone() -> None:
     code = (
-        "import sys; from graph2vid.text.rules.model import language_model; language_model(); "
+        "import sys; from graph2vid.text.rules.dependency_parser import language_model; language_model(); "
         "print('torch' in sys.modules, 'spacy' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -10,11 +10,11 @@ from statistics import fmean, median
 from typing import Any
 
 from graph2vid.datasets.crosstask import Executions
-from graph2vid.datasets.model import Task
+from graph2vid.datasets.dataset import Task
 from graph2vid.evaluate.methods import instructions_in_order
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.counts import Counts, compare, total
-from graph2vid.evaluate.parser.graphs import precedences
+from graph2vid.evaluate.parser.graph_scores import precedences
+from graph2vid.evaluate.parser.scores import Counts, compare, total
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import SortCount, count_sorts
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from graph2vid.evidence.captions.caption_files import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 from graph2vid.evidence.captions.cues import Cue, Word
-from graph2vid.evidence.captions.reading import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 from graph2vid.evidence.captions.texts import parse_captions
 from graph2vid.evidence.captions.whisper import parse_transcript
 

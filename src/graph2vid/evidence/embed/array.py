@@ -9,8 +9,8 @@ import numpy as np
 
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import Floats, as_matrix, read_array, refuse
-from graph2vid.evidence.cache import content_hash
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, TextFunction
+from graph2vid.evidence.evidence_cache import content_hash
 
 _ROUNDED = 1  # clips by which the end of a video may be cut in another way
 

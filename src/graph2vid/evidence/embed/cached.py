@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graph2vid.evidence.cache import Cache, content_hash, text_hash
 from graph2vid.evidence.embed.interface import Embedder, Frames, Vectors
+from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 
 
 def cached(embedder: Embedder, cache: Cache) -> Embedder:

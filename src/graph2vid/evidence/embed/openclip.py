@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import InputError, MissingDependencyError
-from graph2vid.evidence.cache import content_hash
 from graph2vid.evidence.embed.frames import clips_by_frame, unit_rows
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, Vectors
 from graph2vid.evidence.embed.pictures import FRAME_RATE
 from graph2vid.evidence.embed.sources import one_line, require, torch_device
+from graph2vid.evidence.evidence_cache import content_hash
 
 _BATCH_TEXTS = 64
 

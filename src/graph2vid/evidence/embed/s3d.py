@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence.cache import content_hash
 from graph2vid.evidence.embed.frames import clips_by_window, square_crop
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, TextFunction, Vectors
 from graph2vid.evidence.embed.sources import one_line, require, torch_device
+from graph2vid.evidence.evidence_cache import content_hash
 
 if TYPE_CHECKING:
     from graph2vid.evidence.embed.s3d_network import S3D

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
-from graph2vid.evidence.cache import content_hash, text_hash
+from graph2vid.evidence.evidence_cache import content_hash, text_hash
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _SETTINGS = (".json", ".txt", ".model")

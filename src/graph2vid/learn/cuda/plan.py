@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.learn.cuda.graphs import Layout
+from graph2vid.learn.cuda.cuda_graphs import Layout
 
 CHUNK = 32  # clips whose costs are staged at a time; as in kernels.cu
 WIDE_PARTS = 5  # numbers of a state with many entries; as in kernels.cu

@@ -20,9 +20,9 @@ from graph2vid import __version__
 from graph2vid._files import check_format, read_bytes, read_json, write_bytes, write_json
 from graph2vid._values import count_of, shown
 from graph2vid.errors import FormatError, Graph2VidError
-from graph2vid.evidence.cache import content_hash
-from graph2vid.learn.features.model import ResidualMLP
+from graph2vid.evidence.evidence_cache import content_hash
 from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.residual_mlp import ResidualMLP
 
 NAME = "checkpoint.json"
 _FORMAT = "graph2vid-features"

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graph2vid.datasets.model import Dataset, Embedded, Embeddings, Recording, Split, Task
+from graph2vid.datasets.dataset import Dataset, Embedded, Embeddings, Recording, Split, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.methods import Training, instructions_in_order, true_labels
 from graph2vid.evaluate.metrics import runs

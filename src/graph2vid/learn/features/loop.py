@@ -18,10 +18,10 @@ from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, fingerprint
 from graph2vid.learn.features.logs import Logs
-from graph2vid.learn.features.model import ResidualMLP
 from graph2vid.learn.features.objective import Learner
 from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.processes import Processes
+from graph2vid.learn.features.residual_mlp import ResidualMLP
 
 Judge: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
 """From features to measures of grounding videos with them, shares, a number for each video: ``acc`` and ``iou``."""

@@ -11,8 +11,8 @@ from torch.nn.utils.rnn import pad_sequence
 from graph2vid.errors import InputError
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, SCORE_TEMPERATURE
 from graph2vid.learn.features.data import Example
-from graph2vid.learn.features.model import ResidualMLP
 from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.residual_mlp import ResidualMLP
 from graph2vid.learn.losses import ClusteringLoss, GraphDropDTWLoss
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graph2vid.learn.parser.augment import Example
-from graph2vid.text.learned.network import Shape, mean_pool, span_pools
+from graph2vid.text.learned.network_numpy import Shape, mean_pool, span_pools
 from graph2vid.text.learned.pairs import SIZES, pair_features
 from graph2vid.text.learned.scheme import CLASSES, LABELS, TAGS, sentence_numbers, spans_of
 from graph2vid.text.learned.words import Pieces

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graph2vid._files import read_text
 from graph2vid.errors import FormatError, MissingDependencyError
-from graph2vid.learn.parser.network import Layer, TorchNetwork
+from graph2vid.learn.parser.network_torch import Layer, TorchNetwork
 from graph2vid.text.learned.tensors import read_safetensors
 from graph2vid.text.learned.words import BEGIN, END, MASK, UNKNOWN, Pieces
 from graph2vid.weights import check_weights

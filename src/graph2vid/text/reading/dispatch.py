@@ -11,7 +11,7 @@ from typing import Any
 from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow.text_format import is_text_notation
-from graph2vid.text.model import Procedure
+from graph2vid.text.parsed_text import Procedure
 from graph2vid.text.reading.decoding import MOST_BYTES, decoded
 from graph2vid.text.reading.json_ld import read_json_ld
 from graph2vid.text.reading.plain import read_plain

@@ -8,7 +8,7 @@ from typing import Any
 
 from graph2vid._values import shown
 from graph2vid.errors import InputError
-from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.parsed_text import Instruction, Procedure
 from graph2vid.text.reading.boilerplate import is_boilerplate
 from graph2vid.text.reading.plain import plain_instructions
 from graph2vid.text.reading.tidy import has_words, tidy, without_html

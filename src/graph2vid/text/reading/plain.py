@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from graph2vid.errors import InputError
 from graph2vid.text.lexicon import words
-from graph2vid.text.model import Instruction, Procedure
+from graph2vid.text.parsed_text import Instruction, Procedure
 from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, is_part, lines_of
 from graph2vid.text.reading.sections import with_sections
 from graph2vid.text.reading.sentences import sentence_spans

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from graph2vid._files import parse_json
 from graph2vid.errors import FormatError, InputError
-from graph2vid.text.model import Procedure
+from graph2vid.text.parsed_text import Procedure
 from graph2vid.text.reading.json_ld import read_json_ld
 
 _COMMENT_OR_SCRIPT = re.compile(r"<!--|<script\b[^<>]{,2000}>", re.IGNORECASE)

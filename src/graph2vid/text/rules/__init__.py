@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.model import Parse, Procedure, Reason
+from graph2vid.text.parsed_text import Parse, Procedure, Reason
 from graph2vid.text.rules.analysis import analyse
 from graph2vid.text.rules.connect import Follower
-from graph2vid.text.rules.entities import entity_graph
-from graph2vid.text.rules.model import language_model
+from graph2vid.text.rules.dependency_parser import language_model
+from graph2vid.text.rules.fine_graph import entity_graph
 
 __all__ = ["parse_by_rules"]
 

@@ -9,8 +9,7 @@ from graph2vid.text import lexicon
 from graph2vid.text.rules.clauses import CONDITION, RESULT, SIMPLE_OBJECT, Action, Mention, Sentence
 from graph2vid.text.rules.implied import IMPLIED
 from graph2vid.text.rules.references import REFERENCES
-from graph2vid.text.rules.state import TOOL, Product, Use, Workplace
-from graph2vid.text.rules.threads import (
+from graph2vid.text.rules.sentence_roles import (
     is_plain_addition,
     is_remark,
     kind_of_product,
@@ -18,6 +17,7 @@ from graph2vid.text.rules.threads import (
     purpose,
     starts_thread,
 )
+from graph2vid.text.rules.state import TOOL, Product, Use, Workplace
 
 
 @dataclass(frozen=True, slots=True)

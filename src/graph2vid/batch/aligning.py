@@ -1,0 +1,328 @@
+"""Many videos of many procedures aligned: costs, alignments and confidences of those alike side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid._memory import FREE_BYTES
+from graph2vid._stopping import native_watch, within
+from graph2vid.alignment.backends import native, procedure
+from graph2vid.alignment.problem import LONG, Problem, gamma_bounds, widened
+from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
+from graph2vid.batch.settings import BEYOND
+from graph2vid.errors import TooLargeError
+from graph2vid.evidence import Costs
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding import Grounding, ground
+from graph2vid.grounding.durations_file import durations_of
+from graph2vid.tsort import TSortGraph
+
+Floats64: TypeAlias = NDArray[np.float64]
+
+_OF_GROUND = (
+    *COST_OPTIONS,
+    *("clip_seconds", "offset", "contiguous", "confidence", "gamma", "repeat", "breaking", "time_limit"),
+)
+_THREADS = 1  # a worker is there for each processor
+_LANE_BYTES = 64 << 20  # videos whose tables are larger than this are answered one after the other
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A video to be aligned.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        Its procedure, of K steps.
+    tsort : TSortGraph or None
+        Compiled; None if it cannot be.
+    evidence : mapping
+        Arrays as :func:`graph2vid.evidence.costs_from_arrays` takes them.
+    options : mapping
+        Those of a row, in their own types; with paths in full.
+    plausibility : float or None
+        That the video shows the procedure at all, where narration tells.
+    """
+
+    flow: FlowGraph
+    tsort: TSortGraph | None
+    evidence: Mapping[str, Any]
+    options: Mapping[str, Any]
+    plausibility: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is found of V videos of one procedure, with S segments in all.
+
+    Attributes
+    ----------
+    requests : sequence of Request [V]
+    cost, gap : float64 [V]
+        Of the alignments; each lies at most ``gap`` above the optimum.
+    n_clips : int64 [V]
+    confidence_of_video : float64 [V]
+        The mean of the posterior probabilities over all clips that show a step; NaN where it is not known.
+    first : int64 [V + 1]
+        The segments of video v are ``first[v]`` to ``first[v + 1]``, in order of time.
+    steps : int64 [S]
+    starts, ends : float64 [S]
+        Seconds.
+    confidence : float64 [S]
+        Mean posterior probability of the step over the segment's clips; NaN where it is not known.
+    """
+
+    requests: Sequence[Request]
+    cost: Floats64
+    gap: Floats64
+    n_clips: NDArray[np.int64]
+    confidence_of_video: Floats64
+    first: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    starts: Floats64
+    ends: Floats64
+    confidence: Floats64
+
+
+class Found(NamedTuple):
+    """What is found of one video: its place among others."""
+
+    answers: Answers
+    at: int
+
+    @property
+    def request(self) -> Request:
+        """What was asked."""
+        return self.answers.requests[self.at]
+
+
+def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
+    """Align videos, those of one procedure and the same options together; an answer or an error for each.
+
+    The answer to a request does not depend on the others, to the bit.
+    """
+    found: dict[int, Found | Exception] = {}
+    groups: dict[Any, list[int]] = {}
+    known: dict[int, Any] = {}
+    for at, request in enumerate(requests):
+        key = known.get(id(request.options))
+        if key is None:
+            key = known[id(request.options)] = _of_options(request.options)
+        if key and request.tsort is not None and native() is not None:
+            groups.setdefault((id(request.tsort), key), []).append(at)
+        else:
+            found[at] = _alone(request)
+    for members in groups.values():
+        group = [requests[at] for at in members]
+        found |= zip(members, _together(group), strict=True)
+    return [found[at] for at in range(len(requests))]
+
+
+def ground_request(request: Request) -> Grounding:
+    """Ground a request as ``graph2vid ground`` does."""
+    options = request.options
+    given = {name: options[name] for name in _OF_GROUND if name in options} | dict(request.evidence)
+    durations = durations_of(
+        request.flow, options["clip_seconds"], options.get("durations"), options.get("min_clips", 1)
+    )
+    return ground(request.tsort or request.flow, durations=durations, **given)
+
+
+def _of_options(options: Mapping[str, Any]) -> Any:
+    """Return what requests that are answered together have in common; None where each is answered alone."""
+    policies = [options.get(name) for name in COST_OPTIONS]
+    scalar = all(value is None or isinstance(value, str | float) for value in policies)
+    if not scalar or any(name in options for name in BEYOND):
+        return None
+    return *policies, options["contiguous"], options["confidence"], options["gamma"], options.get("time_limit")
+
+
+def _alone(request: Request) -> Found | Exception:
+    try:
+        return Found(_answers_of_one(request, ground_request(request)), 0)
+    except (InterruptedError, TimeoutError):  # of a watch over all of them
+        raise
+    except Exception as error:
+        return error
+
+
+def _answers_of_one(request: Request, found: Grounding) -> Answers:
+    segments = found.segments
+    sure = np.array([np.nan if one.confidence is None else one.confidence for one in segments], dtype=np.float64)
+    lengths = np.array([one.duration for one in segments], dtype=np.float64)
+    mean = min(float(sure @ lengths / lengths.sum()), 1.0) if len(segments) else np.nan
+    return Answers(
+        requests=[request],
+        cost=np.array([found.cost]),
+        gap=np.array([found.options["alignment"].get("gap", 0.0)], dtype=np.float64),
+        n_clips=np.array([len(found.labels)]),
+        confidence_of_video=np.array([mean]),
+        first=np.array([0, len(segments)]),
+        steps=np.array([one.step for one in segments], dtype=np.int64),
+        starts=np.array([one.start for one in segments], dtype=np.float64),
+        ends=np.array([one.end for one in segments], dtype=np.float64),
+        confidence=sure,
+    )
+
+
+class _Solved(NamedTuple):
+    """A video that the kernels had an answer for; ``sure`` is flat, [(K + 1) N + K], or None."""
+
+    request: Request
+    cost: float
+    labels: NDArray[np.int64]
+    sure: NDArray[np.floating[Any]] | None
+
+
+def _together(requests: Sequence[Request]) -> list[Found | Exception]:
+    """Answer requests of one procedure and the same options."""
+    tsort = requests[0].tsort
+    assert tsort is not None
+    costs = costs_of_many([request.evidence for request in requests], len(tsort.flow), requests[0].options)
+    found: dict[int, Found | Exception] = {at: cost for at, cost in enumerate(costs) if isinstance(cost, Exception)}
+    alike: dict[Any, dict[int, Costs]] = {}
+    for at, cost in enumerate(costs):
+        if isinstance(cost, Costs) and _table_bytes(tsort, cost) <= _LANE_BYTES:
+            alike.setdefault(cost.match.dtype, {})[at] = cost
+    for members in alike.values():
+        solved = {
+            at: one for (at, one) in zip(members, _solve(tsort, requests, members), strict=True) if one is not None
+        }
+        if solved:
+            answers = _answers(list(solved.values()), len(tsort.flow))
+            found |= {at: Found(answers, place) for place, at in enumerate(solved)}
+    # The rest is too large, or has no answer, or none in its precision or time: `ground` finds it, or says why not.
+    return [found[at] if at in found else _alone(request) for at, request in enumerate(requests)]
+
+
+def _table_bytes(tsort: TSortGraph, cost: Costs) -> int:
+    """Return how large the table of a video's posterior is at most, one lane of eight in use."""
+    clips: int = cost.match.shape[1]
+    return 8 * cost.match.dtype.itemsize * (tsort.n_states + 3 * tsort.n_ideals) * (clips + 1)
+
+
+def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int, Costs]) -> list[_Solved | None]:
+    """Align videos of one procedure and one dtype; None where there is no answer that can be relied on."""
+    options = requests[next(iter(members))].options
+    limit = options.get("time_limit")
+    try:
+        with within(None if limit is None else limit * len(members)):
+            aligned, likely = _aligned(tsort, list(members.values()), options)
+    except TooLargeError:
+        return [None] * len(members)
+    suits = _suits(options["gamma"], list(members.values())) if options["confidence"] else [True] * len(members)
+    return [
+        _Solved(requests[at], cost, labels, sure)
+        if suited and np.isfinite(cost) and np.isfinite(soft) and _is_told_apart(members[at], cost)
+        else None
+        for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
+    ]
+
+
+def _aligned(
+    tsort: TSortGraph, costs: Sequence[Costs], options: Mapping[str, Any]
+) -> tuple[Sequence[tuple[float, NDArray[np.int64]]], Sequence[tuple[float, Any]]]:
+    """Return costs and labels of videos of one dtype; and soft costs and probabilities, or 0 and None."""
+    kernels, compiled, contiguous = native(), procedure(tsort), options["contiguous"]
+    assert kernels is not None
+    matches, drops, skips = ([getattr(cost, name) for cost in costs] for name in ("match", "drop", "skip"))
+    aligned = compiled.solve_many(matches, drops, skips, contiguous, False, 0, _THREADS, native_watch())
+    if not options["confidence"]:
+        return aligned, [(0.0, None)] * len(costs)
+    # A price of +∞ for leaving a step out is no price. It is told all the same, because the kernels then compute
+    # every video in a lane of its own, and the last bits do not depend on how many there are.
+    never = np.full(len(tsort.flow), np.inf, matches[0].dtype)
+    likely = kernels.soft_many(
+        [compiled] * len(costs),
+        matches,
+        drops,
+        [never if skip is None else skip for skip in skips],
+        options["gamma"],
+        False,
+        contiguous,
+        True,
+        False,
+        _THREADS,
+        FREE_BYTES,
+        native_watch(),
+    )
+    return aligned, likely
+
+
+def _is_told_apart(costs: Costs, found: float) -> bool:
+    """Tell whether the dtype of costs tells their sums apart, as :func:`graph2vid.align` asks it."""
+    if costs.match.shape[1] <= LONG and abs(found) <= LONG:
+        return True
+    problem = Problem(costs.match, costs.drop, costs.skip)
+    return widened(problem) is problem
+
+
+def _suits(gamma: float, videos: Sequence[Costs]) -> Sequence[bool]:
+    """Tell for which videos gamma is neither too small nor too large beside the costs; for all at once."""
+    parts = [array for one in videos for array in (one.match.ravel(), one.drop, one.skip) if array is not None]
+    sizes = [one.match.size + one.drop.size + (0 if one.skip is None else one.skip.size) for one in videos]
+    flat, begins = np.concatenate(parts), np.append(0, np.cumsum(sizes)[:-1])
+    largest = np.maximum(np.maximum.reduceat(flat, begins), -np.minimum.reduceat(flat, begins)).astype(np.float64)
+    if np.isinf(largest).any():  # what is forbidden does not count
+        flat[np.isinf(flat)] = 0.0
+        largest = np.maximum.reduceat(np.abs(flat), begins).astype(np.float64)
+    least, most = gamma_bounds(largest, np.array([one.match.shape[1] for one in videos]))
+    suited: list[bool] = ((least <= gamma) & (gamma <= most)).tolist()
+    return suited
+
+
+def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
+    """Describe alignments; all at once, for there are many and they are short."""
+    lengths = np.array([len(one.labels) for one in solved])
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    labels = np.concatenate([one.labels for one in solved])
+    new = np.empty(len(labels), dtype=bool)
+    new[0] = True
+    new[1:] = labels[1:] != labels[:-1]
+    new[begins] = True  # no run goes on into the next video
+    first = np.flatnonzero(new)
+    stop = np.append(first[1:], len(labels))
+    shown = labels[first] >= 0
+    sums = np.add.reduceat(_likelihoods(solved, labels, lengths, n_steps), first)[shown]
+    first, stop = first[shown], stop[shown]
+    video = np.searchsorted(ends, first, side="right")
+    seconds, offset = (
+        np.array([one.request.options[name] for one in solved])[video] for name in ("clip_seconds", "offset")
+    )
+    clips_shown = np.bincount(video, stop - first, len(solved))
+    with np.errstate(invalid="ignore"):  # of a video that shows nothing
+        mean = np.minimum(np.bincount(video, sums, len(solved)) / clips_shown, 1.0)
+    return Answers(
+        requests=[one.request for one in solved],
+        cost=np.array([one.cost for one in solved], dtype=np.float64),
+        gap=np.zeros(len(solved)),
+        n_clips=lengths,
+        confidence_of_video=mean,
+        first=np.searchsorted(video, np.arange(len(solved) + 1)),
+        steps=labels[first],
+        starts=offset + (first - begins[video]) * seconds,
+        ends=offset + (stop - begins[video]) * seconds,
+        confidence=np.minimum(sums / (stop - first), 1.0),
+    )
+
+
+def _likelihoods(
+    solved: Sequence[_Solved], labels: NDArray[np.int64], lengths: NDArray[np.int64], n_steps: int
+) -> Floats64:
+    """Return how probable the label of each clip is, for the clips of all videos; NaN where that is not known."""
+    flat = [one.sure for one in solved if one.sure is not None]
+    if len(flat) < len(solved):
+        return np.full(len(labels), np.nan)
+    of_video = np.cumsum([0, *(len(one) for one in flat[:-1])])
+    begins = np.cumsum(lengths) - lengths
+    row = np.where(labels < 0, n_steps, labels)  # the row after the steps' is background's
+    place = np.arange(len(labels)) + np.repeat(of_video - begins, lengths) + row * np.repeat(lengths, lengths)
+    found: Floats64 = np.concatenate(flat)[place].astype(np.float64)
+    return found

@@ -1,0 +1,293 @@
+"""The check of a manifest, column by column: what can be wrong with a row before anything is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid._arrays import real
+from graph2vid.batch._packages import arrow, compute
+from graph2vid.batch.procedures import flow_of
+from graph2vid.batch.rows import ARRAYS, FILES, KINDS, Kind, holds_lists, matrices, matrix_of
+from graph2vid.batch.settings import DEFAULTS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, check_option
+from graph2vid.batch.stages import reason_of
+from graph2vid.errors import FormatError, InputError, how_to_install
+from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
+from graph2vid.evidence.costs import resolve_choice
+from graph2vid.evidence.embed import EMBEDDERS
+from graph2vid.evidence.policies import REPEAT_POLICIES
+from graph2vid.grounding.durations_file import read_durations
+
+Tell: TypeAlias = Callable[[int, str | None, str], None]
+"""Is told the place of a problem, the id of the row (None: no run can pass over it) and what is wrong.
+
+Whatever goes wrong with a row, of whichever kind the error is, is a problem of that row and of no other.
+"""
+
+_CAPTIONS = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+_REMEMBERED = 10_000
+_POLICIES: dict[str, Any] = {"drop": DROP_POLICIES, "skip": SKIP_POLICIES, "repeat": REPEAT_POLICIES}
+
+
+class Checker:
+    """Checks table after table of one manifest, and tells what is wrong.
+
+    Parameters
+    ----------
+    context : Context
+        Where relative paths begin, and the options of all rows.
+    tell : callable
+    """
+
+    def __init__(self, context: Context, tell: Tell) -> None:
+        self.kinds: dict[Kind, int] = dict.fromkeys(KINDS, 0)
+        self._context = context
+        self._usual = dict(DEFAULTS) | dict(context.options)
+        self._tell = tell
+        self._ids: list[Any] = []
+        self._places: list[NDArray[np.int64]] = []
+        self._steps: dict[tuple[str, str], int | str] = {}
+        self._durations: dict[tuple[str, str, str], str | None] = {}
+        self._alike: dict[Any, tuple[Kind, tuple[str, ...]]] = {}
+
+    def check(self, table: Any, places: list[int]) -> list[Kind]:
+        """Check some rows; return where the evidence of each comes from."""
+        names = tuple(name for name in (*FILES, *ARRAYS) if name in table.column_names)
+        self._ids += table.column("id").chunks
+        self._places.append(np.asarray(places))
+        ids, procedures = table.column("id").to_pylist(), table.column("procedure").to_pylist()
+        given = list(zip(*(_present(table.column(name)) for name in names), strict=True)) or [()] * len(ids)
+        chosen = tuple(name for name in ROW_OPTIONS if name in table.column_names)
+        options = list(zip(*(table.column(name).to_pylist() for name in chosen), strict=True)) or [()] * len(ids)
+        arrays = {name: matrices(table.column(name)) for name in ARRAYS if name in names}
+        doubtful = {name for name in arrays if name != "log_probabilities" and not _all_finite(table.column(name))}
+        files = {name: table.column(name).to_pylist() for name in FILES if name in names}
+        # Where no files are named, most rows are like others in all that is checked: those are looked at once.
+        repeating = not files and not doubtful and all(holds_lists(table.column(name)) for name in arrays)
+        shapes = [[getattr(value, "shape", None) for value in of_row] for of_row in arrays.values()]
+        good: dict[Any, Kind] = {}
+        kinds: list[Kind] = []
+        for at, (name, *alike) in enumerate(zip(ids, given, options, procedures, *shapes, strict=True)):
+            key = tuple(alike) if repeating else at
+            if key in good:
+                kind = good[key]
+            else:
+                row = {column: of_row[at] for column, of_row in (files | arrays).items()}
+                try:
+                    kind, found = self._of_columns(names, given[at], chosen, options[at])
+                    found += self._of_files(row)
+                    found += self._of_procedure(
+                        procedures[at], dict(zip(chosen, options[at], strict=True)), row, doubtful
+                    )
+                except Exception as error:
+                    kind, found = "arrays", [reason_of(error)]
+                for problem in found:
+                    self._tell(places[at], name, problem)
+                if not found:
+                    good[key] = kind
+            kinds.append(kind)
+            self.kinds[kind] += 1
+        return kinds
+
+    def ids(self) -> Any:
+        """Return the ids of all rows; of those that are there twice is told."""
+        pa = arrow()
+        pc = compute()
+        ids = pa.concat_arrays([pa.nulls(0, pa.string()), *self._ids])
+        if len(pc.unique(ids)) < len(ids):
+            counts = pc.value_counts(ids)
+            doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()
+            places = np.concatenate(self._places)
+            first: dict[str, int] = {}
+            for at in np.flatnonzero(pc.is_in(ids, value_set=doubled).to_numpy(zero_copy_only=False)).tolist():
+                name = ids[at].as_py()
+                if name in first:
+                    self._tell(int(places[at]), None, f"the id {name!r} is taken by {first[name]}")
+                first.setdefault(name, int(places[at]))
+        return ids
+
+    def _of_columns(
+        self, names: tuple[str, ...], given: tuple[bool, ...], chosen: tuple[str, ...], values: tuple[Any, ...]
+    ) -> tuple[Kind, list[str]]:
+        """Return where the evidence of a row comes from, and what is wrong with its columns and options."""
+        key = (names, given, chosen, values)
+        if key not in self._alike:
+            there = {name for name, present in zip(names, given, strict=True) if present}
+            kind: Kind = "captions" if "captions" in there else "speech" if "video" in there else "arrays"
+            problems = _of_evidence(there)
+            for name, value in zip(chosen, values, strict=True):
+                if value is None or value == "":
+                    continue
+                if name in (OF_NARRATION if kind == "arrays" else OF_ARRAYS):
+                    whose = "narration" if kind == "arrays" else "arrays"
+                    problems.append(f"{name} is for {whose}; this row has {kind}")
+                problems += _of_option(name, value, self._context.folder)
+            if kind != "arrays" and not problems:
+                own = {name: value for name, value in zip(chosen, values, strict=True) if value not in (None, "")}
+                problems += _of_media(kind, "video" in there, self._usual | own)
+            if len(self._alike) >= _REMEMBERED:
+                self._alike.clear()
+            self._alike[key] = kind, tuple(problems)
+        kind, known = self._alike[key]
+        return kind, list(known)
+
+    def _of_files(self, row: dict[str, Any]) -> list[str]:
+        found = []
+        for name in FILES:
+            path = row.get(name)
+            if not path:
+                continue
+            whole = Path(self._context.folder) / path
+            if not whole.is_file():
+                found.append(f"{name} {whole} is not there")
+            elif name == "captions" and whole.suffix.lower() not in _CAPTIONS:
+                found.append(f"captions {whole}: use one of {', '.join(_CAPTIONS)}")
+            elif name == "video" and whole.suffix.lower() in _CAPTIONS:
+                found.append(f"video {whole} holds captions: name it in the column captions")
+        return found
+
+    def _of_procedure(
+        self, procedure: str | None, options: dict[str, Any], row: dict[str, Any], doubtful: set[str]
+    ) -> list[str]:
+        """Return what is wrong with the procedure of a row, or with its arrays beside it."""
+        parser = options.get("parser") or self._usual["parser"]
+        n_steps = self._steps_of(procedure, parser)
+        if isinstance(n_steps, str):
+            return [n_steps]
+        wrong = [
+            self._of_array(name, row[name], n_steps, name in doubtful) for name in ARRAYS if row.get(name) is not None
+        ]
+        if file := options.get("durations") or self._usual.get("durations"):
+            wrong.append(self._of_durations(file, procedure or "", parser))
+        return [problem for problem in wrong if problem is not None]
+
+    def _of_durations(self, file: str, procedure: str, parser: str) -> str | None:
+        """Return what is wrong with a file of durations beside a procedure, if anything is."""
+        key = (file, procedure, parser)
+        if key not in self._durations:
+            try:
+                flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
+                read_durations(Path(self._context.folder) / file, flow, 1.0)
+                self._durations[key] = None
+            except Exception as error:
+                self._durations[key] = f"durations: {reason_of(error)}"
+        return self._durations[key]
+
+    def _steps_of(self, procedure: str | None, parser: str) -> int | str:
+        """Return the number of steps of a procedure, or what is wrong with it."""
+        if not procedure:
+            return "has no procedure"
+        key = (procedure, parser)
+        if key not in self._steps:
+            try:
+                self._steps[key] = len(flow_of(procedure, parser, self._context.folder, self._context.cache))
+            except Exception as error:
+                self._steps[key] = f"procedure: {reason_of(error)}"
+        return self._steps[key]
+
+    def _of_array(self, name: str, value: Any, n_steps: int, doubtful: bool) -> str | None:
+        if isinstance(value, str):
+            try:
+                value = _opened(value, self._context.folder)
+            except Exception as error:
+                return f"{name}: {reason_of(error)}"
+        if value.size == 0 or value.ndim != 2:
+            return f"{name} must be a matrix, with two axes and not empty: lists of numbers, all equally long"
+        if name != "clips" and len(value) != n_steps:
+            turned = "; it looks transposed" if value.shape[1] == n_steps else ""
+            return f"{name} has shape {value.shape}, but the procedure has {n_steps} steps (axis 0){turned}"
+        if doubtful and not isinstance(value, np.memmap) and not np.isfinite(value).all():
+            return f"{name} must be finite numbers"
+        return None
+
+
+def _of_option(name: str, value: Any, folder: str) -> list[str]:
+    """Return what is wrong with the value of an option, if anything is."""
+    try:
+        checked = check_option(name, value)
+        if name in _POLICIES and str(checked).endswith(".npy"):
+            read_array(Path(folder) / checked.partition(":")[2])
+        elif name in _POLICIES:
+            registry = _POLICIES[name]
+            registry.get(resolve_choice(checked, registry, of_array="")[0])
+        elif name == "frames":
+            EMBEDDERS.get(checked.partition(":")[0])
+    except Exception as error:
+        return [reason_of(error)]
+    return []
+
+
+def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
+    """Return what is wrong with what is to be heard and seen, or missing on this machine for it."""
+    frames, listen = options.get("frames"), float(options["narration_weight"]) != 0
+    wrong = []
+    if frames is None and not listen:
+        wrong.append("with narration_weight 0 nothing is left to go by: set frames, too")
+    if frames is not None and not is_video and not frames.startswith("array:"):
+        wrong.append("frames are of a video, but the row has captions alone: name the video, too")
+    if kind == "speech" and listen and find_spec("faster_whisper") is None:
+        wrong.append(f"recognising speech needs the package faster-whisper: {how_to_install('media')}")
+    try:
+        text_embedder(options["embedder"])
+    except Exception as error:
+        wrong.append(reason_of(error))
+    return wrong
+
+
+def _of_evidence(given: set[str]) -> list[str]:
+    kinds = [
+        name
+        for name, there in (
+            ("scores", "scores" in given),
+            ("log_probabilities", "log_probabilities" in given),
+            ("clips and steps", bool(given & {"clips", "steps"})),
+            ("video or captions", bool(given & set(FILES))),
+        )
+        if there
+    ]
+    if len(kinds) != 1:
+        found = ", and ".join(kinds) or "nothing"
+        return [f"give one of scores, log_probabilities, clips and steps, video or captions; found {found}"]
+    if kinds == ["clips and steps"] and not given >= {"clips", "steps"}:
+        return ["clips and steps are given together: the embeddings of both are compared"]
+    return []
+
+
+def _opened(value: str, folder: str) -> NDArray[Any]:
+    """Return the array of a row without reading what its file holds; JSON is read."""
+    if value.lstrip().startswith("["):
+        return matrix_of(value, folder)
+    path = Path(folder) / value
+    if not path.is_file():
+        raise InputError(f"{path} is not there")
+    try:
+        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except Exception:
+        return read_array(path)  # which says what is wrong with it
+    return real(array, str(path), FormatError)
+
+
+def _present(column: Any) -> list[bool]:
+    """Tell of each row whether a column holds something."""
+    pa = arrow()
+    pc = compute()
+    there = column.is_valid()
+    if pa.types.is_string(column.type):
+        there = pc.and_(there, pc.fill_null(pc.not_equal(column, ""), False))
+    found: list[bool] = there.to_pylist()
+    return found
+
+
+def _all_finite(column: Any) -> bool:
+    """Tell whether the numbers of a column are all finite; of a column of paths or JSON it cannot be told."""
+    pc = compute()
+    if not holds_lists(column):
+        return False
+    numbers = pc.list_flatten(pc.list_flatten(column))
+    return bool(pc.all(pc.is_finite(numbers), skip_nulls=False, min_count=0).as_py())

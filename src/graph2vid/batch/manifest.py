@@ -1,0 +1,410 @@
+"""Manifests: what is to be worked on, checked in full before work begins."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from graph2vid._files import parse_json
+from graph2vid._values import shown, table_rows
+from graph2vid.batch._packages import arrow, compute, parquet
+from graph2vid.batch.checking import Checker, Tell
+from graph2vid.batch.parquet import TABLE_ROWS, tables
+from graph2vid.batch.rows import ARRAYS, COLUMNS, KINDS, Kind, holds_lists, texts
+from graph2vid.batch.settings import ROW_OPTIONS, Context
+from graph2vid.batch.stages import printable, reason_of
+from graph2vid.errors import FormatError, InputError
+
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
+
+Piece: TypeAlias = tuple[Any, list[int]]
+"""A table of rows, and the line or row (counted from 1) of each."""
+
+Record: TypeAlias = tuple[int, dict[str, str | None]]
+"""A line, and what it says by the names of columns."""
+
+_LONGEST_CELL = (1 << 31) - 1  # it may hold a matrix
+_GROUP_ROWS = 500
+_TOLERANT = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+_BETWEEN = re.compile(r"[\s:,]*")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a manifest.
+
+    Attributes
+    ----------
+    place : str
+        Where: ``line 17`` or ``row 17``.
+    id : str or None
+        Of the row (its place, where it has none that can be read); None where no run can pass over it.
+    text : str
+        What is wrong, and what to do.
+    """
+
+    place: str
+    id: str | None
+    text: str
+
+    def __str__(self) -> str:
+        named = "" if self.id is None else f" ({self.id!r})"
+        return f"{self.place}{'' if self.id == self.place else named}: {self.text}"
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """A manifest that was read and checked.
+
+    Attributes
+    ----------
+    path : Path
+    rows : Path
+        A Parquet file with its rows: the manifest itself where it holds arrays, else a copy sorted by procedure.
+    ids : Arrow array of str
+    kinds : dict
+        How many rows have evidence from arrays, captions, speech.
+    problems : list of Problem
+    unreadable : dict of str to str
+        Rows that are not in ``rows``, since they cannot be read: by id, why.
+    """
+
+    path: Path
+    rows: Path
+    ids: Any
+    kinds: dict[Kind, int]
+    problems: list[Problem] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def fatal(self) -> list[Problem]:
+        """The problems that no run can pass over."""
+        return [problem for problem in self.problems if problem.id is None]
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """By id: what is wrong with a row."""
+        found: dict[str, str] = {}
+        for problem in self.problems:
+            if problem.id is not None:
+                found.setdefault(problem.id, problem.text)
+        return found
+
+
+def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manifest:
+    """Read and check a manifest; nothing is worked on yet.
+
+    Parameters
+    ----------
+    path : path
+        ``.jsonl``, ``.csv`` or ``.parquet``.
+    copy : path
+        Where the rows are written, sorted by procedure; not used for a Parquet manifest that holds arrays itself.
+    context : Context
+        Where relative paths begin, and the options of all rows.
+
+    Returns
+    -------
+    Manifest
+        With all problems, in the order of the file.
+
+    Raises
+    ------
+    FormatError
+        The manifest as a whole cannot be read, or has columns that nobody knows.
+    """
+    pa = arrow()
+    pq = parquet()
+    path, copy = Path(path), Path(copy)
+    if path.suffix.lower() not in SUFFIXES:
+        raise FormatError(f"{path}: a manifest is a file in {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise InputError(f"the manifest {path} is not there")
+    word = "row" if path.suffix.lower() == ".parquet" else "line"
+    problems: list[tuple[int, Problem]] = []
+    lost: dict[int, tuple[str | None, str]] = {}
+
+    def tell(place: int, name: str | None, text: str) -> None:
+        problems.append((place, Problem(f"{word} {place}", name, printable(text))))
+
+    def lose(place: int, name: str | None, text: str) -> None:
+        lost[place] = name, printable(text)
+
+    checker = Checker(context, tell)
+    in_place = False
+    kept: list[Any] = []
+    for table, places in _pieces(path, lose):
+        kinds = checker.check(table, places)
+        in_place = in_place or any(name in table.column_names and holds_lists(table.column(name)) for name in ARRAYS)
+        if not in_place:
+            order = pa.array([KINDS.index(kind) for kind in kinds], pa.int8())
+            kept.append(table.append_column("_order", order))
+    ids = checker.ids()
+    if not len(ids) and not lost:
+        raise FormatError(f"{path} holds no rows")
+    if not in_place and len(ids):
+        table = pa.concat_tables(kept, promote_options="default")
+        table = table.sort_by([("_order", "ascending"), ("procedure", "ascending"), ("id", "ascending")])
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=TABLE_ROWS, write_page_checksum=True)
+    if in_place and lost:
+        _copy_readable(path, copy)
+    taken = set(ids.to_pylist()) if lost else set()
+    unreadable = {}
+    for place, (name, text) in lost.items():
+        name = name if name not in taken else None
+        name = name or next(made for made in _names(f"{word} {place}") if made not in taken)
+        taken.add(name)
+        unreadable[name] = text
+        tell(place, name, text)
+    ids = pa.concat_arrays([ids, pa.array(list(unreadable), pa.string())])
+    problems.sort(key=lambda entry: entry[0])
+    told = [problem for _, problem in problems]
+    return Manifest(path, path if in_place and not lost else copy, ids, checker.kinds, told, unreadable)
+
+
+def _names(place: str) -> Iterator[str]:
+    """Yield ids for a row that has none: its place, or something like it where that is the id of another."""
+    yield place
+    for number in count(2):
+        yield f"{place} ({number})"
+
+
+# -- the three formats ---------------------------------------------------------------------------------------
+
+
+def _pieces(path: Path, lose: Tell) -> Iterator[Piece]:
+    """Yield the rows that can be read; ``lose`` is told of the others: place, id where that can be read, and why."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        yield from _from_parquet(path, lose)
+        return
+    records = _readable(_csv_records(path, lose) if suffix == ".csv" else _json_records(path, lose), lose)
+    waiting: list[Record] = []
+    for record in records:
+        waiting.append(record)
+        if len(waiting) == TABLE_ROWS:
+            yield _table(waiting)
+            waiting = []
+    if waiting:
+        yield _table(waiting)
+
+
+def _readable(records: Iterator[Record], lose: Tell) -> Iterator[Record]:
+    """Pass on the records whose texts can be written to a file, and that have an id."""
+    for place, record in records:
+        broken = [name for name, value in record.items() if value is not None and not _is_unicode(value)]
+        name = record.get("id")
+        if broken:
+            lose(place, None if "id" in broken else name, f"{broken[0]} is not text in UTF-8")
+        elif not name:
+            lose(place, None, "has no id")
+        else:
+            yield place, record
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether text is without lone surrogates, which also stand for bytes that are not UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _from_parquet(path: Path, lose: Tell) -> Iterator[Piece]:
+    pa = arrow()
+    first = 1
+    for table in tables(path):
+        _check_columns(table.column_names, path)
+        try:
+            table = _as_columns(table.select([name for name in table.column_names if name in COLUMNS]), path)
+        except pa.ArrowException as error:
+            raise FormatError(f"{path}: a column cannot be read as text: {' '.join(str(error).split())}") from error
+        places = list(range(first, first + len(table)))
+        first += len(table)
+        bad = _unreadable(table)
+        for at, (name, why) in bad.items():
+            lose(places[at], name, why)
+        if bad:
+            left = [at for at in range(len(table)) if at not in bad]
+            table, places = table.take(pa.array(left, pa.int64())), [places[at] for at in left]
+        if places:
+            yield table, places
+
+
+def _as_columns(table: Any, path: Path) -> Any:
+    """Return the columns of a Parquet manifest in the types that the check knows."""
+    pa = arrow()
+    for place, name in enumerate(table.column_names):
+        kind = table.schema.field(name).type
+        if name in ARRAYS and holds_lists(table.column(name)):
+            if not _is_matrix(kind):
+                raise FormatError(f"{path}: column {name} must hold paths, or lists of lists of numbers, not {kind}")
+        elif pa.types.is_nested(kind):
+            raise FormatError(f"{path}: column {name} must hold text, not {kind}")
+        elif not pa.types.is_string(kind) and (name not in ROW_OPTIONS or _is_text(kind)):
+            table = table.set_column(place, name, texts(table, name))
+    return table
+
+
+def _is_text(kind: Any) -> bool:
+    types = arrow().types
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+
+
+def _unreadable(table: Any) -> dict[int, tuple[str | None, str]]:
+    """Return by their places in a table the rows that cannot be read: the id, if that can be, and why."""
+    pa = arrow()
+    pc = compute()
+    found: dict[int, tuple[str | None, str]] = {}
+    for name in (name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)):
+        column = table.column(name)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            for at, value in enumerate(column.cast(pa.binary()).to_pylist()):
+                if value is not None and not _is_utf8(value):
+                    found.setdefault(at, (None, f"{name} is not text in UTF-8"))
+    ids = table.column("id")
+    missing = pc.fill_null(pc.equal(ids, ""), True)
+    if found or pc.any(missing).as_py():
+        for at, (value, nothing) in enumerate(zip(ids.cast(pa.binary()).to_pylist(), missing.to_pylist(), strict=True)):
+            if nothing:
+                found[at] = None, "has no id"
+            elif at in found and _is_utf8(value):
+                found[at] = value.decode(), found[at][1]
+    return found
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _copy_readable(path: Path, copy: Path) -> None:
+    """Copy a Parquet manifest that holds its matrices without the rows that cannot be read."""
+    writer = None
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        for table, _ in _from_parquet(path, lambda *_: None):
+            if writer is None:
+                writer = parquet().ParquetWriter(copy, table.schema, write_page_checksum=True)
+            writer.write_table(table, row_group_size=_GROUP_ROWS)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _is_matrix(kind: Any) -> bool:
+    pa = arrow()
+    inner = kind.value_type
+    lists = pa.types.is_list(inner) or pa.types.is_large_list(inner) or pa.types.is_fixed_size_list(inner)
+    return bool(lists and (pa.types.is_floating(inner.value_type) or pa.types.is_integer(inner.value_type)))
+
+
+def _json_records(path: Path, lose: Tell) -> Iterator[Record]:
+    with _lines(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = parse_json(line, "this line", infinite=True)
+                if not isinstance(record, dict):
+                    raise FormatError('must be an object: {"id": …, "procedure": …, …}')
+                texts = {name: _as_text(name, value) for name, value in record.items() if name in COLUMNS}
+            except Exception as error:
+                lose(number, _id_in(line), reason_of(error))
+                continue
+            _check_columns(record, path, f", line {number}")
+            yield number, texts
+
+
+def _id_in(line: str) -> str | None:
+    """Return the id of a line that cannot be read as a whole, if it stands before what is wrong with it."""
+    at = line.find("{") + 1
+    try:
+        while at:
+            name, at = _TOLERANT.raw_decode(line, _next(line, at))
+            value, at = _TOLERANT.raw_decode(line, _next(line, at))
+            if name == "id":
+                return value if isinstance(value, str) and _is_unicode(value) else None
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def _next(line: str, at: int) -> int:
+    found = _BETWEEN.match(line, at)
+    return found.end() if found else at
+
+
+def _csv_records(path: Path, lose: Tell) -> Iterator[Record]:
+    with _lines(path) as file:
+        rows = table_rows(file, str(path), longest=_LONGEST_CELL)
+        _, names = next(rows, (1, []))
+        _check_columns(names, path)
+        for number, cells in rows:
+            if cells and len(cells) != len(names):
+                lose(number, None, f"has {len(cells)} cells, but the first line names {len(names)} columns")
+            elif cells:
+                record = dict(zip(names, cells, strict=True))
+                yield number, {name: value or None for name, value in record.items() if name in COLUMNS}
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[Iterator[str]]:
+    """Open a text file for reading line by line; an error names it. Bytes that are not UTF-8 are lone surrogates."""
+    try:
+        with path.open("rb") as start:
+            if b"\0" in start.read(4096):  # another encoding, or no text at all
+                raise FormatError(f"{path} is not a UTF-8 text file")
+        with path.open(encoding="utf-8-sig", newline="", errors="surrogateescape") as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _as_text(name: str, value: Any) -> str | None:
+    """Return a JSON value as the text that a cell of a CSV manifest would hold."""
+    if value is None or isinstance(value, str):
+        return value or None
+    if name == "procedure" and isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join([*value, ""])
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _table(records: Sequence[Record]) -> Piece:
+    pa = arrow()
+    present = [name for name in COLUMNS if any(name in record for _, record in records)]
+    names = dict.fromkeys(["id", "procedure", *present])
+    columns = {name: pa.array([record.get(name) for _, record in records], pa.string()) for name in names}
+    return pa.table(columns), [number for number, _ in records]
+
+
+def _check_columns(names: Any, path: Path, where: str = "") -> None:
+    """Refuse columns that nobody knows; those that begin with _ are the user's own."""
+    for name in names:
+        if name not in COLUMNS and not name.startswith("_"):
+            near = get_close_matches(name[:100], COLUMNS, 1)
+            advice = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(COLUMNS)}"
+            raise FormatError(f"{path}{where}: unknown column {shown(name)}{advice} (begin your own columns with _)")
+    if not where and "id" not in names:
+        raise FormatError(f"{path} has no column id")
+    if not where and "procedure" not in names:
+        raise FormatError(f"{path} has no column procedure")

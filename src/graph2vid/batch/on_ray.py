@@ -1,0 +1,270 @@
+"""The engine ``ray``: Ray Data reads the rows, actors take them through the stages, write tasks commit the results."""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graph2vid.batch._packages import arrow, compute, ray_data
+from graph2vid.batch.guarded_worker import Guard
+from graph2vid.batch.job import BATCH_ROWS, Job, without
+from graph2vid.batch.parts import Parts, is_wanted, read_part
+from graph2vid.batch.reaper import reaped
+from graph2vid.batch.results import FAILED, result_schema
+from graph2vid.batch.rows import KINDS
+from graph2vid.batch.settings import Context
+from graph2vid.batch.stages import STAGES
+from graph2vid.errors import Graph2VidError, InputError
+
+STOPPED = "stopped at row"
+
+_BLOCK_BYTES = 4 << 20
+_MOST_BLOCKS = 20_000  # a driver keeps track of so many with ease
+_PART_ROWS = 64
+# Of a processor, as Ray counts them: an actor uses a whole one, but where machines are lost and actors move together,
+# the tasks between them must still find room, or all would wait for each other.
+_SHARE = 0.25
+_LITTLE = {"num_cpus": 0.1}
+_TRIES = 3
+_STORE_BYTES = 256 << 20  # of a cluster that is started for the run: results are small, rows stream through
+_POLL_SECONDS = 1.0
+
+
+class StageActor:
+    """Takes tables of rows through some stages, in a worker process under guard.
+
+    Parameters
+    ----------
+    stages : tuple of str
+    context : Context
+    row_seconds : float
+    attempt : int
+    done : Arrow array of str
+        Ids that are left out.
+    stop : bool
+        Whether a row that fails ends the run.
+    """
+
+    def __init__(
+        self, stages: tuple[str, ...], context: Context, row_seconds: float, attempt: int, done: Any, stop: bool
+    ) -> None:
+        self._stages = stages
+        self._guard = Guard(context, row_seconds)
+        self._attempt = attempt
+        self._done = done
+        self._stop = stop
+
+    def __call__(self, table: Any) -> Any:
+        """Return the rows with what the stages found, or their results."""
+        table = without(table, self._done)
+        last = self._stages[-1] == "align"
+        if last and not len(table):
+            return result_schema().empty_table()
+        found = self._guard.run(table, self._stages, self._attempt).replace_schema_metadata(None)
+        if last and self._stop:
+            pc = compute()
+            failed = found.filter(pc.equal(found.column("status"), FAILED)).slice(0, 1).to_pylist()
+            for row in failed:
+                raise Graph2VidError(f"{STOPPED} {row['id']!r}: {row['error']}")
+        return found
+
+
+def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
+    """Work on all rows; results are committed to ``parts``, and handed to ``count`` as they are seen there."""
+    with _cluster(job) as data, _watched(parts, count):
+        _check_gpus(job)
+        for further in reversed(range(_TRIES)):
+            try:
+                _pipeline(job, data).write_datasink(_sink(parts.out.resolve()), ray_remote_args=dict(_LITTLE))
+            except Exception as error:
+                # Ray restarts what is lost, except for some actors of its own. What is committed stays.
+                if STOPPED in str(error) or not further:
+                    raise _in_one_line(error) from error
+                job = replace(job, done=_committed(job, parts))
+            else:
+                return
+
+
+def _pipeline(job: Job, data: Any) -> Any:
+    """Return the data set of results, which is worked on when it is written."""
+    rows = data.read_parquet(str(job.rows.resolve()), **_LITTLE).repartition(target_num_rows_per_block=_block_rows(job))
+    slowest = _slowest(job)
+    workers = job.options.workers or _processors()
+    actors = {stage: workers if stage == slowest else max(1, workers // 4) for stage in _needed(job)}
+    beside = math.ceil(sum(actors.values()) / _machines())
+    for stage, size in actors.items():
+        many = stage == slowest
+        rows = rows.map_batches(
+            StageActor,
+            fn_constructor_args=(
+                (stage,),
+                replace(job.context, threads=1, workers=beside),
+                job.options.row_seconds,
+                job.attempt,
+                job.done,
+                job.options.on_error == "stop",
+            ),
+            batch_size=BATCH_ROWS["arrays"],
+            batch_format="pyarrow",
+            compute=data.ActorPoolStrategy(size=size),
+            num_cpus=_SHARE if many else _SHARE / 4,
+            num_gpus=job.options.gpus if stage != "align" and job.options.gpus else None,
+        )
+    return rows
+
+
+def _committed(job: Job, parts: Parts) -> Any:
+    """Return the ids of rows that need no more work."""
+    pc = compute()
+    known = parts.known()
+    known = known.filter(is_wanted(known, job.wanted))
+    tried = pc.equal(known.column("attempt"), job.attempt)
+    found = known.filter(pc.or_(tried, pc.not_equal(known.column("status"), FAILED)))
+    return pc.unique(found.column("id"))
+
+
+def _needed(job: Job) -> tuple[str, ...]:
+    """Return the stages that the rows need."""
+    return tuple(STAGES) if job.kinds["captions"] or job.kinds["speech"] else ("align",)
+
+
+def _slowest(job: Job) -> str:
+    """Return the stage that most of the time goes to."""
+    return "hear" if job.kinds["speech"] else "embed" if job.kinds["captions"] else "align"
+
+
+def _block_rows(job: Job) -> int:
+    """Return how many rows make a block: the unit of work of an actor, and of what is done again when one is lost."""
+    smallest = min(BATCH_ROWS[kind] for kind in KINDS if job.kinds[kind])
+    return max(smallest, sum(job.kinds.values()) // _MOST_BLOCKS)
+
+
+def _check_gpus(job: Job) -> None:
+    """Refuse to wait for GPUs that will never be there."""
+    ray, _ = ray_data()
+    there = ray.cluster_resources().get("GPU", 0.0)
+    if len(_needed(job)) > 1 and there < job.options.gpus:
+        raise InputError(
+            f"{job.options.gpus:g} GPUs for each actor are asked for (--gpus), but the Ray cluster has "
+            f"{f'{there:g}' if there else 'none'}: leave --gpus out, or name a cluster that has them (--address)"
+        )
+
+
+def _processors() -> int:
+    ray, _ = ray_data()
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _machines() -> int:
+    ray, _ = ray_data()
+    return max(1, sum(bool(node["Alive"]) for node in ray.nodes()))
+
+
+@contextmanager
+def _cluster(job: Job) -> Iterator[Any]:
+    """Yield ray.data on a cluster: the one at hand, the one at the address, or one started for the run."""
+    ray, data = ray_data()
+    began = not ray.is_initialized()
+    with ExitStack() as ending:
+        if began:
+            ending.enter_context(reaped(str(Path(ray.__file__).parent)))
+            ending.callback(ray.shutdown)
+            _begin(job)
+        context = data.DataContext.get_current()
+        changed = {
+            "target_max_block_size": _BLOCK_BYTES,
+            "enable_progress_bars": False,
+            "print_on_execution_start": False,
+            # The newer reader of Parquet begins with actors that are not restarted when their machine is lost.
+            "use_datasource_v2": False,
+        }
+        for name, value in changed.items():
+            if hasattr(context, name):
+                ending.callback(setattr, context, name, getattr(context, name))
+                setattr(context, name, value)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        yield data
+
+
+def _begin(job: Job) -> None:
+    """Connect to the cluster at the address, or start one."""
+    ray, _ = ray_data()
+    address = job.options.address
+    own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    if address is None and job.options.workers is not None:
+        own["num_cpus"] = max(2, job.options.workers + 1)  # the reader and the writer want a share, too
+    terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **(own if address is None else {}))
+    except Exception as error:  # of many kinds: no answer, no time, no room
+        told = " ".join(str(error).split())
+        raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {told}") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)  # Ray has put its own handler in its place, and a dump of the stack
+
+
+def _sink(out: Path) -> Any:
+    """Return what writes results on whichever machine they are: parts, committed once."""
+    base: Any = ray_data()[1].Datasink
+
+    class PartsDatasink(base):  # type: ignore[misc]
+        """Commits the results of a write task as one part."""
+
+        def write(self, blocks: Any, ctx: Any) -> int:
+            pa = arrow()
+            tables = [block if isinstance(block, pa.Table) else pa.Table.from_pandas(block) for block in blocks]
+            empty = result_schema().empty_table()
+            table = pa.concat_tables([empty, *(table.cast(result_schema()) for table in tables if len(table))])
+            Parts(out).commit(table)
+            return len(table)
+
+        @property
+        def min_rows_per_write(self) -> int:
+            return _PART_ROWS
+
+    return PartsDatasink()
+
+
+@contextmanager
+def _watched(parts: Parts, count: Callable[[Any], None]) -> Iterator[None]:
+    """Hand parts that appear to ``count``, while the work goes on and once more at the end."""
+    seen = set(parts.files())
+    ending = threading.Event()
+
+    def look() -> None:
+        for path in parts.files():
+            if path not in seen and (table := read_part(path)) is not None:
+                seen.add(path)
+                count(table)
+
+    def watch() -> None:
+        while not ending.wait(_POLL_SECONDS):
+            look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
+        look()
+
+
+def _in_one_line(error: BaseException) -> Graph2VidError:
+    """Return an error of Ray, whose text holds the stacks of several processes, as one that people can read."""
+    text = str(error)
+    for line in text.splitlines():
+        if STOPPED in line:
+            told = line[line.index(STOPPED) :]
+            return Graph2VidError(f"{told} (what is done is kept; --resume goes on)")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else type(error).__name__
+    return Graph2VidError(f"the Ray job failed: {last} (what is done is kept; --resume goes on)")

@@ -1,0 +1,266 @@
+"""Results on disk: parts that are there whole or not at all, and the data sets that are made of them at the end.
+
+A part is an Arrow file with some rows' results and the digest of its bytes at the end, written under another name and
+renamed. The parts are the journal of a run: a row that stands in a sound one is done, any other is not. Arrow crashes
+on damaged files, or reads other numbers from them, so no part is parsed before its digest was checked, and what is
+parsed is what was checked. The data sets ``videos`` and ``segments`` are made of all parts, sorted by id, so they do
+not depend on who worked on what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graph2vid._files import write_bytes
+from graph2vid._locks import hold
+from graph2vid.batch._packages import arrow, compute, parquet
+from graph2vid.batch.results import DONE, FAILED, result_schema, segment_schema, video_schema
+from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.evidence.evidence_cache import text_hash
+
+VIDEOS, SEGMENTS = "videos", "segments"
+
+_FILE_ROWS = 20_000  # videos in one file of the data sets: what is held in memory at once
+_SUFFIX = ".arrow"
+_DIGEST_BYTES = 20
+_COMPRESSION = "zstd"
+_ALL_DIFFERENT = ("id", "cost", "confidence")  # columns in which hardly a value is there twice
+
+
+class LostRowsError(Exception):
+    """Some rows have no sound result, though they were worked on: a part was damaged or removed, or a file changed."""
+
+
+class Parts:
+    """The parts of a run.
+
+    Parameters
+    ----------
+    out : path
+        The folder of the run; parts lie in its folder ``parts``.
+    """
+
+    def __init__(self, out: str | os.PathLike[str]) -> None:
+        self.out = Path(out)
+        self.folder = self.out / "parts"
+
+    def commit(self, table: Any) -> Path | None:
+        """Keep results for good; the same rows tried again give the same file. Return it (None: no rows)."""
+        pa = arrow()
+        if not len(table):
+            return None
+        ids, attempt = table.column("id").to_pylist(), compute().max(table.column("attempt")).as_py()
+        digests = [(digest or b"").hex() for digest in table.column("digest").to_pylist()]
+        buffer = pa.BufferOutputStream()
+        # Read once and soon: what matters is that it is quickly made.
+        with pa.ipc.new_file(buffer, result_schema(), options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table.cast(result_schema()).combine_chunks())
+        data = bytes(memoryview(buffer.getvalue()))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = text_hash(*sorted(map(str.__add__, ids, digests)), str(attempt))
+        path = self.folder / f"{name}{_SUFFIX}"
+        write_bytes(path, data + _digest(data))
+        return path
+
+    def files(self) -> list[Path]:
+        """Return the parts, by name."""
+        return sorted(self.folder.glob(f"*{_SUFFIX}")) if self.folder.is_dir() else []
+
+    def discard_damaged(self) -> int:
+        """Remove parts that are damaged, so that their rows are done again; return how many there were."""
+        damaged = [path for path in self.files() if _sound(path) is None]
+        for path in damaged:
+            path.unlink(missing_ok=True)
+        return len(damaged)
+
+    def known(self) -> Any:
+        """Return a table of id, status, attempt and digest of all rows with a result; a damaged part counts as none."""
+        pa = arrow()
+        columns = ["id", "status", "attempt", "digest"]
+        schema = pa.schema([result_schema().field(name) for name in columns])
+        found = (read_part(path, columns) for path in self.files())
+        return pa.concat_tables(
+            [pa.Table.from_batches([], schema), *(table for table in found if table is not None)]
+        ).select(columns)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder: two runs must not write to it at once. A run that is killed lets go of it."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with (self.out / ".lock").open("w") as file:
+            try:
+                hold(file)
+            except OSError:
+                raise Graph2VidError(f"another run is writing to {self.out}: wait for it, or end it") from None
+            yield
+
+    def publish(self, wanted: Any) -> None:
+        """Make the data sets ``videos`` and ``segments`` of the rows that are wanted: sorted by id, each row once.
+
+        Parameters
+        ----------
+        wanted : Arrow table of id and digest
+            Of the rows of the manifest, each once; see :func:`is_wanted`.
+
+        Raises
+        ------
+        LostRowsError
+            Not all of them have a sound result. Nothing is published.
+        """
+        pa = arrow()
+        pc = compute()
+        of_part = {path: _whole(path, ["id", "digest"]) for path in self.files()}
+        schema = pa.schema([result_schema().field(name) for name in ("id", "digest")])
+        rows = pa.concat_tables(
+            [pa.Table.from_batches([], schema), *(table.select(schema.names) for table in of_part.values())]
+        )
+        chosen = is_wanted(rows, wanted)
+        ids = pc.unique(rows.column("id").filter(chosen))
+        if len(ids) < len(wanted):
+            raise LostRowsError
+        ids = ids.take(pc.sort_indices(ids))
+        spans: dict[Path, tuple[str, str, bool]] = {}
+        start = 0
+        for path, table in of_part.items():
+            span = pc.min_max(table.column("id")).as_py()
+            whole = bool(pc.all(chosen.slice(start, len(table)), skip_nulls=False).as_py())
+            spans[path] = span["min"], span["max"], whole
+            start += len(table)
+        fresh = {name: self.out / f".{name}.new" for name in (VIDEOS, SEGMENTS)}
+        for folder in fresh.values():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        for number, start in enumerate(range(0, max(len(ids), 1), _FILE_ROWS)):
+            of_file = ids.slice(start, _FILE_ROWS)
+            low, high = (of_file[0].as_py(), of_file[-1].as_py()) if len(of_file) else ("", "")
+            near = {
+                path: whole and low <= first and last <= high
+                for path, (first, last, whole) in spans.items()
+                if first <= high and low <= last
+            }
+            results = _rows(near, wanted.filter(pc.is_in(wanted.column("id"), value_set=of_file)))
+            _write(fresh[VIDEOS] / f"part-{number:05d}.parquet", results.select(video_schema().names))
+            _write(fresh[SEGMENTS] / f"part-{number:05d}.parquet", _segment_rows(results))
+        for name, folder in fresh.items():
+            shutil.rmtree(self.out / name, ignore_errors=True)
+            folder.rename(self.out / name)
+
+
+def is_wanted(rows: Any, wanted: Any) -> Any:
+    """Tell of each of some results whether it is that of a row of the manifest as the row is now.
+
+    Parameters
+    ----------
+    rows : Arrow table with the columns id and digest
+    wanted : Arrow table with the columns id and digest
+        Of the rows of the manifest. Where there is no digest the id is enough: nothing was known of the row before.
+    """
+    pa = arrow()
+    pc = compute()
+    place = pc.index_in(rows.column("id"), value_set=wanted.column("id"))
+    now = pa.chunked_array(wanted.column("digest").take(place), pa.binary())
+    same = pc.or_kleene(pc.is_null(now), pc.equal(now, rows.column("digest")))
+    return pc.and_kleene(pc.is_valid(place), same)
+
+
+def check_folder(out: Path, resume: bool) -> None:
+    """Refuse a folder that holds the results of another run, unless it is to be gone on with."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out names a folder")
+    if not resume and (Parts(out).files() or (out / VIDEOS).exists()):
+        raise InputError(f"{out} holds results already: add --resume to go on with them, or name another folder")
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> Any | None:
+    """Read a part; None if it is damaged, or gone."""
+    pa = arrow()
+    data = _sound(path)
+    if data is None:
+        return None
+    wanted = [] if columns is None else [result_schema().get_field_index(name) for name in columns]
+    options = pa.ipc.IpcReadOptions(included_fields=wanted)
+    return pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
+
+
+def _sound(path: Path) -> memoryview | None:
+    """Return the bytes of a part without their digest; None if they are not what was written."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return None
+        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
+    whole = memoryview(data)[:-_DIGEST_BYTES]
+    return whole if _digest(whole) == data[-_DIGEST_BYTES:] else None
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+def _whole(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Read a part that must not be damaged."""
+    table = read_part(path, columns)
+    if table is None:
+        raise LostRowsError
+    return table
+
+
+def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
+    """Return the results that are ``wanted``, sorted by id; of an id that was tried again the last attempt.
+
+    ``paths`` are parts, each with whether all its rows are wanted.
+    """
+    pa = arrow()
+    pc = compute()
+    tables = [pa.Table.from_batches([], result_schema())]
+    for path, whole in paths.items():
+        table = _whole(path)
+        tables.append(table if whole else table.filter(is_wanted(table, wanted)))
+    rows = pa.concat_tables(tables)
+    # What failed and was done elsewhere is done, which comes first by its letters, too.
+    assert DONE < FAILED
+    keys = rows.select(["id", "status", "attempt"])
+    order = pc.sort_indices(keys, sort_keys=[("id", "ascending"), ("status", "ascending"), ("attempt", "descending")])
+    rows = rows.take(order).combine_chunks()
+    ids = rows.column("id").to_pylist()
+    first = [at for at, name in enumerate(ids) if at == 0 or ids[at - 1] != name]
+    return rows if len(first) == len(rows) else rows.take(pa.array(first, pa.int64()))
+
+
+def _segment_rows(rows: Any) -> Any:
+    """Return one row for each segment, with the id of its video."""
+    pa = arrow()
+    pc = compute()
+    column = rows.column("segments").combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    parents = pc.list_parent_indices(column)
+    flat = pc.list_flatten(column)
+    schema = segment_schema().insert(0, pa.field("id", pa.string()))
+    of_video = rows.column("id").take(parents).combine_chunks()
+    return pa.Table.from_arrays([of_video, *flat.flatten()], schema=schema)
+
+
+def _write(path: Path, table: Any) -> None:
+    pq = parquet()
+    try:
+        repeated = [name for name in table.column_names if name not in _ALL_DIFFERENT]
+        pq.write_table(
+            table.combine_chunks(),
+            path,
+            compression=_COMPRESSION,
+            use_dictionary=repeated,
+            write_page_checksum=True,  # readers that look at it see a damaged file
+        )
+    except OSError as error:
+        raise Graph2VidError(f"cannot write {path}: {error}") from error

@@ -1,0 +1,145 @@
+"""``graph2vid complexity``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from graph2vid.tsort.complexity import Complexity
+
+THREADS = (2, 3, 4, 5, 6)
+
+
+def complexity(
+    context: typer.Context,
+    flow: Annotated[
+        Path | None,
+        typer.Argument(metavar="FLOW", help="The flow graph to give the figures for.", show_default=False),
+    ] = None,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            "--threads",
+            metavar="N,N,…",
+            help="Give the figures for separate threads of this many steps each (3,3,4).",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the speed-up against the number of steps (.png, .svg or .pdf).",
+        ),
+    ] = None,
+    max_steps: Annotated[
+        int,
+        typer.Option("--max-steps", min=2, max=1000, help="The most steps that the table and the plot go to."),
+    ] = 30,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", min=1, help="The most legal sets of done steps that are built for FLOW."),
+    ] = 2**22,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
+) -> None:
+    """Count the legal orders of a procedure, and what the tSort graph saves over trying each of them.
+
+    Without FLOW or --threads: 2 to 6 separate threads, filled evenly with ever more steps.
+    The speed-up is ρ = orders · (steps + 1) / (threads · nodes).
+    """
+    from graph2vid import __version__
+    from graph2vid._files import write_json
+    from graph2vid.cli.given import refuse
+    from graph2vid.errors import InputError
+    from graph2vid.flow import FlowGraph
+    from graph2vid.tsort.complexity import Complexity
+    from graph2vid.tsort.speedup_plot import plot_speed_up
+    from graph2vid.tsort.thread_formulas import even_threads
+
+    if flow is not None and threads is not None:
+        raise InputError("give a flow graph or --threads, not both")
+    if flow is None:
+        refuse(context, ["limit"], "it is for a flow graph, and of threads nothing is built")
+    if plot is None and (flow is not None or threads is not None):
+        refuse(context, ["max_steps"], "it is for the table of even threads, and for --plot")
+    if flow is not None:
+        figures = [Complexity.of_flow(FlowGraph.load(flow), limit)]
+    elif threads is not None:
+        figures = [Complexity.of_threads(_lengths(threads))]
+    else:
+        figures = [
+            Complexity.of_threads(even_threads(steps, count))
+            for count in THREADS
+            for steps in range(count, max_steps + 1)
+        ]
+    if plot is not None:
+        plot_speed_up(plot, max_steps=max_steps, threads=THREADS)
+    if json is not None:
+        rows = [row.to_json() for row in figures]
+        write_json(json, {"format": "graph2vid-complexity", "version": 1, "graph2vid": __version__, "rows": rows})
+    _show(figures, max_steps)
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    from graph2vid.errors import InputError
+
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        message = f"--threads must be numbers of steps with commas between them (3,3,4), not {text!r}"
+        raise InputError(message) from None
+
+
+def _show(figures: list[Complexity], max_steps: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in ("threads", "steps", "legal orders", "ideals", "tSort nodes", "speed-up ρ"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = figures if len(figures) == 1 else _every_so_often(figures, max_steps)
+    for number, row in enumerate(shown):
+        if number and row.n_threads != shown[number - 1].n_threads:
+            table.add_row()
+        table.add_row(
+            str(row.n_threads),
+            str(row.n_steps),
+            _between(row.sorts.lower, row.sorts.upper),
+            _between(*row.ideals),
+            _between(row.n_nodes, row.n_nodes),
+            _ratio(row),
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    if len(shown) == 1 and shown[0].n_nodes is None:
+        console.print("The tSort graph is beyond --limit and was not built.")
+
+
+def _every_so_often(figures: list[Complexity], max_steps: int) -> list[Complexity]:
+    """Leave out rows, so that each number of threads has about six of them."""
+    stride = max(1, max_steps // 6)
+    return [row for row in figures if (max_steps - row.n_steps) % stride == 0]
+
+
+def _between(lower: int | None, upper: int | None) -> str:
+    from graph2vid.tsort.bounds import readable
+
+    if lower is None or upper is None:
+        return "—"
+    return readable(lower) if lower == upper else f"{readable(lower)} – {readable(upper)}"
+
+
+def _ratio(row: Complexity) -> str:
+    from graph2vid.tsort.bounds import readable
+
+    if row.speed_up is None:
+        return "—"
+    return readable(round(row.speed_up)) if row.speed_up >= 100 else f"{float(row.speed_up):.3g}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(complexity)

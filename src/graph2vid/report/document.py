@@ -1,0 +1,267 @@
+"""What a view of a grounding shows, as one JSON document: the report and the studio draw it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from graph2vid.errors import InputError
+from graph2vid.evidence.plausibility import Plausibility
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.colours import colour_of, ink_on
+from graph2vid.flow.layout import lay_out
+from graph2vid.flow.typeset import wrapped
+from graph2vid.grounding import Deviation, Grounding, OrderCheck
+from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding.quantised import pack
+
+KIND = "graph2vid-view"
+VERSION = 2
+
+Spans = Iterable[tuple[int, float, float]]
+"""Step, start and end in seconds."""
+
+_TEXT_SIZE, _LINE, _MOST_LINES = 13.0, 17.0, 6
+_TEXT_WIDTHS = (160.0, 136.0, 112.0)  # columns of text; a narrower one where the graph is broad
+_PANEL_WIDTH = 500.0
+_HEAD = 30.0  # of a box: number and time
+_FOOT = 10.0
+_MARK = 15.0  # of a box: a line that says whether the step need be done
+_MOST_CELLS = 120_000  # of the evidence; more would not be seen, and would make the report large
+_MOST_SEGMENTS = 800
+
+
+def view_model(
+    grounding: Grounding,
+    *,
+    compare: Mapping[str, Grounding | Spans] | None = None,
+    check: OrderCheck | None = None,
+    video_url: str | None = None,
+) -> dict[str, Any]:
+    """Return what a view of a grounding shows.
+
+    Parameters
+    ----------
+    grounding : Grounding
+        K steps, N clips.
+    compare : mapping of str to Grounding or iterable of (int, float, float), optional
+        What to set beside it, by name: groundings of the same steps (by id), or step, start and end in seconds each.
+    check : OrderCheck, optional
+        Where the video does not follow its procedure, as :func:`graph2vid.grounding.check_order` finds it.
+    video_url : str, optional
+        Where the page finds the video; without it there is none to play.
+
+    Returns
+    -------
+    dict
+        Fit for JSON. Steps are indices, times are seconds. The ``number`` of a step is its place in the procedure, its
+        ``place`` that in the order found.
+    """
+    flow = grounding.flow
+    place = {step: number for number, step in enumerate(grounding.order, start=1)}
+    segments = [_span(part.step, part.start, part.end, part.confidence, part.margin) for part in grounding.segments]
+    name = grounding.video or ""
+    return {
+        "format": KIND,
+        "version": VERSION,
+        "graph2vid": grounding.version,
+        "title": flow.title,
+        "clip_seconds": grounding.clip_seconds,
+        "offset": grounding.offset,
+        "end": grounding.end,
+        "video": None if video_url is None else {"url": video_url, "name": _file_name(name or video_url)},
+        "steps": [
+            {
+                "id": step.id,
+                "number": index + 1,
+                "text": step.text or step.id,
+                "colour": colour_of(index),
+                "ink": ink_on(colour_of(index)),
+                "place": place.get(index),
+                "after": list(flow.predecessors[index]),
+                "optional": index in flow.optional,
+                "instead_of": _instead_of(flow, index),
+                "untaken": index in grounding.count.untaken
+                and any(other in place for other in _instead_of(flow, index)),
+            }
+            for index, step in enumerate(flow.steps)
+        ],
+        "order": list(grounding.order),
+        "not_shown": list(grounding.not_shown),
+        "segments": _joined(segments, grounding.duration),
+        "background": _background(grounding),
+        "graph": _graph(flow),
+        "cues": [[round(cue.start, 3), round(cue.end, 3), cue.text] for cue in grounding.cues],
+        "evidence": _evidence(grounding),
+        "rows": [
+            {"name": name, "segments": _joined(_compared(name, found, flow), grounding.duration)}
+            for name, found in (compare or {}).items()
+        ],
+        "count": grounding.count.to_json() | {"words": str(grounding.count)},
+        "facts": _facts(grounding),
+        "check": None if check is None else _checked(check),
+    }
+
+
+def mark_of(flow: FlowGraph, step: int) -> str:
+    """Say in a word or two whether a step need be done: "optional", "either", "or"; empty if it must."""
+    words = ["optional"] if step in flow.optional else []
+    for number, group in enumerate(flow.alternatives, start=1):
+        for place, branch in enumerate(group):
+            if step in branch:
+                which = f" (choice {number})" if len(flow.alternatives) > 1 else ""
+                words.append(f"{'or' if place else 'either'}{which}")
+    return ", ".join(words)
+
+
+def _checked(check: OrderCheck) -> dict[str, Any]:
+    return {
+        "follows": check.follows,
+        "verdict": check.verdict,
+        "deviations": [_deviation(one) for one in check.deviations],
+        "unsure": [_deviation(one) for one in check.unsure],
+    }
+
+
+def _deviation(found: Deviation) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "step": found.step,
+        "after": found.after,
+        "start": found.start,
+        "end": found.end,
+        "certainty": round(found.certainty, 4),
+    }
+
+
+def _facts(grounding: Grounding) -> dict[str, Any]:
+    narration = grounding.options.get("narration")
+    about = narration if isinstance(narration, dict) else {}
+    probability = about.get("plausibility")
+    unlikely = isinstance(probability, float) and Plausibility(0.0, probability).is_unlikely
+    return {"cost": grounding.cost, "narration": about or None, "unlikely": unlikely}
+
+
+def _span(
+    step: int, start: float, end: float, confidence: float | None = None, margin: float | None = None
+) -> dict[str, Any]:
+    """Return a segment; a margin without limit is "inf", as in result files."""
+    sure = None if confidence is None else round(confidence, 4)
+    more = None if margin is None else round(margin, 3) if math.isfinite(margin) else "inf"
+    return {"step": step, "start": start, "end": end, "confidence": sure, "margin": more}
+
+
+def _compared(name: str, found: Grounding | Spans, flow: FlowGraph) -> list[dict[str, Any]]:
+    if not isinstance(found, Grounding):
+        return [_span(*span) for span in sorted(found, key=lambda span: span[1:])]
+    unknown = {part.id for part in found.segments} - set(flow.ids)
+    if unknown:
+        raise InputError(f"{name!r} cannot be compared: the step {min(unknown)!r} is not one of this procedure")
+    return [_span(flow.index(part.id), part.start, part.end, part.confidence) for part in found.segments]
+
+
+def _joined(segments: Sequence[dict[str, Any]], duration: float) -> list[dict[str, Any]]:
+    """Return segments few enough to be drawn: where there are very many, those of one step that hardly part are one."""
+    if len(segments) <= _MOST_SEGMENTS:
+        return list(segments)
+    gap = duration / _MOST_SEGMENTS
+    joined: list[dict[str, Any]] = []
+    for segment in segments:
+        last = joined[-1] if joined else None
+        if last is None or last["step"] != segment["step"] or segment["start"] - last["end"] > gap:
+            joined.append(dict(segment))
+            continue
+        for key in ("confidence", "margin"):
+            if last[key] is not None and segment[key] is not None:
+                last[key] = min(last[key], segment[key], key=float)
+        last["end"] = segment["end"]
+    return joined
+
+
+def _background(grounding: Grounding) -> list[list[float]]:
+    """Return the runs of clips that show no step, as start and end in seconds."""
+    idle = np.concatenate(([False], grounding.labels < 0, [False]))
+    turns = np.flatnonzero(idle[1:] != idle[:-1])
+    times = grounding.offset + turns * grounding.clip_seconds
+    spans: list[list[float]] = times.reshape(-1, 2).tolist()
+    return spans if len(spans) <= _MOST_SEGMENTS else sorted(sorted(spans, key=_length)[-_MOST_SEGMENTS:])
+
+
+def _instead_of(flow: FlowGraph, step: int) -> list[int]:
+    """Return the steps of the other branches of the alternatives that a step belongs to."""
+    return [
+        other
+        for group in flow.alternatives
+        if any(step in branch for branch in group)
+        for branch in group
+        if step not in branch
+        for other in branch
+    ]
+
+
+def _length(span: list[float]) -> float:
+    return span[1] - span[0]
+
+
+def _graph(flow: FlowGraph) -> dict[str, Any]:
+    """Return where the steps are drawn; links that others imply are left out."""
+    reduced = flow.transitive_reduction()
+    marks = [mark_of(flow, step) for step in range(len(flow))]
+    for text_width in _TEXT_WIDTHS:
+        lines = [wrapped(step.text or step.id, _TEXT_SIZE, text_width, _MOST_LINES) for step in flow.steps]
+        heights = [
+            _HEAD + _MARK * bool(mark) + _LINE * len(texts) + _FOOT for mark, texts in zip(marks, lines, strict=True)
+        ]
+        plan = lay_out(reduced, [(text_width + 24.0, height) for height in heights])
+        if plan.width <= _PANEL_WIDTH:
+            break
+    return {
+        "width": round(plan.width, 1),
+        "height": round(plan.height, 1),
+        "boxes": [
+            {
+                "x": round(box.x, 1),
+                "y": round(box.y, 1),
+                "width": round(box.width, 1),
+                "height": round(box.height, 1),
+                "mark": mark,
+                "lines": texts,
+            }
+            for box, mark, texts in zip(plan.boxes, marks, lines, strict=True)
+        ],
+        "edges": [
+            {
+                "from": start,
+                "to": end,
+                "confidence": reduced.confidence[start, end],
+                "lanes": [[round(at, 1) for at in lane] for lane in plan.lanes.get((start, end), ())],
+            }
+            for start, end in reduced.edges
+        ],
+    }
+
+
+def _evidence(grounding: Grounding) -> dict[str, Any] | None:
+    """Return the evidence as bytes; of a long video, means of neighbouring clips; extremes are cut off."""
+    evidence = grounding.evidence
+    if evidence is None or not evidence.size:
+        return None
+    finite = evidence[np.isfinite(evidence)]
+    low, high = np.percentile(finite, [2.0, 99.5]) if finite.size else (0.0, 0.0)
+    evidence = np.clip(evidence, low, high)
+    pool = -(-evidence.size // _MOST_CELLS)
+    if pool > 1:
+        starts = np.arange(0, evidence.shape[1], pool)
+        sizes = np.diff(np.append(starts, evidence.shape[1]))
+        evidence = np.add.reduceat(evidence, starts, axis=1) / sizes
+    return pack(evidence) | {"clip_seconds": grounding.clip_seconds * pool}
+
+
+def _file_name(video: str) -> str:
+    path = unquote(urlsplit(video).path) if is_url(video) else video
+    return PurePath(path).name or video

@@ -1,0 +1,160 @@
+"""The entities of a procedure as a picture: actions are hexagons, everything else is oval."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from graph2vid.errors import InputError
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.layout import Box, Layout, lay_out
+from graph2vid.flow.messages import counted
+from graph2vid.flow.svg import HUES, Picture, arrow, document, save_picture, words
+from graph2vid.flow.typeset import escaped, text_width, wrapped
+from graph2vid.text.parsed_text import Entity, EntityGraph
+
+ACTIONS = frozenset({"Ac", "Ac2", "Af", "At"})
+"""The tags of actions: by the cook, its second part, by the food, by the tool."""
+
+_HUE_OF = dict.fromkeys(ACTIONS, HUES[0]) | {"F": HUES[1], "T": HUES[2], "D": HUES[3], "Q": HUES[4]}
+_HUE_OF |= dict.fromkeys(("Sf", "St"), HUES[5])
+_OTHER_HUE = HUES[8]
+_TEXT_SIZE, _NAME_SIZE, _LABEL_SIZE = 14.0, 11.0, 11.0
+_LINE, _NAME_LINE = 18.0, 15.0
+_TEXT_WIDTH = 150.0  # widest column of text in a shape
+_MOST_LINES = 3
+_POINT = 15.0  # how far the sides of a hexagon reach out
+_STYLES = (
+    """
+.g2v-flow .label { fill: #475569; stroke: #ffffff; stroke-width: 4; stroke-linejoin: round; paint-order: stroke; }
+.g2v-flow .shape { fill-opacity: 0.14; stroke-width: 1.4; }
+""",
+    """
+.g2v-flow .label { fill: #cbd5e1; stroke: #0f172a; }
+.g2v-flow .shape { fill-opacity: 0.24; }
+""",
+)
+
+
+def name_of(entity: Entity) -> str:
+    """Return "2.5": the step and the first token of an entity, both counted from 1."""
+    return f"{entity.instruction + 1}.{entity.token + 1}"
+
+
+def save(graph: EntityGraph, path: str | os.PathLike[str], title: str = "") -> None:
+    """Draw the entities to a .svg or .png file, whole or not at all."""
+    save_picture(path, partial(_picture, graph, title))
+
+
+def to_svg(graph: EntityGraph, title: str = "") -> str:
+    """Draw the entities as one self-contained SVG document that follows the reader's light or dark scheme.
+
+    Every entity bears its step and token (both from 1), its words and its tag; edges bear their labels.
+    """
+    return _picture(graph, title, True).svg
+
+
+def _picture(graph: EntityGraph, title: str, dark: bool) -> Picture:
+    if not graph.entities:
+        raise InputError("no entities were found in this procedure: there is nothing to draw")
+    lines = [wrapped(entity.text, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for entity in graph.entities]
+    sizes = [_size(entity, texts) for entity, texts in zip(graph.entities, lines, strict=True)]
+    drawn_as = _downward_pairs(graph)
+    plan = lay_out(FlowGraph.from_edges([""] * len(sizes), {pair for pair, _, _ in drawn_as}), sizes)
+    arrows: list[tuple[bool, str]] = []
+    labels: dict[tuple[int, int], list[str]] = {}
+    for pair, upwards, label in drawn_as:
+        both_actions = all(graph.entities[end].tag in ACTIONS for end in pair)
+        arrows.append((both_actions, arrow(plan, pair, HUES[0] if both_actions else None, upwards=upwards)))
+        labels.setdefault(pair, []).append(label)
+    # Coloured edges lie above plain ones, labels above all edges.
+    body = [drawn for _, drawn in sorted(arrows, key=lambda entry: entry[0])]
+    body += [_label(plan, pair, ", ".join(filter(None, dict.fromkeys(texts)))) for pair, texts in labels.items()]
+    body += [_shape(*shape) for shape in zip(graph.entities, plan.boxes, lines, strict=True)]
+    steps = len({entity.instruction for entity in graph.entities})
+    note = f"{counted(steps, 'step')} · {len(graph.entities)} entities · {counted(len(drawn_as), 'edge')}"
+    return document(plan, body, name="Entities", title=title, note=note, styles=_STYLES, dark=dark)
+
+
+def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str]]:
+    """Return for each edge the pair it is laid out as, whether its head is at the upper end, and its label.
+
+    An edge that closes a cycle, found by a depth-first search in the order of the text, is laid out reversed.
+    """
+    after: list[list[int]] = [[] for _ in graph.entities]
+    for edge in graph.edges:
+        after[edge.source].append(edge.target)
+    state = [0] * len(after)  # 0: not seen, 1: on the path, 2: done
+    closing = set()
+    for start in range(len(after)):
+        path = [(start, iter(after[start]))] if not state[start] else []
+        state[start] = state[start] or 1
+        while path:
+            node, left = path[-1]
+            for later in left:
+                if state[later] == 1:
+                    closing.add((node, later))
+                elif not state[later]:
+                    state[later] = 1
+                    path.append((later, iter(after[later])))
+                    break
+            else:
+                state[node] = 2
+                path.pop()
+    pairs = []
+    for edge in graph.edges:
+        pair = (edge.source, edge.target)
+        if pair[0] != pair[1]:
+            pairs.append((pair[::-1], True, edge.label) if pair in closing else (pair, False, edge.label))
+    return pairs
+
+
+def _size(entity: Entity, lines: list[str]) -> tuple[float, float]:
+    """Return width and height of the shape around the words."""
+    widest = max(*(text_width(line, _TEXT_SIZE) for line in lines), text_width(_caption(entity), _NAME_SIZE), 24.0)
+    height = _NAME_LINE + _LINE * len(lines) + 14
+    if entity.tag in ACTIONS:
+        return widest + 2 * _POINT + 8, height
+    return 1.2 * widest + 26, height + 6
+
+
+def _caption(entity: Entity) -> str:
+    return f"{name_of(entity)} {entity.tag}"
+
+
+def _shape(entity: Entity, box: Box, lines: list[str]) -> str:
+    hue = _HUE_OF.get(entity.tag, _OTHER_HUE)
+    paint = f'class="shape" fill="{hue}" stroke="{hue}"'
+    x, y = box.x + box.width / 2, box.y + box.height / 2
+    if entity.tag in ACTIONS:
+        left, right = box.x + _POINT, box.x + box.width - _POINT
+        top, bottom = box.y, box.y + box.height
+        corners = ((box.x, y), (left, top), (right, top), (box.x + box.width, y), (right, bottom), (left, bottom))
+        points = " ".join(f"{at_x:.1f},{at_y:.1f}" for at_x, at_y in corners)
+        outline = f'<polygon {paint} points="{points}"/>'
+    else:
+        outline = f'<ellipse {paint} cx="{x:.1f}" cy="{y:.1f}" rx="{box.width / 2:.1f}" ry="{box.height / 2:.1f}"/>'
+    baseline = y - (_NAME_LINE + _LINE * len(lines)) / 2 + _NAME_SIZE
+    drawn = [
+        f"<g><title>{escaped(f'{name_of(entity)} {entity.text} {entity.tag}')}</title>{outline}",
+        words("id", x, baseline, _NAME_SIZE, _caption(entity), 'text-anchor="middle" font-weight="600"'),
+    ]
+    for row, line in enumerate(lines):
+        drawn.append(words("text", x, baseline + _LINE * (row + 1) - 1, _TEXT_SIZE, line, 'text-anchor="middle"'))
+    return "".join([*drawn, "</g>"])
+
+
+def _label(plan: Layout, pair: tuple[int, int], label: str) -> str:
+    """Return the drawn label of an edge: where it passes its first layer, or a little above its middle."""
+    start, end = plan.boxes[pair[0]], plan.boxes[pair[1]]
+    lanes = plan.lanes.get(pair, ())
+    if lanes:
+        x, top, bottom = lanes[0]
+        y = (top + bottom) / 2
+    else:
+        # A point of the curve that `arrow` draws, nearer to the start: edges that meet are apart there.
+        part = 0.42
+        eased = part * part * (3 - 2 * part)
+        x = start.x + start.width / 2 + eased * (end.x + end.width / 2 - start.x - start.width / 2)
+        y = start.y + start.height + part * (end.y - start.y - start.height)
+    return words("label", x, y + _LABEL_SIZE / 3, _LABEL_SIZE, label, 'text-anchor="middle"') if label else ""

@@ -1,0 +1,354 @@
+"""The network of the learned parser, run with numpy: a few transformer layers, then several branches that vote.
+
+A branch goes on with layers of its own to scores of tags and of edges; the scores of all branches are averaged.
+``graph2vid.learn.parser.network_torch`` is the same network in torch; the tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graph2vid.text.learned.pairs import SIZES
+from graph2vid.text.learned.parallel import side_by_side
+from graph2vid.text.learned.scheme import CLASSES, Span
+from graph2vid.text.learned.tensors import Array, Tensors, rows
+
+Floats = npt.NDArray[np.float32]
+
+_GELU = np.float32(-2 * np.sqrt(2 / np.pi))
+_LARGEST_POWER = np.float32(80)
+_EPSILON = np.float32(1e-12)
+_TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
+"""Features of pairs that are looked up at once, in a table of all their combinations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of the network.
+
+    Attributes
+    ----------
+    width, heads, inner : int
+        Of a transformer layer: numbers per word piece, attention heads, hidden units.
+    shared, own, branches : int
+        Layers that all branches share, layers of each branch, and branches.
+    positions : int
+        The most word pieces that are read at once.
+    kind, arc, label, pair : int
+        Sizes of what stands for the class of an entity, for its part in an edge, in a label, and for the features of
+        a pair.
+    """
+
+    width: int = 384
+    heads: int = 12
+    inner: int = 1536
+    shared: int = 2
+    own: int = 2
+    branches: int = 2
+    positions: int = 512
+    kind: int = 64
+    arc: int = 256
+    label: int = 128
+    pair: int = 64
+
+    def to_json(self) -> dict[str, int]:
+        """Return the sizes by name."""
+        return asdict(self)
+
+
+class EdgeScores(NamedTuple):
+    """Scores of every ordered pair of entities, dependent first.
+
+    Attributes
+    ----------
+    arc : array, shape (entities, entities)
+        Of an edge; 0 is the score of having none. Softmax over the heads of a dependent, or one by one.
+    same : array, shape (entities, entities)
+        Of an edge that says "what the dependent made"; 0 is none. Softmax over the dependents of a head.
+    label : array, shape (entities, entities, labels)
+    """
+
+    arc: Floats
+    same: Floats
+    label: Floats
+
+
+class Network:
+    """The network with its weights.
+
+    Parameters
+    ----------
+    shape : Shape
+    tensors : dict of str to array
+        As :func:`graph2vid.text.learned.tensors.quantise` makes them, or 32-bit numbers.
+
+    Raises
+    ------
+    KeyError, ValueError
+        A tensor is missing, or has another size.
+    """
+
+    def __init__(self, shape: Shape, tensors: Tensors) -> None:
+        self.shape = shape
+        self._tensors = tensors
+        self._weights = {
+            name: _ready(tensors, name)
+            for name in tensors
+            if not name.endswith("#scale") and name != "embed.words"  # of these only the rows that occur are needed
+        }
+        _check(shape, tensors, self._weights)
+        branches = range(shape.branches)
+        self.transitions = np.mean([self._weights[f"branches.{b}.transitions"] for b in branches], axis=0)
+        self._features = [self._feature_table(numbers) for numbers in _TOGETHER]
+
+    def _feature_table(self, numbers: Sequence[int]) -> Floats:
+        """Return the sums of the features' values: a row per combination, the branches side by side."""
+        tables = [
+            np.concatenate([self._weights[f"branches.{b}.features.{n}"] for b in range(self.shape.branches)], axis=1)
+            for n in numbers
+        ]
+        found = tables[0]
+        for table in tables[1:]:
+            found = (found[:, None] + table).reshape(-1, found.shape[1])
+        return found
+
+    def encode(self, pieces: Sequence[int]) -> list[Floats]:
+        """Read word pieces.
+
+        Returns
+        -------
+        list of array, shape (pieces, width)
+            One per branch.
+        """
+        weights = self._weights
+        numbers = np.asarray(pieces)
+        hidden = rows(self._tensors, "embed.words", numbers) + weights["embed.positions"][: len(numbers)]
+        hidden = _normalise(hidden, weights, "embed.norm")
+        for layer in range(self.shape.shared):
+            hidden = self._layer(hidden, f"shared.{layer}", parts=self.shape.branches)
+
+        def read_on(branch: int) -> Floats:
+            own = hidden
+            for layer in range(self.shape.own):
+                own = self._layer(own, f"branches.{branch}.layers.{layer}")
+            return own
+
+        return side_by_side(read_on, range(self.shape.branches))
+
+    def score_tags(self, words: Sequence[Floats]) -> Floats:
+        """Score the tags of words, given what each branch read in them: shape (words, tags)."""
+        return _mean([self._linear(hidden, f"branches.{b}.tags") for b, hidden in enumerate(words)])
+
+    def score_edges(
+        self, words: Sequence[Floats], spans: Sequence[Span], features: npt.NDArray[np.int64]
+    ) -> EdgeScores:
+        """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
+        pools = span_pools(spans, len(words[0]))
+        kinds = [CLASSES.index(span.kind) for span in spans]
+        pairs = self._pairs(features)
+        found = side_by_side(
+            lambda branch: self._edges(branch, words[branch], pools, kinds, pairs[branch]), range(len(words))
+        )
+        return EdgeScores(*(_mean(scores) for scores in zip(*found, strict=True)))
+
+    def _pairs(self, features: npt.NDArray[np.int64]) -> Floats:
+        """Return what stands for the features of pairs: shape (branches, entities, entities, pair)."""
+        count, branches = len(features), self.shape.branches
+        values = np.moveaxis(features, -1, 0)
+        found = np.zeros((count, count, branches * self.shape.pair), dtype=np.float32)
+        for numbers, table in zip(_TOGETHER, self._features, strict=True):
+            row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
+            found += table.take(row, axis=0)
+        return np.ascontiguousarray(_gelu(found).reshape(count, count, branches, -1).transpose(2, 0, 1, 3))
+
+    def _edges(self, branch: int, words: Floats, pools: Floats, kinds: list[int], pair: Floats) -> EdgeScores:
+        weights, name = self._weights, f"branches.{branch}"
+        read = (pools @ words).transpose(1, 0, 2).reshape(len(kinds), -1)
+        entities = np.concatenate([read, weights[f"{name}.kinds"][kinds]], axis=1)
+        dependent, head, label_dependent, label_head = (
+            _gelu(self._linear(entities, f"{name}.{part}")) for part in ("dependent", "head", "labelled", "labelling")
+        )
+        arc, same = (self._biaffine(f"{name}.{which}", dependent, head, pair) for which in ("arc", "same"))
+        crossed = np.matmul(label_dependent @ weights[f"{name}.label.bilinear"], label_head.T)
+        label: Floats = crossed.transpose(1, 2, 0) + self._linear(label_dependent, f"{name}.label.dependent")[:, None]
+        label += self._linear(label_head, f"{name}.label.head")[None]
+        label += self._linear(pair, f"{name}.label.pair")
+        return EdgeScores(arc, same, label)
+
+    def _biaffine(self, name: str, dependent: Floats, head: Floats, pair: Floats) -> Floats:
+        crossed: Floats = dependent @ self._weights[f"{name}.bilinear"]
+        score: Floats = crossed @ head.T
+        score += self._linear(dependent, f"{name}.dependent")
+        score += self._linear(head, f"{name}.head").T
+        score += self._linear(pair, f"{name}.pair")[..., 0]
+        score += np.matmul(pair, self._linear(dependent, f"{name}.dependent_pair")[:, :, None])[..., 0]
+        score += np.matmul(pair.transpose(1, 0, 2), self._linear(head, f"{name}.head_pair")[:, :, None])[..., 0].T
+        return score
+
+    def _linear(self, value: Floats, name: str) -> Floats:
+        found: Floats = value @ self._weights[f"{name}.weight"]
+        found += self._weights[f"{name}.bias"]
+        return found
+
+    def _layer(self, value: Floats, name: str, parts: int = 1) -> Floats:
+        """Go through a transformer layer, with so many parts of the word pieces side by side."""
+        limits = [len(value) * part // parts for part in range(parts + 1)]
+        pieces = [slice(*ends) for ends in pairwise(limits)]
+        read = np.concatenate(side_by_side(lambda own: self._linear(value[own], f"{name}.qkv"), pieces))
+        return np.concatenate(side_by_side(lambda own: self._mix(value, read, own, name), pieces))
+
+    def _mix(self, value: Floats, read: Floats, own: slice, name: str) -> Floats:
+        mixed = self._linear(self._attend(read, own), f"{name}.out")
+        mixed += value[own]
+        mixed = _normalise(mixed, self._weights, f"{name}.norm1")
+        found = self._linear(_gelu(self._linear(mixed, f"{name}.up")), f"{name}.down")
+        found += mixed
+        return _normalise(found, self._weights, f"{name}.norm2")
+
+    def _attend(self, read: Floats, own: slice) -> Floats:
+        """Mix for some word pieces what was read in all."""
+        query, key, content = read.reshape(len(read), 3, self.shape.heads, -1).transpose(1, 2, 0, 3)
+        query = query[:, own]
+        scores = np.matmul(query * np.float32(query.shape[-1] ** -0.5), key.transpose(0, 2, 1))
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        mixed: Floats = np.matmul(scores, content)
+        mixed /= scores.sum(axis=-1, keepdims=True)
+        return mixed.transpose(1, 0, 2).reshape(query.shape[1], -1)
+
+
+def mean_pool(groups: Sequence[range], size: int) -> Floats:
+    """Return the matrix that takes the mean of runs of rows: shape (groups, size)."""
+    limits = np.array([(group.start, group.stop) for group in groups], dtype=np.int64).reshape(-1, 2)
+    start, stop = limits[:, :1], limits[:, 1:]
+    place = np.arange(size)
+    found: Floats = ((start <= place) & (place < stop)) / np.maximum(stop - start, 1).astype(np.float32)
+    return found
+
+
+def span_pools(spans: Sequence[Span], words: int) -> Floats:
+    """Return the matrices that read entities off words: their mean, first word, the word before and the word after.
+
+    Returns
+    -------
+    array, shape (4, spans, words)
+        At the ends of the text its first and last word stand for what would lie outside.
+    """
+    groups = [range(span.start, span.end) for span in spans]
+    for place in (
+        [span.start for span in spans],
+        [max(span.start - 1, 0) for span in spans],
+        [min(span.end, words - 1) for span in spans],
+    ):
+        groups += [range(at, at + 1) for at in place]
+    return mean_pool(groups, words).reshape(4, len(spans), words)
+
+
+def _ready(tensors: Tensors, name: str) -> Floats:
+    """Return a tensor in 32-bit numbers; a linear layer's matrix so that rows are multiplied from the left."""
+    found = rows(tensors, name)
+    return np.ascontiguousarray(found.T) if name.endswith(".weight") and found.ndim == 2 else found
+
+
+def _check(shape: Shape, tensors: Tensors, weights: Mapping[str, Array]) -> None:
+    vocabulary = tensors["embed.words"]
+    if vocabulary.ndim != 2 or vocabulary.shape[1] != shape.width or shape.width % shape.heads:
+        raise ValueError(f"the vocabulary has the shape {vocabulary.shape}")
+    for name, expected in expected_shapes(shape, len(vocabulary)).items():
+        found = tensors[name].shape if name == "embed.words" else tuple(weights[name].shape)
+        if name.endswith(".weight") and len(found) == 2:
+            found = found[::-1]
+        if found != expected:
+            raise ValueError(f"{name} has the shape {found}, not {expected}")
+
+
+def expected_shapes(shape: Shape, vocabulary: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor of the network by name, as torch would keep it."""
+    from graph2vid.text.learned.scheme import LABELS, TAGS
+
+    width = shape.width
+    entity = 4 * width + shape.kind
+    found: dict[str, tuple[int, ...]] = {
+        "embed.words": (vocabulary, width),
+        "embed.positions": (shape.positions, width),
+    }
+
+    def linear(name: str, size: int, out: int) -> None:
+        found[f"{name}.weight"], found[f"{name}.bias"] = (out, size), (out,)
+
+    def norm(name: str) -> None:
+        found[f"{name}.weight"], found[f"{name}.bias"] = (width,), (width,)
+
+    def layer(name: str) -> None:
+        linear(f"{name}.qkv", width, 3 * width)
+        linear(f"{name}.out", width, width)
+        linear(f"{name}.up", width, shape.inner)
+        linear(f"{name}.down", shape.inner, width)
+        norm(f"{name}.norm1")
+        norm(f"{name}.norm2")
+
+    norm("embed.norm")
+    for number in range(shape.shared):
+        layer(f"shared.{number}")
+    for branch in range(shape.branches):
+        name = f"branches.{branch}"
+        for number in range(shape.own):
+            layer(f"{name}.layers.{number}")
+        linear(f"{name}.tags", width, len(TAGS))
+        found[f"{name}.transitions"] = (len(TAGS), len(TAGS))
+        found[f"{name}.kinds"] = (len(CLASSES), shape.kind)
+        for number, size in enumerate(SIZES):
+            found[f"{name}.features.{number}"] = (size, shape.pair)
+        for part, size in (("dependent", shape.arc), ("head", shape.arc)):
+            linear(f"{name}.{part}", entity, size)
+        for part in ("labelled", "labelling"):
+            linear(f"{name}.{part}", entity, shape.label)
+        for which in ("arc", "same"):
+            found[f"{name}.{which}.bilinear"] = (shape.arc, shape.arc)
+            linear(f"{name}.{which}.dependent", shape.arc, 1)
+            linear(f"{name}.{which}.head", shape.arc, 1)
+            linear(f"{name}.{which}.pair", shape.pair, 1)
+            linear(f"{name}.{which}.dependent_pair", shape.arc, shape.pair)
+            linear(f"{name}.{which}.head_pair", shape.arc, shape.pair)
+        found[f"{name}.label.bilinear"] = (len(LABELS), shape.label, shape.label)
+        linear(f"{name}.label.dependent", shape.label, len(LABELS))
+        linear(f"{name}.label.head", shape.label, len(LABELS))
+        linear(f"{name}.label.pair", shape.pair, len(LABELS))
+    return found
+
+
+def _mean(values: Sequence[Any]) -> Floats:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    found: Floats = total / np.float32(len(values))
+    return found
+
+
+def _gelu(value: Floats) -> Floats:
+    """Turn values into those of the smooth rectifier, in its tanh form; ``value`` is overwritten."""
+    raised = value * value
+    raised *= _GELU * np.float32(0.044715)
+    raised += _GELU
+    raised *= value
+    np.minimum(raised, _LARGEST_POWER, out=raised)
+    np.exp(raised, out=raised)  # (1 + tanh y) / 2 = 1 / (1 + exp(-2y)), and exp is quicker
+    raised += 1
+    value /= raised
+    return value
+
+
+def _normalise(value: Floats, weights: Mapping[str, Floats], name: str) -> Floats:
+    """Give each row mean 0 and variance 1, then the learned scale and shift; ``value`` is overwritten."""
+    value -= value.mean(axis=-1, keepdims=True)
+    variance = np.einsum("ij,ij->i", value, value)[:, None] / np.float32(value.shape[-1])
+    value *= 1 / np.sqrt(variance + _EPSILON)
+    value *= weights[f"{name}.weight"]
+    value += weights[f"{name}.bias"]
+    return value

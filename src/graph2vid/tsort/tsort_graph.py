@@ -1,0 +1,272 @@
+"""The tSort graph: all legal orders of a procedure, packed by what is done so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from graph2vid._memory import available_memory
+from graph2vid.errors import InputError
+from graph2vid.flow import FlowGraph
+from graph2vid.flow.order import bits, mask_of
+from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
+from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, builder, predecessor_masks
+
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.axes import Axes
+
+DEFAULT_LIMIT = 2**22
+"""Ideals that :meth:`TSortGraph.compile` allows unless told otherwise."""
+
+_FREE_STEPS = 16  # with so few steps nobody asks how much memory there is
+
+_by_number: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
+_numbers = count()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TSortGraph:
+    """A procedure compiled once, to be aligned with many videos; made by :meth:`compile`.
+
+    An *ideal* is a legal set of done steps. A *state* (v, P) is an ideal P with the step v that was done
+    last; the states that can precede it are those of the ideal P∖v, so no lists of edges are kept. Ideals lie
+    in level order (level = number of steps done), then by mask read as an integer: ideal 0 is empty, the last
+    one holds all steps. The start (nothing done) is an ideal, not a state. All arrays are C-contiguous and
+    read-only.
+
+    Attributes
+    ----------
+    flow : FlowGraph
+        The procedure, of K steps.
+    masks : uint64 [I, W]
+        The ideals as bit sets, W = ⌈K/64⌉; bit i%64 of word i//64 is step i.
+    level_start : int64 [K+2]
+        Ideals of level k are ``level_start[k]:level_start[k+1]``.
+    state_start : int64 [I+1]
+        States of ideal i are ``state_start[i]:state_start[i+1]``.
+    state_step : int32 [S]
+        The last step of each state, ascending within an ideal.
+    state_from : int32 [S]
+        The index of the state's ideal without that step.
+    number : int
+        Its own in this process, for what can hold numbers alone; see :meth:`numbered`.
+    """
+
+    flow: FlowGraph
+    masks: Masks
+    level_start: Offsets
+    state_start: Offsets
+    state_step: Indices
+    state_from: Indices
+    number: int = field(default_factory=_numbers.__next__)
+
+    def __post_init__(self) -> None:
+        _by_number[self.number] = self
+
+    @staticmethod
+    def numbered(number: int) -> TSortGraph:
+        """Return the graph of a number, as long as somebody else holds it."""
+        return _by_number[number]
+
+    @classmethod
+    def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder | None = None) -> TSortGraph:
+        """Build the tSort graph of a procedure.
+
+        Parameters
+        ----------
+        flow : FlowGraph
+            The procedure.
+        limit : int
+            The largest number of ideals; beyond it the procedure is refused, before building where that can
+            be told.
+        build : callable, optional
+            The builder of the arrays; by default the compiled one, or NumPy's where the extension is missing.
+
+        Returns
+        -------
+        TSortGraph
+
+        Raises
+        ------
+        TooLargeError
+            When there are more ideals than ``limit``, or than fit into memory; the message says how many and what to
+            do.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+            raise InputError(f"limit must be a whole number of ideals, at least 1, not {limit!r}")
+        limit = min(int(limit), MAX_IDEALS)
+        # 2^K bounds the ideals too, and for few steps it spares the search for a chain cover.
+        may_exceed = 2 ** len(flow) > limit
+        if may_exceed and ideals_bound(flow)[0] > limit:
+            raise too_large(flow, limit)
+        fitting = MAX_IDEALS if len(flow) <= _FREE_STEPS else available_memory() // 2 // bytes_per_ideal(flow)
+        try:
+            lattice = (build or builder())(predecessor_masks(flow), min(limit, fitting))
+        except ValueError as error:
+            raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
+        for array in lattice:
+            array.setflags(write=False)
+        return cls(flow, *lattice)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Compiling again is quicker than moving the arrays, and they stay read-only.
+        return (TSortGraph.compile, (self.flow, self.n_ideals))
+
+    def __repr__(self) -> str:
+        return f"TSortGraph({self.flow!r}, {self.n_ideals:,} ideals, {self.n_states:,} states)"
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps, K."""
+        return len(self.flow)
+
+    @property
+    def n_ideals(self) -> int:
+        """Number of legal sets of done steps, the empty one included, I."""
+        return len(self.masks)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states (v, P), S; the start is not one of them."""
+        return len(self.state_step)
+
+    @cached_property
+    def n_edges(self) -> int:
+        """Number of edges into states, those from the start included."""
+        sources = np.diff(self.state_start)
+        sources[0] = 1  # the start stands for the empty ideal
+        return int(sources[self.state_from].sum())
+
+    @cached_property
+    def n_sorts(self) -> int:
+        """Exact number of topological sorts."""
+        sorts: npt.NDArray[Any] = np.ones(1, dtype=np.int64)
+        for level in range(1, self.n_steps + 1):
+            # Whatever might not fit into 64 bits goes on in Python's integers.
+            if sorts.dtype != object and int(sorts.max()) * self.n_steps >= 2**63:
+                sorts = sorts.astype(object)
+            starts = self.state_start[self.level_start[level] : self.level_start[level + 1] + 1]
+            origins = self.state_from[starts[0] : starts[-1]] - self.level_start[level - 1]
+            sorts = np.add.reduceat(sorts[origins], starts[:-1] - starts[0])
+        return int(sorts[0])
+
+    @cached_property
+    def _ways_on(self) -> tuple[Offsets, npt.NDArray[np.int64]]:
+        """The states turned round: for each ideal the slice of states that leave it, ascending by step.
+
+        Ideals of a level are ordered as integers, so the ideals reached from one ideal lie in the order of
+        the steps added, and a stable sort keeps them so.
+        """
+        leaving = np.bincount(self.state_from, minlength=self.n_ideals)
+        start = np.concatenate([[0], np.cumsum(leaving)]).astype(np.int64)
+        return start, np.argsort(self.state_from, kind="stable")
+
+    def paths(self) -> Iterator[tuple[int, ...]]:
+        """Iterate over all topological sorts, one at a time, in lexicographic order.
+
+        Yields
+        ------
+        tuple of int
+            The K step indices in the order in which they are done.
+        """
+        start, states = self._ways_on
+        ideal_of_state = np.repeat(np.arange(self.n_ideals), np.diff(self.state_start))
+        known: dict[int, list[tuple[int, int]]] = {}
+
+        def ways_on(ideal: int) -> Iterator[tuple[int, int]]:
+            if ideal not in known:
+                leaving = states[start[ideal] : start[ideal + 1]]
+                known[ideal] = list(
+                    zip(self.state_step[leaving].tolist(), ideal_of_state[leaving].tolist(), strict=True)
+                )
+            return iter(known[ideal])
+
+        done: list[int] = []
+        open_ways = [ways_on(0)]
+        while open_ways:
+            step, ideal = next(open_ways[-1], (-1, -1))
+            if step < 0:
+                open_ways.pop()
+                if done:
+                    done.pop()
+                continue
+            done.append(step)
+            if len(done) == self.n_steps:
+                yield tuple(done)
+                done.pop()
+            else:
+                open_ways.append(ways_on(ideal))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph in a figure (matplotlib), from nothing done to all done, states in their steps' colours.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default in a new figure.
+
+        Raises
+        ------
+        TooLargeError
+            When there are more states than anybody can tell apart.
+        """
+        from graph2vid.tsort import tsort_drawing
+
+        return tsort_drawing.plot(self, ax)
+
+    def to_svg(self) -> str:
+        """Return such a drawing as a self-contained SVG document."""
+        from graph2vid.tsort import tsort_drawing
+
+        return tsort_drawing.to_svg(self)
+
+    def _repr_svg_(self) -> str | None:
+        from graph2vid.tsort.tsort_drawing import MOST_STATES
+
+        return self.to_svg() if self.n_states <= MOST_STATES else None
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """Return the graph as networkx holds it, with a root and a sink added.
+
+        Returns
+        -------
+        networkx.DiGraph
+            Nodes ``(v, front)``: v is a step index, ``"ROOT"`` or ``"SINK"``; front is the frozenset of the
+            other done steps (the root among them) of which a direct successor is not done. Every path from
+            ``("ROOT", frozenset())`` to ``("SINK", frozenset())`` spells one topological sort.
+        """
+        import networkx
+
+        successors = [mask_of(after) for after in self.flow.successors]
+        sources = mask_of(self.flow.sources)
+        sinks = set(self.flow.sinks)
+        root, sink = ("ROOT", frozenset[Any]()), ("SINK", frozenset[Any]())
+
+        def states_of(ideal: int) -> list[tuple[Any, frozenset[Any]]]:
+            done = int.from_bytes(self.masks[ideal].astype("<u8").tobytes(), "little")
+            # A step without successors waits for the sink, which is never done here.
+            front: set[Any] = {step for step in bits(done) if step in sinks or successors[step] & ~done}
+            if sources & ~done:
+                front.add("ROOT")
+            return [(step, frozenset(front - {step})) for step in self.state_step[self._states(ideal)].tolist()]
+
+        graph = networkx.DiGraph()
+        graph.add_node(root)
+        nodes = [[root]]
+        for ideal in range(1, self.n_ideals):
+            nodes.append(states_of(ideal))
+            for node, origin in zip(nodes[ideal], self.state_from[self._states(ideal)].tolist(), strict=True):
+                graph.add_edges_from((before, node) for before in nodes[origin])
+        graph.add_edges_from((last, sink) for last in nodes[-1])
+        return graph
+
+    def _states(self, ideal: int) -> slice:
+        return slice(int(self.state_start[ideal]), int(self.state_start[ideal + 1]))

@@ -1,0 +1,206 @@
+"""Returns, alternatives, doubtful edges and durations: known answers, the plain kernels on larger cases, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dags import dags
+from graph2vid.alignment import Constraint, Durations, align, align_many, automata, backends, posterior
+from graph2vid.errors import InfeasibleError, InputError, TooLargeError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
+from graph2vid.tsort.automaton import Machine
+
+ABC = ["a", "b", "c"]
+BACKENDS = [
+    "reference",
+    pytest.param("native", marks=pytest.mark.skipif(backends.native() is None, reason="kernels are not built")),
+]
+
+
+def costs_of(labels: list[int], n_steps: int, height: float = 4.0) -> tuple[Any, Any]:
+    """Costs of a video that shows just this: 0 where it does, else ``height``; background likewise."""
+    match = np.full((n_steps, len(labels)), height)
+    drop = np.full(len(labels), height)
+    for clip, label in enumerate(labels):
+        (drop if label < 0 else match[label])[clip] = 0.0
+    return match, drop
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_returns_are_runs_of_their_own(backend: str) -> None:
+    shown = [0, 0, 1, 0, 0, -1, 0, 2]
+    flow = FlowGraph.chain(ABC)
+    found = align(flow, *costs_of(shown, 3), repeat=1.5, backend=backend)
+    assert found.labels.tolist() == shown
+    assert found.cost == 3.0
+    assert [segment.step for segment in found.segments] == [0, 1, 0, 0, 2]
+    assert found.order == (0, 1, 2)
+    assert align(flow, *costs_of(shown, 3), backend=backend).labels.tolist() != shown
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_waived_step_shown_later_costs_skip_and_return(backend: str) -> None:
+    shown = [1, 1, 0, 2]
+    found = align(FlowGraph.chain(ABC), *costs_of(shown, 3), skip=[2.0, 9.0, 9.0], repeat=1.0, backend=backend)
+    assert found.labels.tolist() == shown
+    assert found.cost == 3.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_branch_is_done_and_optional_steps_are_free(backend: str) -> None:
+    flow = FlowGraph.from_edges(
+        [(name, name) for name in ("cut", "fry", "boil", "drain", "serve")],
+        [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)],
+        optional=["cut", "serve"],
+        alternatives=[[1, [2, 3]]],
+    )
+    for shown in ([1, 4], [2, 2, 3, 4], [2, 3], [0, 1]):
+        found = align(flow, *costs_of(shown, 5), backend=backend)
+        assert (found.labels.tolist(), found.cost) == (shown, 0.0)
+    cost = align(flow, *costs_of([2, 1, 3], 5), backend=backend).cost
+    assert cost > 0  # never both branches
+    with pytest.raises(InfeasibleError):  # neither branch can be done, and "serve" alone is optional
+        align(replace(flow, optional=(4,)), *costs_of([0], 5), backend=backend)
+    pinned = align(flow, *costs_of([2, 3, 4, 1], 5), constraints=[Constraint("within", 1, 0, 4)], backend=backend)
+    assert set(pinned.order) <= {0, 1, 4} and 1 in pinned.order
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_doubtful_edges_are_broken_for_their_log_odds(backend: str) -> None:
+    flow = FlowGraph.from_edges(ABC, [(0, 1, 0.75), (1, 2)])
+    match, drop = costs_of([1, 0, 2], 3)
+    found = align(flow, match, drop, backend=backend)
+    assert found.labels.tolist() == [1, 0, 2]
+    assert found.cost == pytest.approx(np.log(3))
+    assert align(flow, match, drop, breaking=0.0, backend=backend).cost == 0.0
+    certain = FlowGraph.chain(ABC)
+    assert align(flow, match, drop, breaking=np.inf, backend=backend).cost == align(certain, match, drop).cost
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_runs_have_their_least_length(backend: str) -> None:
+    match, drop = costs_of([0, 1, 1, 1, 1, 2], 3)
+    found = align(FlowGraph.chain(ABC), match, drop, durations=2, backend=backend)
+    assert found.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    priced = Durations(np.array([[0.0, 9.0], [9.0, 0.0], [0.0, 9.0]]), np.array([9.0, 9.0, 9.0]))
+    found = align(FlowGraph.chain(ABC), match, drop, durations=priced, backend=backend)
+    assert found.labels.tolist() == [0, 1, 1, -1, -1, 2]  # the smallest among equals, read from the end
+
+
+LARGER = {
+    "threads": FlowGraph.from_edges([str(i) for i in range(9)], [(i, i + 1) for i in range(8) if i % 3 != 2]),
+    "bag": FlowGraph.bag([str(i) for i in range(8)]),
+    "chain of 70": FlowGraph.chain([str(i) for i in range(70)]),
+}
+
+
+@pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")
+@pytest.mark.parametrize("name", LARGER)
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_machine_without_features_is_the_plain_alignment(name: str, skips: bool) -> None:
+    flow, random = LARGER[name], np.random.default_rng(7)
+    match = random.integers(0, 9, (len(flow), 90)).astype(float)
+    drop = random.integers(0, 5, 90).astype(float)
+    match[random.random(match.shape) < 0.05] = np.inf
+    skip = random.integers(-1, 9, len(flow)).astype(float) if skips else None
+    plain = align(flow, match, drop, skip)
+    for longest in (1, 7):  # a table of lengths that says nothing must change nothing
+        free = Durations(np.zeros((len(flow), longest)), np.zeros(len(flow)))
+        found = align(flow, match, drop, skip, durations=free)
+        assert found.cost == plain.cost
+        assert found.labels.tolist() == plain.labels.tolist()
+        soft, plain_soft = posterior(flow, match, drop, skip, durations=free), posterior(flow, match, drop, skip)
+        assert soft.cost == pytest.approx(plain_soft.cost, rel=1e-12)
+        assert np.abs(soft.probability - plain_soft.probability).max() < 1e-9
+
+
+@settings(deadline=None, max_examples=40)
+@given(dags(max_steps=7))
+def test_the_machine_of_a_plain_procedure_is_its_tsort_graph(flow: FlowGraph) -> None:
+    machine, tsort = Machine.compile(flow, 0, 0), TSortGraph.compile(flow)
+    assert (machine.n_nodes, machine.n_states) == (tsort.n_ideals, tsort.n_states)
+    assert machine.state_step.tolist() == tsort.state_step.tolist()
+    assert machine.entry_from.tolist() == tsort.state_from.tolist()
+
+
+def test_many_videos_are_as_each_alone() -> None:
+    random = np.random.default_rng(3)
+    flow = FlowGraph.from_edges(ABC, [(0, 2, 0.9), (1, 2)])
+    plain = FlowGraph.chain(ABC)
+    matches = [random.random((3, n)) for n in (12, 7, 9)]
+    drops = [np.full(match.shape[1], 0.3) for match in matches]
+    found = align_many([flow, plain, flow], matches, drops, 1.0, repeats=[None, None, 0.2], durations=[2, None, None])
+    alone = [
+        align(flow, matches[0], drops[0], 1.0, durations=2),
+        align(plain, matches[1], drops[1], 1.0),
+        align(flow, matches[2], drops[2], 1.0, repeat=0.2),
+    ]
+    for one, other in zip(found, alone, strict=True):
+        assert one.cost == other.cost
+        assert one.labels.tolist() == other.labels.tolist()
+
+
+def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn: pytest.WarningsRecorder) -> None:
+    steps = [str(i) for i in range(10)]
+    flow = FlowGraph.from_edges(steps, [(i, i + 1, 0.9 if i % 2 else 0.8) for i in range(9)])
+    random = np.random.default_rng(0)
+    match, drop = random.random((10, 12)), np.full(12, 0.5)
+    whole = align(flow, match, drop)
+    assert "hardened" not in whole.options and not recwarn.list
+    short = align(flow, match, drop, memory_limit=12_000 + 8 * 13 * 600)  # one node, and the table
+    assert "too many nodes" in str(recwarn.pop(RuntimeWarning).message)
+    hardened = [tuple(edge) for edge in short.options["hardened"]]
+    assert hardened and all(flow.confidence[edge] == 0.9 for edge in hardened)
+    assert short.cost >= whole.cost
+    with pytest.raises(TooLargeError, match="nodes"):
+        align(
+            FlowGraph.bag(steps), match, drop, repeat=1.0, memory_limit=12_000 + 8 * 13 * 600
+        )  # one node, and the table
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"repeat": -1.0}, "repeat[0] is -1 (step '1'): the price of a return is at least 0"),
+        ({"repeat": [1.0, np.nan, 1.0]}, "repeat[1] is nan"),
+        ({"repeat": [1.0, 2.0]}, "repeat has shape (2,)"),
+        ({"repeat": "much"}, "repeat must be a price"),
+        ({"durations": 0}, "the least number of clips of a run is a whole number of at least 1"),
+        ({"durations": [1, 2]}, "one for each of the 3 steps"),
+        ({"durations": Durations.least(2, 4)}, "durations are of 4 steps, but the procedure has 3"),
+        ({"breaking": -1}, "breaking must be a number of at least 0"),
+        ({"repeat": 1.0, "contiguous": False}, "need contiguous=True"),
+        ({"durations": 2, "method": "brute"}, "method='brute' knows no returns"),
+    ],
+)
+def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        align(FlowGraph.chain(ABC), np.zeros((3, 4)), np.zeros(4), **options)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("durations", "message"),
+    [
+        ([1, 5, 1], "step '2' (b) takes at least 5 clips, but the video has 4"),
+        (2, "the 3 steps that must be shown take at least 6 clips together, but the video has 4"),
+    ],
+)
+def test_runs_longer_than_the_video_are_named(durations: Any, message: str) -> None:
+    with pytest.raises(InfeasibleError) as caught:
+        align(FlowGraph.chain(ABC), np.zeros((3, 4)), np.zeros(4), durations=durations)
+    assert message in str(caught.value)
+
+
+def test_prices_are_worked_out_once_per_machine() -> None:
+    flow = FlowGraph.chain(ABC)
+    problem, extras = automata.check_all(flow, np.zeros((3, 4)), 1.0, None, 1.0, None, 1.0, ())
+    first = automata.machine_problem(flow, problem, extras, None, tables=1)
+    again = automata.machine_problem(flow, problem, extras, None, tables=1)
+    assert first.machine is again.machine

@@ -1,0 +1,83 @@
+"""Real narrated videos through a batch: the figures of ``evaluate``."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from corpora import read
+from graph2vid.batch import RunOptions, run_batch
+from graph2vid.datasets import Dataset, crosstask
+from graph2vid.evaluate import evaluate_video
+from graph2vid.evaluate.engine import Options, evaluate_dataset
+from graph2vid.evaluate.labels import shared_classes
+from graph2vid.evaluate.methods import true_labels
+from layouts import real_data
+
+pytest.importorskip("wordllama", reason="needs graph2vid[text]")
+
+METHOD, MEASURES = "graph:manual", ("acc", "iou", "iou_strict", "mof")
+
+
+def write_manifest(path: Path, dataset: Dataset) -> Path:
+    """Write a manifest of the recordings of a dataset that have captions."""
+    rows = [
+        {
+            "id": recording.id,
+            "procedure": dataset.tasks[recording.task].flows["manual"].to_json(),
+            "captions": str(dataset.evidence.files[recording.notes["video"]].resolve()),  # type: ignore[attr-defined]
+            "clip_seconds": recording.clip_seconds,
+            "duration": recording.n_clips * recording.clip_seconds,
+            "confidence": False,
+        }
+        for recording in dataset.recordings
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def labels_of(out: Path, dataset: Dataset) -> dict[str, NDArray[np.int64]]:
+    """Return the label of each clip, from the data set of segments."""
+    labels = {row.id: np.full(row.n_clips, -1) for row in dataset.recordings}
+    seconds = {row.id: row.clip_seconds for row in dataset.recordings}
+    for segment in read(out, "segments"):
+        first, stop = (round(segment[edge] / seconds[segment["id"]]) for edge in ("start", "end"))
+        labels[segment["id"]][first:stop] = segment["step"]
+    return labels
+
+
+@pytest.mark.parametrize("every", [30, pytest.param(1, marks=pytest.mark.slow)])
+def test_figures_are_those_of_evaluate(every: int, tmp_path: Path) -> None:
+    dataset = crosstask.load(real_data("crosstask_narrated"))
+    dataset = replace(dataset, recordings=dataset.recordings[::every], splits=())
+    before = sum(os.times()[:4])
+    summary = run_batch(write_manifest(tmp_path / "m.jsonl", dataset), tmp_path / "out", options=RunOptions(workers=2))
+    assert (summary.done, summary.failed) == (len(dataset.recordings), 0)
+    used = sum(os.times()[:4]) - before
+    print(f"{summary.done} videos in {summary.seconds:.1f} s, {used:.1f} s of processor time")
+    assert used < 50  # of the 60 that two processors have in half a minute
+    labels = labels_of(tmp_path / "out", dataset)
+    ours = []
+    for recording in dataset.recordings:
+        task = dataset.tasks[recording.task]
+        true_classes, predicted_classes = shared_classes(task.correspondence, len(task.procedure))
+        ours.append(
+            evaluate_video(
+                labels[recording.id],
+                true_labels(dataset, recording),
+                predicted_classes=predicted_classes,
+                true_classes=true_classes,
+            )
+        )
+    wanted = evaluate_dataset(dataset, [METHOD], Options(folds=0), workers=1).runs[METHOD].measures
+    assert len(wanted) == len(ours)
+    for measure in MEASURES:
+        mine, theirs = (100 * np.nanmean([row[measure] for row in rows]) for rows in (ours, wanted.values()))
+        print(f"{measure}: {mine:.2f} through batch, {theirs:.2f} by evaluate")
+        assert mine == pytest.approx(theirs, abs=0.05)
