@@ -47,7 +47,7 @@ COMMANDS = (
     "cache",
     "doctor",
 )
-"""Modules of this package that hold commands, in the order in which ``--help`` lists them."""
+"""The commands, each in a module of its name, in the order in which ``--help`` lists them."""
 
 # Newer versions of typer carry a click of their own, older ones use the installed one; this finds either.
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
@@ -82,7 +82,7 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_options)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
-        register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}").register
+        register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}_command").register
         register(app)
     return app
 
