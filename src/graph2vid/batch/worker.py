@@ -140,19 +140,7 @@ def main() -> None:
 def _load() -> None:
     """Load what every worker needs, and nothing more."""
     compute(), parquet(), native()
-    # pyarrow loads pandas, if it is installed, to see whether what it is handed comes from there. Nothing here does.
-    sys.meta_path.insert(0, _WithoutPandas())
-    arrow().array([0])
-    del sys.meta_path[0]
-
-
-class _WithoutPandas:
-    """As an entry of ``sys.meta_path``: pandas is not there."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise for pandas; know nothing of others."""
-        if name == "pandas":
-            raise ImportError(name)
+    arrow().array([0])  # with its first array pyarrow loads pandas, where that is installed: once, before the forks
 
 
 def _work_until_the_end(handle: int, parent: int) -> NoReturn:
