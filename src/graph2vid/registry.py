@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
@@ -20,16 +19,13 @@ class Registry(Generic[T]):
     kind : str
         What the parts are, in words ("drop policy"); used in messages.
     group : str
-        The entry-point group in which other packages offer parts of this kind.
-    home : str, optional
-        The module that registers the built-in parts, imported when the table is first read. It lets a room hold the
-        table of parts that rooms further on offer, without importing from them.
+        The entry-point group in which packages offer parts of this kind: an entry point names the part, or a module
+        that registers it when it is imported.
     """
 
-    def __init__(self, kind: str, group: str, home: str | None = None) -> None:
+    def __init__(self, kind: str, group: str) -> None:
         self.kind = kind
         self.group = group
-        self.home = home
         self._parts: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -48,20 +44,15 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the part called ``name``; an unknown name is an error that lists the known ones."""
-        self._go_home()
         if name not in self._parts:
             offered = self._offered()
             if name not in offered:
                 raise InputError(f"unknown {self.kind} {name!r}; known: {', '.join(self)}")
-            self._parts[name] = offered[name]()
+            part = offered[name]()
+            self._parts.setdefault(name, part)
         return self._parts[name]
 
-    def _go_home(self) -> None:
-        if self.home is not None:
-            import_module(self.home)
-
     def __iter__(self) -> Iterator[str]:
-        self._go_home()
         return iter(sorted({*self._parts, *self._offered()}))
 
     def __contains__(self, name: object) -> bool:

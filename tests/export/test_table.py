@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
@@ -14,15 +14,20 @@ from graph2vid.export import FORMATS, Exported, Film, Format
 from graph2vid.grounding import Grounding
 
 
-def test_groundings_know_the_formats_without_their_room_being_imported_first() -> None:
+def test_groundings_know_the_formats_without_importing_them_first() -> None:
     code = """
 import sys
 from graph2vid.grounding.exporting import FORMATS
-assert "graph2vid.export" not in sys.modules
-assert "vtt" in FORMATS and "graph2vid.export" in sys.modules
+assert "vtt" in FORMATS and "graph2vid.export" not in sys.modules
+assert FORMATS.get("vtt").suffix and "graph2vid.export" in sys.modules
 assert not {"matplotlib", "pympi", "av"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_format_is_offered_by_name() -> None:
+    offered = {point.name for point in entry_points(group=FORMATS.group)}
+    assert set(FORMATS._parts) == offered
 
 
 def _shout(grounding: Grounding, film: Film) -> Exported:

@@ -68,8 +68,8 @@ class Format:
     uses: frozenset[str] = frozenset({"video", "frame_rate"})
 
 
-FORMATS: Registry[Format] = Registry("export format", "graph2vid.formats", home="graph2vid.export")
-"""The formats by name; other packages offer theirs in the entry-point group ``graph2vid.formats``."""
+FORMATS: Registry[Format] = Registry("export format", "graph2vid.formats")
+"""The formats by name, offered in the entry-point group ``graph2vid.formats`` by graph2vid and other packages."""
 
 
 def export(grounding: Grounding, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,8 +76,7 @@ def language_model(model: str | None = None) -> Any:
         )
     if Path(place).parent.name == CARRIER:
         check_weights(CARRIER, Path(place).parent)
-    with _without_torch() if by_default else nullcontext():
-        import spacy
+    import spacy
 
     try:
         nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if by_default else ())))
@@ -109,19 +105,6 @@ def _set_parts_of_speech(doc: Any) -> Any:
         stands_alone = part == "DET" and token.dep_ in ("nsubj", "nsubjpass", "dobj", "pobj")
         token.pos_ = "PRON" if stands_alone else part
     return doc
-
-
-@contextmanager
-def _without_torch() -> Iterator[None]:
-    """Keep spaCy from importing torch, where that is installed: that takes seconds, and it is not used here."""
-    if any(name in sys.modules for name in ("torch", "thinc", "spacy")):
-        yield
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["torch"]
 
 
 def has_model() -> bool:
