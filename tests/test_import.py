@@ -17,9 +17,11 @@ PACKAGE = Path(graph2vid.__file__).parent
 GROUND_FLOOR = {
     "",
     "_arrays",
+    "_deprecated",
     "_files",
     "_locks",
     "_memory",
+    "_options",
     "_processes",
     "_stopping",
     "_user_cache",

@@ -21,12 +21,14 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from graph2vid import __version__
 from graph2vid._processes import Terminated, ending_on_signals
+from graph2vid.cli.defaults_file import defaults_of, find_defaults, tell_used
+from graph2vid.cli.derived_options import use_plain_help
 from graph2vid.cli.outputs import check_outputs, stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
@@ -48,6 +50,14 @@ COMMANDS = (
     "doctor",
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
+
+_RENAMED_FLAGS = {
+    "--breaking": "--violation",
+    "--browser": "--open",
+    "--no-browser": "--no-open",
+    "--not-contiguous": "--no-contiguous",
+}
+"""Flags of the release before, which still work, and what they are called now."""
 
 # Newer versions of typer carry a click of their own, older ones use the installed one; this finds either.
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
@@ -73,17 +83,13 @@ def _options(
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     """Return the application with the command that the arguments name, or with all where they name none."""
-    app = typer.Typer(
-        name="graph2vid",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        context_settings={"max_content_width": 110},
-    )
+    app = typer.Typer(name="graph2vid", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(_options)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
         register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}_command").register
         register(app)
+    use_plain_help(app)
     return app
 
 
@@ -150,6 +156,35 @@ def _report(error: BaseException) -> int:
     return 1
 
 
+def _flags(command: Any) -> set[str]:
+    """Return the flags of a command, and of those inside it."""
+    of_inner = [_flags(inner) for inner in getattr(command, "commands", {}).values()]
+    return {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}.union(*of_inner)
+
+
+def _current(argument: str, known: set[str]) -> str:
+    """Return an argument in which a flag of the release before has its present name, if the command has that."""
+    old, equals, value = argument.partition("=")
+    new = _RENAMED_FLAGS.get(old)
+    if new is None or old in known or new not in known:
+        return argument
+    _say(f"warning: {old} is called {new} now; the old name goes away in the next release")
+    return f"{new}{equals}{value}"
+
+
+def _run(arguments: Sequence[str]) -> object:
+    """Run the command that the arguments name, with the defaults that the user's file sets."""
+    command = typer.main.get_command(build_app(arguments))
+    known = _flags(command)
+    arguments = [_current(argument, known) for argument in arguments]
+    defaults = {}
+    path = find_defaults() if {*arguments[:1]} <= {*COMMANDS} and "--help" not in arguments else None
+    if path is not None:
+        defaults = defaults_of(path, command, COMMANDS)
+        tell_used(path, defaults, arguments)
+    return command(args=arguments, prog_name="graph2vid", standalone_mode=False, default_map=defaults)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -174,11 +209,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     with ending_on_signals(), warnings.catch_warnings():
         warnings.showwarning = _warn
+        warnings.filterwarnings("default", message=".* is called .* now", category=DeprecationWarning)
         try:
             arguments = [argument for argument in given if argument != "--debug"]
             check_outputs(arguments)
             with stdout_for_documents(arguments):
-                status = build_app(arguments)(args=arguments, prog_name="graph2vid", standalone_mode=False)
+                status = _run(arguments)
             sys.stdout.flush()
         except BaseException as error:
             if isinstance(error, SystemExit) and not isinstance(error, Terminated):
