@@ -24,6 +24,7 @@ GROUND_FLOOR = {
     "_options",
     "_processes",
     "_stopping",
+    "_transformer",
     "_user_cache",
     "_values",
     "errors",

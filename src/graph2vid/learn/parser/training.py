@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from graph2vid._transformer import Floats
 from graph2vid.errors import InputError
 from graph2vid.learn.parser.augment import Annotated, Augmenter
 from graph2vid.learn.parser.batches import collate
@@ -21,7 +22,7 @@ from graph2vid.learn.parser.network_torch import TorchNetwork
 from graph2vid.learn.parser.parser_losses import parser_loss
 from graph2vid.learn.parser.tuning import tuned_offsets
 from graph2vid.text.learned.learned_parser import RecipeModel
-from graph2vid.text.learned.network_numpy import Floats, Network, Shape
+from graph2vid.text.learned.network_numpy import Network, Shape
 from graph2vid.text.learned.scheme import LABELS
 from graph2vid.text.learned.tensors import Tensors, quantise
 from graph2vid.text.learned.words import Pieces

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graph2vid._transformer import Floats
 from graph2vid.learn.parser.augment import Annotated
 from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
-from graph2vid.text.learned.network_numpy import Floats
 from graph2vid.text.learned.scheme import LABELS, Span, spans_of
 
 STEPS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from graph2vid._files import check_format, parse_json
+from graph2vid._transformer import Floats
 from graph2vid.errors import FormatError, InputError
 from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates, probabilities
-from graph2vid.text.learned.network_numpy import EdgeScores, Floats, Network, Shape, mean_pool
+from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_pool
 from graph2vid.text.learned.pairs import pair_features
 from graph2vid.text.learned.parallel import one_thread
 from graph2vid.text.learned.scheme import ACTIONS, SENTENCE_ENDS, TAGS, Span, sentence_numbers, spans_of

@@ -14,16 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid._transformer import Floats, Transformer, gelu_tanh, ready
 from graph2vid.text.learned.pairs import SIZES
 from graph2vid.text.learned.parallel import side_by_side
 from graph2vid.text.learned.scheme import CLASSES, Span
 from graph2vid.text.learned.tensors import Array, Tensors, rows
 
-Floats = npt.NDArray[np.float32]
-
-_GELU = np.float32(-2 * np.sqrt(2 / np.pi))
-_LARGEST_POWER = np.float32(80)
-_EPSILON = np.float32(1e-12)
 _TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
 """Features of pairs that are looked up at once, in a table of all their combinations."""
 
@@ -103,6 +99,8 @@ class Network:
             if not name.endswith("#scale") and name != "embed.words"  # of these only the rows that occur are needed
         }
         _check(shape, tensors, self._weights)
+        self._layers = Transformer(self._weights, shape.heads, gelu_tanh)
+        self._linear = self._layers.linear
         branches = range(shape.branches)
         self.transitions = np.mean([self._weights[f"branches.{b}.transitions"] for b in branches], axis=0)
         self._features = [self._feature_table(numbers) for numbers in _TOGETHER]
@@ -129,7 +127,7 @@ class Network:
         weights = self._weights
         numbers = np.asarray(pieces)
         hidden = rows(self._tensors, "embed.words", numbers) + weights["embed.positions"][: len(numbers)]
-        hidden = _normalise(hidden, weights, "embed.norm")
+        hidden = self._layers.normalise(hidden, "embed.norm")
         for layer in range(self.shape.shared):
             hidden = self._layer(hidden, f"shared.{layer}", parts=self.shape.branches)
 
@@ -165,14 +163,15 @@ class Network:
         for numbers, table in zip(_TOGETHER, self._features, strict=True):
             row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
             found += table.take(row, axis=0)
-        return np.ascontiguousarray(_gelu(found).reshape(count, count, branches, -1).transpose(2, 0, 1, 3))
+        return np.ascontiguousarray(gelu_tanh(found).reshape(count, count, branches, -1).transpose(2, 0, 1, 3))
 
     def _edges(self, branch: int, words: Floats, pools: Floats, kinds: list[int], pair: Floats) -> EdgeScores:
         weights, name = self._weights, f"branches.{branch}"
         read = (pools @ words).transpose(1, 0, 2).reshape(len(kinds), -1)
         entities = np.concatenate([read, weights[f"{name}.kinds"][kinds]], axis=1)
         dependent, head, label_dependent, label_head = (
-            _gelu(self._linear(entities, f"{name}.{part}")) for part in ("dependent", "head", "labelled", "labelling")
+            gelu_tanh(self._linear(entities, f"{name}.{part}"))
+            for part in ("dependent", "head", "labelled", "labelling")
         )
         arc, same = (self._biaffine(f"{name}.{which}", dependent, head, pair) for which in ("arc", "same"))
         crossed = np.matmul(label_dependent @ weights[f"{name}.label.bilinear"], label_head.T)
@@ -191,36 +190,13 @@ class Network:
         score += np.matmul(pair.transpose(1, 0, 2), self._linear(head, f"{name}.head_pair")[:, :, None])[..., 0].T
         return score
 
-    def _linear(self, value: Floats, name: str) -> Floats:
-        found: Floats = value @ self._weights[f"{name}.weight"]
-        found += self._weights[f"{name}.bias"]
-        return found
-
     def _layer(self, value: Floats, name: str, parts: int = 1) -> Floats:
         """Go through a transformer layer, with so many parts of the word pieces side by side."""
+        layers = self._layers
         limits = [len(value) * part // parts for part in range(parts + 1)]
         pieces = [slice(*ends) for ends in pairwise(limits)]
-        read = np.concatenate(side_by_side(lambda own: self._linear(value[own], f"{name}.qkv"), pieces))
-        return np.concatenate(side_by_side(lambda own: self._mix(value, read, own, name), pieces))
-
-    def _mix(self, value: Floats, read: Floats, own: slice, name: str) -> Floats:
-        mixed = self._linear(self._attend(read, own), f"{name}.out")
-        mixed += value[own]
-        mixed = _normalise(mixed, self._weights, f"{name}.norm1")
-        found = self._linear(_gelu(self._linear(mixed, f"{name}.up")), f"{name}.down")
-        found += mixed
-        return _normalise(found, self._weights, f"{name}.norm2")
-
-    def _attend(self, read: Floats, own: slice) -> Floats:
-        """Mix for some word pieces what was read in all."""
-        query, key, content = read.reshape(len(read), 3, self.shape.heads, -1).transpose(1, 2, 0, 3)
-        query = query[:, own]
-        scores = np.matmul(query * np.float32(query.shape[-1] ** -0.5), key.transpose(0, 2, 1))
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        mixed: Floats = np.matmul(scores, content)
-        mixed /= scores.sum(axis=-1, keepdims=True)
-        return mixed.transpose(1, 0, 2).reshape(query.shape[1], -1)
+        read = np.concatenate(side_by_side(lambda own: layers.linear(value[own], f"{name}.qkv"), pieces))
+        return np.concatenate(side_by_side(lambda own: layers.mix(value, read, name, own), pieces))
 
 
 def mean_pool(groups: Sequence[range], size: int) -> Floats:
@@ -253,7 +229,7 @@ def span_pools(spans: Sequence[Span], words: int) -> Floats:
 def _ready(tensors: Tensors, name: str) -> Floats:
     """Return a tensor in 32-bit numbers; a linear layer's matrix so that rows are multiplied from the left."""
     found = rows(tensors, name)
-    return np.ascontiguousarray(found.T) if name.endswith(".weight") and found.ndim == 2 else found
+    return ready(found) if name.endswith(".weight") and found.ndim == 2 else found
 
 
 def _check(shape: Shape, tensors: Tensors, weights: Mapping[str, Array]) -> None:
@@ -329,26 +305,3 @@ def _mean(values: Sequence[Any]) -> Floats:
         total = total + value
     found: Floats = total / np.float32(len(values))
     return found
-
-
-def _gelu(value: Floats) -> Floats:
-    """Turn values into those of the smooth rectifier, in its tanh form; ``value`` is overwritten."""
-    raised = value * value
-    raised *= _GELU * np.float32(0.044715)
-    raised += _GELU
-    raised *= value
-    np.minimum(raised, _LARGEST_POWER, out=raised)
-    np.exp(raised, out=raised)  # (1 + tanh y) / 2 = 1 / (1 + exp(-2y)), and exp is quicker
-    raised += 1
-    value /= raised
-    return value
-
-
-def _normalise(value: Floats, weights: Mapping[str, Floats], name: str) -> Floats:
-    """Give each row mean 0 and variance 1, then the learned scale and shift; ``value`` is overwritten."""
-    value -= value.mean(axis=-1, keepdims=True)
-    variance = np.einsum("ij,ij->i", value, value)[:, None] / np.float32(value.shape[-1])
-    value *= 1 / np.sqrt(variance + _EPSILON)
-    value *= weights[f"{name}.weight"]
-    value += weights[f"{name}.bias"]
-    return value
