@@ -152,8 +152,8 @@ class _Batch:
         """Return how far cost (relative) and gradients are from those of the torch loop, float64 on the CPU."""
         import torch
 
+        from benchmarks.torch_reference import reference_cost
         from graph2vid.learn.cuda import costs_on_gpu
-        from graph2vid.learn.reference import reference_cost
 
         tsort, clips = self.tsorts[video], min(clips, self.lengths[video])
         given = [self.match[video, : tsort.n_steps, :clips], self.drop[video, :clips]]

@@ -23,12 +23,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
+from benchmarks.torch_reference import reference_cost
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.cuda import cuda_costs, plan
 from graph2vid.learn.cuda.cuda_graphs import layout_of
-from graph2vid.learn.reference import reference_cost
 from graph2vid.tsort import TSortGraph
 
 Worst = dict[tuple[str, ...], list[float]]

@@ -75,7 +75,7 @@ def _operator(case: Case, dtype: type[np.floating[Any]], videos: int, **options:
 
 def _torch(effort: Effort) -> Rows:
     torch = import_module("torch")
-    from graph2vid.learn.reference import reference_cost
+    from benchmarks.torch_reference import reference_cost
 
     ((match, drop),) = CROSSTASK.costs(np.float32)
     for smoothing, contiguous in product(SMOOTHINGS, (False, True)):

@@ -40,7 +40,7 @@ def random_video(
 
 def check(found: SoftCost, tsort: TSortGraph, video: Any, tolerance: tuple[float, float], **options: Any) -> None:
     torch = pytest.importorskip("torch")
-    from graph2vid.learn.reference import reference_cost
+    from benchmarks.torch_reference import reference_cost
 
     costs = [None if part is None else torch.tensor(part.astype(np.float64), requires_grad=True) for part in video]
     expected = reference_cost(tsort, *costs, **options)

@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from benchmarks.torch_reference import reference_cost  # noqa: E402
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError  # noqa: E402
 from graph2vid.evidence.costs import costs_from_arrays  # noqa: E402
 from graph2vid.flow import FlowGraph  # noqa: E402
 from graph2vid.learn import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, ProcedureLoss, soft_cost  # noqa: E402
-from graph2vid.learn.reference import reference_cost  # noqa: E402
 from graph2vid.tsort import TSortGraph  # noqa: E402
 
 FLOWS = (

@@ -66,11 +66,11 @@ class PretrainedEncoder:
                 self._copy_layer(network.shape.shared + number, layer)
 
     def _tensor(self, name: str) -> Tensor:
-        return torch.from_numpy(self._tensors[name].copy()).float()
+        return torch.tensor(self._tensors[name], dtype=torch.float32)
 
     def _copy_layer(self, number: int, layer: Layer) -> None:
         weights = bert_layer(self._tensors, number)
-        layer.load_state_dict({name: torch.from_numpy(weight).float() for name, weight in weights.items()})
+        layer.load_state_dict({name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()})
 
 
 def _installed() -> Path:
