@@ -12,6 +12,7 @@ A backslash in a name or text is written twice, a line break as ``\n``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
@@ -61,12 +62,16 @@ class _Token(NamedTuple):
     text: str
     line: int
 
-    def is_sign(self, *signs: str) -> bool:
-        return self.kind == "sign" and self.text in signs
+    def __str__(self) -> str:
+        return "the end of the file" if self.kind == "end" else quoted(self.text)
 
-    def is_keyword(self, *words: str) -> bool:
-        return self.kind == "word" and self.text.lower() in words
+    def is_sign(self, signs: str) -> bool:
+        return self.kind == "sign" and self.text in signs.split()
 
+    def is_keyword(self, words: str) -> bool:
+        return self.kind == "word" and self.text.lower() in words.split()
+
+    @property
     def is_id(self) -> bool:
         return self.kind in ("word", "quoted", "html")
 
@@ -80,6 +85,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TAG = re.compile(r"<[^<>]*>")
+_BRACKET = re.compile(r"[<>]")
 _ESCAPE = re.compile(r"\\(\r\n|.)", re.DOTALL)
 _LINE_ESCAPES = {"n": "\n", "l": "\n", "r": "\n", "\n": "", "\r\n": "", '"': '"', "\\": "\\"}
 
@@ -89,7 +95,7 @@ class _Reader:
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
-        self.tokens = self._tokens(text)
+        self.tokens = list(self._tokens(text))
         self.position = 0
         self.title = ""
         self.texts: dict[str, str | None] = {}
@@ -104,13 +110,10 @@ class _Reader:
         if kind.is_keyword("graph"):
             self._fail(kind, "an undirected graph; a flow graph needs 'digraph'")
         if not kind.is_keyword("digraph"):
-            self._fail(kind, f"not a DOT file: expected 'digraph', found {_shown(kind)}")
-        if self._next().is_id():
-            self._take()
-        self._take_sign("{")
-        self._statements(depth=0)
-        if self._next().kind != "end":
-            self._fail(self._next(), f"one graph was expected, but {_shown(self._next())} follows it")
+            self._fail(kind, f"not a DOT file: expected 'digraph', found {kind}")
+        self._body(depth=0)
+        if (rest := self._next()).kind != "end":
+            self._fail(rest, f"one graph was expected, but {rest} follows it")
         try:
             steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
             groups: dict[str, list[list[str]]] = {}
@@ -123,34 +126,37 @@ class _Reader:
 
     # -- the grammar ---------------------------------------------------------------------------------------
 
-    def _statements(self, depth: int) -> list[str]:
-        """Read statements up to and including the closing brace; return the nodes named in them."""
+    def _body(self, depth: int) -> list[str]:
+        """Read the name, if there is one, and the statements of a graph in braces; return the nodes named in them."""
+        if self._next().is_id:
+            self._take()
+        if not (brace := self._take()).is_sign("{"):
+            self._fail(brace, f"expected '{{', found {brace}")
         names: dict[str, None] = {}
-        while not self._next().is_sign("}"):
-            token = self._next()
+        while not (token := self._next()).is_sign("}"):
             if token.kind == "end":
                 self._fail(token, "the closing '}' is missing")
-            if token.is_sign(";", ","):
+            if token.is_sign("; ,"):
                 self._take()
-            elif token.is_keyword("graph", "node", "edge"):
+            elif token.is_keyword("graph node edge"):
                 self._take()
                 attributes = self._attributes()
                 if token.is_keyword("graph") and depth == 0:
                     self.title = attributes.get("label", self.title)
-            elif token.is_id() and self._next(1).is_sign("="):
+            elif token.is_id and self._next(1).is_sign("="):
                 key, value = self._assignment()
                 if key == "label" and depth == 0:
                     self.title = value
             else:
-                names.update(dict.fromkeys(self._nodes_or_edges(depth)))
+                names |= dict.fromkeys(self._nodes_or_edges(depth))
         self._take()
         return list(names)
 
     def _nodes_or_edges(self, depth: int) -> list[str]:
         groups = [self._end(depth)]
-        while self._next().is_sign("->", "--"):
+        while (arrow := self._next()).is_sign("-> --"):
             if self._take().text == "--":
-                self._fail(self.tokens[self.position - 1], "an undirected edge '--'; a flow graph needs '->'")
+                self._fail(arrow, "an undirected edge '--'; a flow graph needs '->'")
             groups.append(self._end(depth))
         attributes = self._attributes()
         if len(groups) == 1:
@@ -161,35 +167,27 @@ class _Reader:
                     self.optional[name] = attributes["optional"].lower() in ("true", "yes", "1")
                 if "alternative" in attributes:
                     self.branches.setdefault(attributes["alternative"], []).append(name)
-        sure = self._confidence(attributes.get("confidence"))
+        given = attributes.get("confidence", "1")
+        try:
+            sure = check_confidence(read_number(given, "confidence"), "confidence")
+        except InputError:
+            self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(given)}")
         for before, after in pairwise(groups):
             self.edges += [(a, b, sure) for a in before for b in after]
         return [name for group in groups for name in group]
 
-    def _confidence(self, text: str | None) -> float:
-        try:
-            return 1.0 if text is None else check_confidence(read_number(text, "confidence"), "confidence")
-        except InputError:
-            self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(text)}")
-
     def _end(self, depth: int) -> list[str]:
         """Read a node, or a subgraph, as one end of an edge or alone."""
-        token = self._take()
+        token = self._next()
         if token.is_keyword("subgraph") or token.is_sign("{"):
             if depth >= _DEEPEST:
                 self._fail(token, "subgraphs nested too deeply")
-            if token.is_keyword("subgraph"):
-                if self._next().is_id():
-                    self._take()
-                self._take_sign("{")
-            return self._statements(depth + 1)
-        if not token.is_id():
-            self._fail(token, f"expected a node, found {_shown(token)}")
-        name = self._value(token)
+            self.position += token.kind == "word"
+            return self._body(depth + 1)
+        name = self._value("a node")
         self.texts.setdefault(name, None)
         while self._next().is_sign(":"):  # a port, which says nothing about the order
-            self._take()
-            self._take()
+            self.position += 2
         return [name]
 
     def _attributes(self) -> dict[str, str]:
@@ -197,26 +195,24 @@ class _Reader:
         while self._next().is_sign("["):
             self._take()
             while not self._next().is_sign("]"):
-                if self._next().is_sign(",", ";"):
+                if self._next().is_sign(", ;"):
                     self._take()
-                    continue
-                key, value = self._assignment()
-                attributes[key] = value
+                else:
+                    attributes.update([self._assignment()])
             self._take()
         return attributes
 
     def _assignment(self) -> tuple[str, str]:
-        key = self._take()
-        if not key.is_id():
-            self._fail(key, f"expected the name of an attribute, found {_shown(key)}")
-        self._take_sign("=")
-        value = self._take()
-        if not value.is_id():
-            self._fail(value, f"expected the value of {quoted(key.text)}, found {_shown(value)}")
-        return self._value(key), self._value(value)
+        key = self._value("the name of an attribute")
+        if not (sign := self._take()).is_sign("="):
+            self._fail(sign, f"expected '=', found {sign}")
+        return key, self._value(f"the value of {quoted(key)}")
 
-    def _value(self, token: _Token) -> str:
-        """Return what a name or string stands for; quoted strings may be joined by '+'."""
+    def _value(self, what: str) -> str:
+        """Read a name or string and return what it stands for; quoted strings may be joined by '+'."""
+        token = self._take()
+        if not token.is_id:
+            self._fail(token, f"expected {what}, found {token}")
         if token.kind == "html":
             return unescaped(_TAG.sub(" ", token.text)).strip()
         if token.kind == "word":
@@ -224,9 +220,8 @@ class _Reader:
         text = _unescaped(token.text)
         while self._next().is_sign("+"):
             self._take()
-            more = self._take()
-            if more.kind != "quoted":
-                self._fail(more, f"expected a quoted string after '+', found {_shown(more)}")
+            if (more := self._take()).kind != "quoted":
+                self._fail(more, f"expected a quoted string after '+', found {more}")
             text += _unescaped(more.text)
         return text
 
@@ -240,45 +235,32 @@ class _Reader:
         self.position += 1
         return token
 
-    def _take_sign(self, sign: str) -> None:
-        token = self._take()
-        if not token.is_sign(sign):
-            self._fail(token, f"expected '{sign}', found {_shown(token)}")
-
     def _fail(self, token: _Token, message: str) -> NoReturn:
         raise FormatError(f"{self.source}, line {token.line}: {message}")
 
-    def _tokens(self, text: str) -> list[_Token]:
-        tokens: list[_Token] = []
+    def _tokens(self, text: str) -> Iterator[_Token]:
         position, line = 0, 1
         while position < len(text):
             found = _TOKEN.match(text, position)
+            end = _Token("end", "", line)
             if found is None:
                 problem = "a quote is not closed" if text[position] == '"' else "a character that DOT does not have"
-                self._fail(_Token("end", "", line), f"{problem}: {quoted(text[position : position + 30])}")
+                self._fail(end, f"{problem}: {quoted(text[position : position + 30])}")
             kind, piece = str(found.lastgroup), found.group()
             if kind == "html":
-                piece = self._html(text, position, line)
+                depth = 0
+                for bracket in _BRACKET.finditer(text, position):
+                    depth += 1 if bracket[0] == "<" else -1
+                    if depth == 0:
+                        piece = text[position : bracket.end()]
+                        break
+                else:
+                    self._fail(end, "an HTML string '<' is not closed")
             if kind != "space":
-                inner = {"quoted": piece[1:-1], "html": piece[1:-1]}.get(kind, piece)
-                tokens.append(_Token(kind, inner, line))
+                yield _Token(kind, piece[1:-1] if kind in ("quoted", "html") else piece, line)
             position += len(piece)
             line += piece.count("\n")
-        return [*tokens, _Token("end", "", line)]
-
-    def _html(self, text: str, start: int, line: int) -> str:
-        depth = 0
-        for position in range(start, len(text)):
-            depth += {"<": 1, ">": -1}.get(text[position], 0)
-            if depth == 0:
-                break
-        else:
-            self._fail(_Token("end", "", line), "an HTML string '<' is not closed")
-        return text[start : position + 1]
-
-
-def _shown(token: _Token) -> str:
-    return "the end of the file" if token.kind == "end" else quoted(token.text)
+        yield _Token("end", "", line)
 
 
 def _unescaped(text: str) -> str:
