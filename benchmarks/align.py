@@ -14,12 +14,9 @@ from benchmarks.machine import kernels_or_error, machine
 from benchmarks.memory import measure_apart
 from benchmarks.report import Report, Table, duration, table, times
 from benchmarks.timing import Effort, race
-from graph2vid.alignment import Alignment, align, align_many
-from graph2vid.alignment.automata import Extras
-from graph2vid.alignment.backends import choose_backend, procedure
-from graph2vid.alignment.constraints import constrain
-from graph2vid.alignment.problem import Problem, check_problem
-from graph2vid.alignment.solvers import make_result, solve_native
+from graph2vid.alignment import Alignment, align, align_many, procedure
+from graph2vid.alignment.backends import Resources, solve_plain
+from graph2vid.alignment.clip_costs import ClipCosts, check_costs
 from graph2vid.errors import Graph2VidError
 
 LOOP_UPDATES = 1_000_000  # the plain loop is not made to wait for larger cases than this
@@ -161,28 +158,23 @@ def _kernel(case: Case, dtype: type[np.floating[Any]], clips: int | None = None,
 
 
 def _without_features(case: Case) -> Call:
-    """Return the whole call as it would be without any of the features: check, kernel, result; on one thread."""
-    flow, costs, nothing = case.flow, case.costs(np.float32), Extras()
+    """Return the whole call as it would be without any of the features: check, kernel, result; with one worker."""
+    flow, costs = case.flow, case.costs(np.float32)
 
-    def checked(match: Any, drop: Any) -> Problem:
-        return constrain(check_problem(flow, match, drop, None), ())
-
-    def result(problem: Problem, cost: float, labels: Any) -> Alignment:
-        options: dict[str, Any] = {"method": "exact", "contiguous": True, "dtype": problem.match.dtype.name}
-        return make_result(flow, problem, nothing, cost, labels, options | {"backend": choose_backend(None)})
+    def result(checked: ClipCosts, cost: float, labels: Any) -> Alignment:
+        options = {"method": "exact", "contiguous": True, "dtype": checked.match.dtype.name, "backend": "native"}
+        return Alignment(flow, cost, labels, 0.0, options)
 
     def one() -> list[Alignment]:
-        ((match, drop),) = costs
-        problem = checked(match, drop)
-        return [result(problem, *solve_native(case.tsort, problem, True, False, 1, None))]
+        checked = check_costs(flow, *costs[0], None)
+        return [result(checked, *solve_plain(case.tsort, checked, True, False, Resources.check(workers=1)))]
 
     def many() -> list[Alignment]:
-        problems = [checked(match, drop) for match, drop in costs]
-        matches, drops = [problem.match for problem in problems], [problem.drop for problem in problems]
+        checked = [check_costs(flow, match, drop, None) for match, drop in costs]
         solved = procedure(case.tsort).solve_many(
-            matches, drops, [None] * case.videos, contiguous=True, cost_only=False, block=0, threads=1
+            *map(list, zip(*checked, strict=True)), contiguous=True, cost_only=False, block=0, threads=1
         )
-        return [result(problem, *answer) for problem, answer in zip(problems, solved, strict=True)]
+        return [result(one, *answer) for one, answer in zip(checked, solved, strict=True)]
 
     return one if case.videos == 1 else many
 
@@ -190,7 +182,7 @@ def _without_features(case: Case) -> Call:
 def _features_off(case: Case) -> Call:
     """Return the whole call with every feature named, and none used; on one thread."""
     costs = case.costs(np.float32)
-    off: dict[str, Any] = {"durations": 1, "breaking": np.inf, "threads": 1}
+    off: dict[str, Any] = {"durations": 1, "violation": np.inf, "workers": 1}
     if case.videos == 1:
         ((match, drop),) = costs
         return lambda: align(case.tsort, match, drop, repeat=np.inf, **off)

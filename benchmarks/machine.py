@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from graph2vid import __version__
-from graph2vid.alignment.backends import cpu_count, native
+from graph2vid.alignment import cpu_count, native
 from graph2vid.errors import Graph2VidError
 
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import read_text, write_text
-from graph2vid.alignment import align_many
-from graph2vid.alignment.alignment_result import BACKGROUND
+from graph2vid.alignment import BACKGROUND, align_many
 from graph2vid.datasets.crosstask import load as load_crosstask
 from graph2vid.datasets.crosstask import read_executions
 from graph2vid.datasets.dataset import Dataset
@@ -203,7 +202,7 @@ class Study:
                     match,
                     drop,
                     None if skip[0] is None else skip,
-                    threads=self.threads,
+                    workers=self.threads,
                 )
                 labels = np.concatenate([alignment.labels for alignment in aligned if alignment.labels is not None])
                 found[name, method] = self.truths[name].measures(labels)
@@ -336,7 +335,7 @@ class Study:
             [-found.log_odds for found in made],
             0.0,
             [found.skip for found in made],
-            threads=self.threads,
+            workers=self.threads,
         )
         there, gone, strength = [], [], []
         for case, alignment, found in zip(cases, aligned, made, strict=True):

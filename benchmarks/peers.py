@@ -17,8 +17,7 @@ from benchmarks.fst import Automata
 from benchmarks.machine import kernels_or_error, machine
 from benchmarks.report import Report, Table, duration, table, times
 from benchmarks.timing import Effort, race
-from graph2vid.alignment import align
-from graph2vid.alignment.backends import procedure
+from graph2vid.alignment import align, procedure
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph

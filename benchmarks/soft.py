@@ -16,7 +16,7 @@ from benchmarks.cases import CASES, Case, choose
 from benchmarks.machine import kernels_or_error, machine
 from benchmarks.report import Report, Table, duration, table, times
 from benchmarks.timing import Effort, race
-from graph2vid.alignment.soft import SMOOTHINGS, soft_costs
+from graph2vid.alignment import SMOOTHINGS, ClipCosts, soft_costs
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 
@@ -57,9 +57,8 @@ def bench_soft(
 def _kernel(case: Case, dtype: type[np.floating[Any]], videos: int, threads: int, **options: Any) -> Call:
     """Return a call that gives cost and gradients of ``videos`` videos."""
     costs = Case(case.name, case.flow, case.clips, videos).costs(dtype)
-    matches, drops = [match for match, _ in costs], [drop for _, drop in costs]
-    tsorts, skips = [case.tsort] * videos, [None] * videos
-    return lambda: soft_costs(tsorts, matches, drops, skips, gamma=GAMMA, threads=threads, **options)
+    given = [(case.tsort, ClipCosts(match, drop, None)) for match, drop in costs]
+    return lambda: soft_costs(given, gamma=GAMMA, workers=threads, **options)
 
 
 def _operator(case: Case, dtype: type[np.floating[Any]], videos: int, **options: Any) -> Call:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graph2vid.selfcheck.definition import all_sequences, price_of_runs
-from graph2vid.selfcheck.enumerate import allowed
+from graph2vid.selfcheck import Case
+from graph2vid.selfcheck.definition import all_sequences, segments_cost
+from graph2vid.selfcheck.enumerate import allowed, is_legal
 from graph2vid.selfcheck.features import FeatureCase
 
 
@@ -25,7 +26,7 @@ def priced_sequences(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
             continue
         cost = float(table[list(labels), range(n_clips)].sum())
         if cost < np.inf:
-            cost += price_of_runs(case.flow, runs, skips, returns, case.durations, case.breaking)
+            cost += segments_cost(case.flow, runs, skips, returns, case.durations, case.violation)
         if cost < np.inf:
             found.append((cost, labels))
     return found
@@ -34,3 +35,13 @@ def priced_sequences(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
 def order_of(labels: tuple[int, ...]) -> tuple[int, ...]:
     """Return the steps shown, by their first appearance."""
     return tuple(dict.fromkeys(label for label in labels if label >= 0))
+
+
+def legal_sequences(case: Case, contiguous: bool, n_clips: int | None = None) -> list[tuple[int, ...]]:
+    """Return the label sequences of a plain case, or of its first clips, in which all that is shown is in order."""
+    clips = len(case.costs.drop) if n_clips is None else n_clips
+    return [
+        labels
+        for labels, _ in all_sequences(len(case.flow), clips)
+        if is_legal(case.flow, np.array(labels), contiguous)
+    ]

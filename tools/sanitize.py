@@ -108,8 +108,7 @@ def fuzz(seed: int, index: int) -> str:
 
     import graph2vid as g2v
     from graph2vid._stopping import within
-    from graph2vid.alignment.durations import Durations
-    from graph2vid.alignment.soft import SMOOTHINGS, soft_costs
+    from graph2vid.alignment import SMOOTHINGS, ClipCosts, Durations, soft_costs
     from graph2vid.errors import Graph2VidError
 
     random = np.random.default_rng([seed, index])
@@ -134,24 +133,23 @@ def fuzz(seed: int, index: int) -> str:
     try:
         if path == "hard":
             limit = None if random.random() < 0.5 else int(random.integers(2_000, 200_000))
-            g2v.align(flow, *video(), contiguous, method="exact", threads=2, memory_limit=limit)
+            g2v.align(flow, *video(), contiguous, method="exact", workers=2, memory_limit=limit)
         elif path == "soft":
             tsort = g2v.TSortGraph.compile(flow)
             videos = [video() for _ in range(int(random.integers(1, 11)))]
             for smoothing in SMOOTHINGS:
                 soft_costs(
-                    [tsort] * len(videos),
-                    *zip(*videos, strict=True),
+                    [(tsort, ClipCosts(*costs)) for costs in videos],
                     gamma=float(10.0 ** random.uniform(-3, 2)),
                     smoothing=smoothing,
                     contiguous=contiguous,
                     starts=contiguous and smoothing == "softmin",
                     gradient=bool(random.random() < 0.8),
-                    threads=2,
+                    workers=2,
                 )
         elif path == "batch":
             videos = [video() for _ in range(int(random.integers(2, 20)))]
-            g2v.align_many(flow, *zip(*videos, strict=True), contiguous, threads=2)
+            g2v.align_many(flow, *zip(*videos, strict=True), contiguous, workers=2)
         elif path == "stopped":
             with within(float(random.random() * 1e-3)):
                 g2v.align(
@@ -159,7 +157,7 @@ def fuzz(seed: int, index: int) -> str:
                     random.random((13, 400)),
                     0.5,
                     method="exact",
-                    threads=int(random.integers(1, 3)),
+                    workers=int(random.integers(1, 3)),
                 )
         else:
             few = (

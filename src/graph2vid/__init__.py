@@ -15,6 +15,7 @@ _PUBLIC = {
     "Graph2VidError": "graph2vid.errors",
     "Grounding": "graph2vid.grounding",
     "Posterior": "graph2vid.alignment",
+    "Problem": "graph2vid.alignment",
     "Procedure": "graph2vid.text",
     "Step": "graph2vid.flow",
     "Stream": "graph2vid.alignment",
@@ -29,7 +30,17 @@ _PUBLIC = {
 }
 
 if TYPE_CHECKING:
-    from graph2vid.alignment import Alignment, Constraint, Posterior, Stream, align, align_many, k_best, posterior
+    from graph2vid.alignment import (
+        Alignment,
+        Constraint,
+        Posterior,
+        Problem,
+        Stream,
+        align,
+        align_many,
+        k_best,
+        posterior,
+    )
     from graph2vid.errors import Graph2VidError
     from graph2vid.flow import FlowGraph, Step
     from graph2vid.grounding import Grounding, ground
@@ -43,6 +54,7 @@ __all__ = [
     "Graph2VidError",
     "Grounding",
     "Posterior",
+    "Problem",
     "Procedure",
     "Step",
     "Stream",

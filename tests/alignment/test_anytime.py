@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import graph2vid as g2v
 from dags import dags
 from graph2vid.alignment import anytime
+from graph2vid.alignment.backends import Resources
 from graph2vid.alignment.beam import Beam
-from graph2vid.alignment.problem import check_problem
+from graph2vid.alignment.clip_costs import check_costs
 from graph2vid.alignment.relaxed import Costs64, Relaxation, Video
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.tsort.thread_formulas import thread_flow
@@ -215,7 +216,7 @@ def test_what_is_impossible_is_said() -> None:
 def test_what_is_not_supported_is_refused() -> None:
     flow = g2v.FlowGraph.bag(list("abc"))
     match = np.ones((3, 5))
-    with pytest.raises(InputError, match="method='anytime' knows no returns"):
+    with pytest.raises(InputError, match="method='anytime' knows no repeats"):
         g2v.align(flow, match, 1.0, method="anytime", repeat=1.0)
     for bad in (0, -1.0, np.nan, True, "soon"):
         with pytest.raises(InputError, match="time_limit must be a number of seconds above 0"):
@@ -227,7 +228,7 @@ def test_what_is_not_supported_is_refused() -> None:
 def test_memory_bounds_what_is_kept() -> None:
     flow = g2v.FlowGraph.bag([str(k) for k in range(12)])
     match, drop = planted(flow, 60, 1.5, seed=3)
-    problem = check_problem(flow, match, drop, None)
+    costs = check_costs(flow, match, drop, None)
     optimum = g2v.align(flow, match, drop).cost
-    found = anytime.solve(flow, problem, True, 5.0, 3 << 20)
+    found = anytime.solve(flow, costs, True, Resources("native", None, 3 << 20, 5.0))
     assert found.cost - found.gap - 1e-9 <= optimum <= found.cost + 1e-9

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from dags import dags
-from graph2vid.alignment import Constraint, Durations, align, align_many, automata, backends, posterior
+from graph2vid.alignment import Constraint, Durations, Problem, align, align_many, automata, backends, posterior
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.automaton import Machine
+from graph2vid.tsort.automaton import Automaton
 
 ABC = ["a", "b", "c"]
 BACKENDS = [
@@ -78,9 +78,9 @@ def test_doubtful_edges_are_broken_for_their_log_odds(backend: str) -> None:
     found = align(flow, match, drop, backend=backend)
     assert found.labels.tolist() == [1, 0, 2]
     assert found.cost == pytest.approx(np.log(3))
-    assert align(flow, match, drop, breaking=0.0, backend=backend).cost == 0.0
+    assert align(flow, match, drop, violation=0.0, backend=backend).cost == 0.0
     certain = FlowGraph.chain(ABC)
-    assert align(flow, match, drop, breaking=np.inf, backend=backend).cost == align(certain, match, drop).cost
+    assert align(flow, match, drop, violation=np.inf, backend=backend).cost == align(certain, match, drop).cost
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -103,7 +103,7 @@ LARGER = {
 @pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")
 @pytest.mark.parametrize("name", LARGER)
 @pytest.mark.parametrize("skips", [False, True])
-def test_a_machine_without_features_is_the_plain_alignment(name: str, skips: bool) -> None:
+def test_an_automaton_without_features_is_the_plain_alignment(name: str, skips: bool) -> None:
     flow, random = LARGER[name], np.random.default_rng(7)
     match = random.integers(0, 9, (len(flow), 90)).astype(float)
     drop = random.integers(0, 5, 90).astype(float)
@@ -122,11 +122,11 @@ def test_a_machine_without_features_is_the_plain_alignment(name: str, skips: boo
 
 @settings(deadline=None, max_examples=40)
 @given(dags(max_steps=7))
-def test_the_machine_of_a_plain_procedure_is_its_tsort_graph(flow: FlowGraph) -> None:
-    machine, tsort = Machine.compile(flow, 0, 0), TSortGraph.compile(flow)
-    assert (machine.n_nodes, machine.n_states) == (tsort.n_ideals, tsort.n_states)
-    assert machine.state_step.tolist() == tsort.state_step.tolist()
-    assert machine.entry_from.tolist() == tsort.state_from.tolist()
+def test_the_automaton_of_a_plain_procedure_is_its_tsort_graph(flow: FlowGraph) -> None:
+    automaton, tsort = Automaton.compile(flow, 0, 0), TSortGraph.compile(flow)
+    assert (automaton.n_nodes, automaton.n_states) == (tsort.n_ideals, tsort.n_states)
+    assert automaton.state_step.tolist() == tsort.state_step.tolist()
+    assert automaton.arc_from.tolist() == tsort.state_from.tolist()
 
 
 def test_many_videos_are_as_each_alone() -> None:
@@ -152,11 +152,11 @@ def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn
     random = np.random.default_rng(0)
     match, drop = random.random((10, 12)), np.full(12, 0.5)
     whole = align(flow, match, drop)
-    assert "hardened" not in whole.options and not recwarn.list
+    assert "made_certain" not in whole.options and not recwarn.list
     short = align(flow, match, drop, memory_limit=12_000 + 8 * 13 * 600)  # one node, and the table
     assert "too many nodes" in str(recwarn.pop(RuntimeWarning).message)
-    hardened = [tuple(edge) for edge in short.options["hardened"]]
-    assert hardened and all(flow.confidence[edge] == 0.9 for edge in hardened)
+    made_certain = [tuple(edge) for edge in short.options["made_certain"]]
+    assert made_certain and all(flow.confidence[edge] == 0.9 for edge in made_certain)
     assert short.cost >= whole.cost
     with pytest.raises(TooLargeError, match="nodes"):
         align(
@@ -167,16 +167,16 @@ def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"repeat": -1.0}, "repeat[0] is -1 (step '1'): the price of a return is at least 0"),
+        ({"repeat": -1.0}, "repeat[0] is -1 (step '1'): the cost of a repeat is at least 0"),
         ({"repeat": [1.0, np.nan, 1.0]}, "repeat[1] is nan"),
         ({"repeat": [1.0, 2.0]}, "repeat has shape (2,)"),
-        ({"repeat": "much"}, "repeat must be a price"),
+        ({"repeat": "much"}, "repeat must be a cost"),
         ({"durations": 0}, "the least number of clips of a run is a whole number of at least 1"),
         ({"durations": [1, 2]}, "one for each of the 3 steps"),
         ({"durations": Durations.least(2, 4)}, "durations are of 4 steps, but the procedure has 3"),
-        ({"breaking": -1}, "breaking must be a number of at least 0"),
+        ({"violation": -1}, "violation must be a number of at least 0"),
         ({"repeat": 1.0, "contiguous": False}, "need contiguous=True"),
-        ({"durations": 2, "method": "brute"}, "method='brute' knows no returns"),
+        ({"durations": 2, "method": "brute"}, "method='brute' knows no repeats"),
     ],
 )
 def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
@@ -198,9 +198,8 @@ def test_runs_longer_than_the_video_are_named(durations: Any, message: str) -> N
     assert message in str(caught.value)
 
 
-def test_prices_are_worked_out_once_per_machine() -> None:
-    flow = FlowGraph.chain(ABC)
-    problem, extras = automata.check_all(flow, np.zeros((3, 4)), 1.0, None, 1.0, None, 1.0, ())
-    first = automata.machine_problem(flow, problem, extras, None, tables=1)
-    again = automata.machine_problem(flow, problem, extras, None, tables=1)
-    assert first.machine is again.machine
+def test_the_automaton_is_built_once() -> None:
+    problem = Problem(FlowGraph.chain(ABC), np.zeros((3, 4)), 1.0, repeat=1.0)
+    first = automata.automaton_problem(problem, problem.costs, None)
+    again = automata.automaton_problem(problem, problem.costs, None)
+    assert first.automaton is again.automaton

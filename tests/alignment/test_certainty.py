@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph2vid.alignment import Constraint, align, k_best, margins
+from graph2vid.alignment import Constraint, Problem, align, k_best, margins
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
+from graph2vid.selfcheck import make_case
+from graph2vid.selfcheck.enumerate import count_sequences, labels_cost
 from graph2vid.selfcheck.features import FeatureCase, make_feature_case
-from sequences import order_of, priced_sequences
+from sequences import legal_sequences, order_of, priced_sequences
 
 CASES = range(300)
 
@@ -20,7 +22,7 @@ def options_of(case: FeatureCase) -> dict[str, Any]:
     return {
         "repeat": case.repeat,
         "durations": case.durations,
-        "breaking": case.breaking,
+        "violation": case.violation,
         "constraints": [Constraint(*rule) for rule in case.rules],
     }
 
@@ -92,3 +94,29 @@ def test_all_orders_of_a_bag_and_bad_input() -> None:
     with pytest.raises(TooLargeError):
         k_best(flow, match, 1.0, memory_limit=10)
     assert margins(flow, match, 0.0, 0.0, found=align(flow, match + 1, 0.0, 0.0)).shape == (0,)
+
+
+def test_best_orders_with_background_inside_steps_are_those_of_enumeration() -> None:
+    checked = 0
+    for index in range(250):
+        case = make_case(12, index)
+        if count_sequences(*case.costs.match.shape) > 4000:
+            continue
+        known = legal_sequences(case, contiguous=False)
+        best: dict[tuple[int, ...], float] = {}
+        for labels, cost in zip(known, labels_cost(np.array(known), *case.costs.astype(np.float64)), strict=True):
+            if cost < np.inf:
+                best[order_of(labels)] = min(best.get(order_of(labels), np.inf), float(cost))
+        problem = Problem(case.flow, *case.costs, contiguous=False)
+        if not best:
+            with pytest.raises(InfeasibleError):
+                problem.k_best(3)
+            continue
+        found = problem.k_best(3)
+        assert [one.cost for one in found] == pytest.approx(sorted(best.values())[:3], abs=1e-5), case
+        for one in found:
+            assert one.cost == pytest.approx(best[one.order], abs=1e-5)
+            assert one.cost == pytest.approx(labels_cost(one.labels[None], *case.costs)[0], abs=1e-5)
+            assert tuple(one.labels.tolist()) in known
+        checked += 1
+    assert checked > 80

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph2vid.alignment import Durations
-from graph2vid.alignment.automata import check_extras
+from graph2vid.alignment import Durations, Problem
 from graph2vid.alignment.durations import check_durations
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
@@ -75,4 +74,4 @@ def test_what_is_free_needs_no_machine() -> None:
         assert check_durations(free, 2) is None
     for priced in (2, [1, 2], Durations(np.zeros((2, 1)), np.ones(2))):
         assert check_durations(priced, 2) is not None
-    assert check_extras(FlowGraph.bag(["a", "b"]), np.inf, 1, np.inf).repeat is None
+    assert not Problem(FlowGraph.bag(["a", "b"]), np.zeros((2, 3)), 1.0, None, np.inf, 1, np.inf).is_extended

@@ -23,12 +23,12 @@ def pairs(number: int) -> g2v.FlowGraph:
 
 
 def count_updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note states × clips of every machine that is solved."""
+    """Note states × clips of every automaton that is solved."""
     seen: list[int] = []
     solve = automata.solve
 
-    def noted(problem: automata.MachineProblem, *rest: Any) -> Any:
-        seen.append(problem.machine.n_states * len(problem.drop))
+    def noted(problem: automata.AutomatonProblem, *rest: Any) -> Any:
+        seen.append(problem.automaton.n_states * len(problem.drop))
         return solve(problem, *rest)
 
     monkeypatch.setattr(automata, "solve", noted)
@@ -41,9 +41,9 @@ def test_a_long_chain_of_soft_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     match = np.random.default_rng(0).random((23, 60))
     with pytest.warns(RuntimeWarning, match=r"taken as certain: '22' → '23', '21' → '22'"):
         found = g2v.align(flow, match, 0.5)
-    hardened = [tuple(edge) for edge in found.options["hardened"]]
+    made_certain = [tuple(edge) for edge in found.options["made_certain"]]
     sure = sorted(flow.edges, key=lambda edge: -flow.confidence[edge])
-    assert hardened == sure[: len(hardened)] and 0 < len(hardened) < 22
+    assert made_certain == sure[: len(made_certain)] and 0 < len(made_certain) < 22
     assert seen and max(seen) <= 2**24 * 60  # of 23 · 2²² · 60
     # The best of what is left: never dearer than with all edges certain.
     certain = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
@@ -72,7 +72,7 @@ def test_the_optimum_lies_in_the_gap(seed: int, monkeypatch: pytest.MonkeyPatch)
     match, drop = random.normal(1.0, 1.0, (8, 12)), random.random(12)
     skip = [None, random.normal(0.5, 0.7, 8)][seed % 2]
     exact = g2v.align(flow, match, drop, skip, method="exact")
-    certain = g2v.align(flow, match, drop, skip, method="exact", breaking=np.inf)
+    certain = g2v.align(flow, match, drop, skip, method="exact", violation=np.inf)
     monkeypatch.setattr(automata, "QUICK_NODES", 4)
     if flow.confidences:
         with pytest.warns(RuntimeWarning, match="taken as certain"):
@@ -86,7 +86,7 @@ def test_the_optimum_lies_in_the_gap(seed: int, monkeypatch: pytest.MonkeyPatch)
     pinned = np.full(match.shape, np.inf)
     at = np.flatnonzero(found.labels >= 0)
     pinned[found.labels[at], at] = match[found.labels[at], at]
-    again = g2v.align(flow, pinned, np.where(found.labels < 0, drop, np.inf), skip, method="exact", breaking=np.inf)
+    again = g2v.align(flow, pinned, np.where(found.labels < 0, drop, np.inf), skip, method="exact", violation=np.inf)
     assert again.cost == pytest.approx(found.cost)
 
 

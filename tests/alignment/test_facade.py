@@ -135,7 +135,7 @@ def test_bad_arrays(match: object, drop: object, skip: object, message: str) -> 
     [
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"backend": "magic"}, "unknown backend 'magic'"),
-        ({"threads": 0}, "threads must be"),
+        ({"workers": 0}, "workers must be"),
         ({"memory_limit": 0}, "memory_limit must be"),
     ],
 )

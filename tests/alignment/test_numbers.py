@@ -94,13 +94,13 @@ def test_masked_arrays_are_refused() -> None:
     assert g2v.align(CHAIN, nothing_masked, 1.0).cost == g2v.align(CHAIN, match.data, 1.0).cost
 
 
-@pytest.mark.parametrize("threads", [0, -5, True, 1.5])
-def test_threads_are_at_least_one_on_every_path(threads: Any) -> None:
+@pytest.mark.parametrize("workers", [0, -5, True, 1.5])
+def test_workers_are_at_least_one_on_every_path(workers: Any) -> None:
     match = np.random.default_rng(0).random((3, 9))
     options: list[dict[str, Any]] = [{}, {"repeat": 1.0}, {"method": "brute"}, {"method": "anytime"}, {"durations": 2}]
     for option in options:
-        with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
-            g2v.align(CHAIN, match, 1.0, threads=threads, **option)
+        with pytest.raises(InputError, match="workers must be a whole number of at least 1"):
+            g2v.align(CHAIN, match, 1.0, workers=workers, **option)
     for option in ({}, {"repeats": 1.0}):
-        with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
-            g2v.align_many(CHAIN, [match], 1.0, threads=threads, **option)
+        with pytest.raises(InputError, match="workers must be a whole number of at least 1"):
+            g2v.align_many(CHAIN, [match], 1.0, workers=workers, **option)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dags import dags
-from graph2vid.alignment import _brute, _reference
+from graph2vid.alignment import ClipCosts, _brute, _reference
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck.cases import Costs, make_case
+from graph2vid.selfcheck.cases import make_case
 from graph2vid.selfcheck.enumerate import enumerate_alignments, is_legal, labels_cost
 from graph2vid.tsort import TSortGraph
 
@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("contiguous", [True, False])
 
 
 def costs(match, drop, skip=None):
-    return Costs(np.array(match, float), np.array(drop, float), None if skip is None else np.array(skip, float))
+    return ClipCosts(np.array(match, float), np.array(drop, float), None if skip is None else np.array(skip, float))
 
 
 def solve(flow, given_costs, contiguous=True, **options):
@@ -190,7 +190,7 @@ def test_waived_steps_still_order_their_neighbours():
 def test_more_steps_than_bits_in_a_word(contiguous, dtype):
     n_steps = 70
     rng = np.random.default_rng(0)
-    given_costs = Costs(
+    given_costs = ClipCosts(
         rng.integers(0, 5, (n_steps, 90)).astype(dtype), np.full(90, 2, dtype), np.full(n_steps, 3, dtype)
     )
     flow = FlowGraph.from_edges([str(step) for step in range(n_steps)], [(s, s + 1) for s in range(n_steps - 1)])

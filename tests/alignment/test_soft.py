@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dags import dags
-from graph2vid.alignment import _reference, align, backends
-from graph2vid.alignment.soft import SoftCost, soft_costs
+from graph2vid import alignment
+from graph2vid.alignment import ClipCosts, SoftCost, _reference, align, backends
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -36,6 +36,12 @@ def random_video(
     skip = rng.normal(size=steps) + 1
     skip[rng.random(steps) < 0.2] = np.inf
     return match.astype(dtype), drop.astype(dtype), skip.astype(dtype) if skips else None
+
+
+def soft_costs(tsorts: Any, matches: Any, drops: Any, skips: Any, **options: Any) -> list[SoftCost]:
+    """Return the soft costs of videos that are given by columns."""
+    videos = [ClipCosts(*costs) for costs in zip(matches, drops, skips, strict=True)]
+    return alignment.soft_costs(list(zip(tsorts, videos, strict=True)), **options)
 
 
 def check(found: SoftCost, tsort: TSortGraph, video: Any, tolerance: tuple[float, float], **options: Any) -> None:
@@ -66,7 +72,7 @@ def check(found: SoftCost, tsort: TSortGraph, video: Any, tolerance: tuple[float
     gamma=st.floats(1e-2, 10),
     smoothing=SMOOTHINGS,
     contiguous=st.booleans(),
-    threads=st.integers(1, 2),
+    workers=st.integers(1, 2),
 )
 def test_batches_of_graphs_and_lengths_give_the_reference(
     flows: list[FlowGraph],
@@ -75,13 +81,13 @@ def test_batches_of_graphs_and_lengths_give_the_reference(
     gamma: float,
     smoothing: str,
     contiguous: bool,
-    threads: int,
+    workers: int,
 ) -> None:
     compiled = [TSortGraph.compile(flow) for flow in flows]
     tsorts = [compiled[seed % len(compiled)] for seed, _ in videos]
     costs = [random_video(seed, tsort, dtype, skips) for (seed, skips), tsort in zip(videos, tsorts, strict=True)]
     options: dict[str, Any] = {"gamma": gamma, "smoothing": smoothing, "contiguous": contiguous}
-    found = soft_costs(tsorts, *zip(*costs, strict=True), **options, threads=threads)
+    found = soft_costs(tsorts, *zip(*costs, strict=True), **options, workers=workers)
     tolerance = (1e-10, 1e-10) if dtype == np.float64 else (1e-5, 1e-3)
     for result, tsort, video in zip(found, tsorts, costs, strict=True):
         check(result, tsort, video, tolerance, **options)

@@ -17,9 +17,7 @@ import pytest
 import graph2vid as g2v
 from graph2vid import alignment
 from graph2vid._stopping import Watch, watched, within
-from graph2vid.alignment import backends
-from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.soft import soft_costs
+from graph2vid.alignment import ClipCosts, Durations, backends, soft_costs
 from graph2vid.errors import TooLargeError
 
 native = backends.native()
@@ -40,7 +38,8 @@ def costs(n_steps: int, clips: int, dtype: Any = np.float64) -> Any:
 def soft(n_steps: int, clips: int, **options: Any) -> None:
     tsort = g2v.TSortGraph.compile(bag(n_steps))
     drop = np.full(clips, 0.5)
-    soft_costs([tsort], [costs(n_steps, clips)], [drop], [None], gamma=1.0, smoothing="smoothmin", **options)
+    video = ClipCosts(costs(n_steps, clips), drop, None)
+    soft_costs([(tsort, video)], gamma=1.0, smoothing="smoothmin", **options)
 
 
 def margins(n_steps: int, clips: int) -> None:
@@ -55,7 +54,7 @@ LENGTHS = Durations.log_normal([50.0] * 10, [1.0] * 10)
 # Each would take a minute or more.
 LONG: dict[str, Callable[[], Any]] = {
     "align": lambda: g2v.align(bag(14), costs(14, 200_000, np.float32), 0.5, method="exact"),
-    "align, one thread": lambda: g2v.align(bag(14), costs(14, 100_000), 0.5, method="exact", threads=1),
+    "align, one thread": lambda: g2v.align(bag(14), costs(14, 100_000), 0.5, method="exact", workers=1),
     "align, skips": lambda: g2v.align(bag(14), costs(14, 200_000), 0.5, 1.0, method="exact"),
     "align, in windows": lambda: g2v.align(bag(15), costs(15, 60_000), 0.5, method="exact", memory_limit=600 << 20),
     "compile": lambda: [g2v.TSortGraph.compile(bag(21)) for _ in range(50)],
@@ -112,15 +111,15 @@ STATES = {n_steps: n_steps * 2 ** (n_steps - 1) for n_steps in range(20)}
 
 # Calls with the least number of updates that each takes.
 COUNTED: dict[str, tuple[Callable[[], Any], int]] = {
-    "align": (lambda: g2v.align(bag(12), costs(12, 3_000), 0.5, threads=1), STATES[12] * 3_000),
-    "align, wide": (lambda: g2v.align(bag(18), costs(18, 20, np.float32), 0.5, threads=1), STATES[18] * 20),
-    "align, skips": (lambda: g2v.align(bag(12), costs(12, 2_000), 0.5, 1.0, threads=1), STATES[12] * 2_000),
+    "align": (lambda: g2v.align(bag(12), costs(12, 3_000), 0.5, workers=1), STATES[12] * 3_000),
+    "align, wide": (lambda: g2v.align(bag(18), costs(18, 20, np.float32), 0.5, workers=1), STATES[18] * 20),
+    "align, skips": (lambda: g2v.align(bag(12), costs(12, 2_000), 0.5, 1.0, workers=1), STATES[12] * 2_000),
     "compile": (lambda: g2v.TSortGraph.compile(bag(18)), STATES[18]),
     "posterior": (lambda: g2v.posterior(bag(11), costs(11, 1_000), 0.5), 2 * STATES[11] * 1_000),
     "posterior, wide": (lambda: g2v.posterior(bag(17), costs(17, 18), 0.5), 2 * STATES[17] * 18),
     "soft cost": (lambda: soft(11, 1_000, contiguous=False, gradient=False), STATES[11] * 1_000),
     "align_many": (
-        lambda: g2v.align_many(bag(9), [costs(9, 1_000)] * 24, 0.5, threads=1),
+        lambda: g2v.align_many(bag(9), [costs(9, 1_000)] * 24, 0.5, workers=1),
         24 // 4 * STATES[9] * 1_000,
     ),
     "automaton": (lambda: g2v.align(bag(9), costs(9, 1_000), 0.5, repeat=1.0), STATES[9] * 1_000),

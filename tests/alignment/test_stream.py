@@ -10,8 +10,11 @@ import pytest
 from graph2vid.alignment import Stream, align
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck.definition import all_sequences, price_of_runs
+from graph2vid.selfcheck import make_case
+from graph2vid.selfcheck.definition import all_sequences, segments_cost
+from graph2vid.selfcheck.enumerate import count_sequences
 from graph2vid.selfcheck.features import FeatureCase, make_feature_case
+from sequences import legal_sequences
 
 
 def cases(seed: int, count: int) -> list[FeatureCase]:
@@ -22,7 +25,7 @@ def cases(seed: int, count: int) -> list[FeatureCase]:
 
 
 def stream_of(case: FeatureCase, lag: int | None = None) -> Stream:
-    return Stream(case.flow, case.costs.skip, lag=lag, repeat=case.repeat, breaking=case.breaking, gamma=case.gamma)
+    return Stream(case.flow, case.costs.skip, lag=lag, repeat=case.repeat, violation=case.violation, gamma=case.gamma)
 
 
 def test_with_a_lag_that_covers_the_video_it_is_the_alignment() -> None:
@@ -37,9 +40,9 @@ def test_with_a_lag_that_covers_the_video_it_is_the_alignment() -> None:
                 found = stream.finish()
             except InfeasibleError:
                 with pytest.raises(InfeasibleError):
-                    align(case.flow, match, drop, skip, repeat=case.repeat, breaking=case.breaking)
+                    align(case.flow, match, drop, skip, repeat=case.repeat, violation=case.violation)
                 continue
-            expected = align(case.flow, match, drop, skip, repeat=case.repeat, breaking=case.breaking)
+            expected = align(case.flow, match, drop, skip, repeat=case.repeat, violation=case.violation)
             assert found.cost == pytest.approx(expected.cost, abs=1e-9)
             if case.exact:  # sums are exact: among equals the same labels
                 assert found.labels.tolist() == expected.labels.tolist(), case
@@ -71,13 +74,13 @@ def test_beliefs_are_those_of_enumeration_of_the_clips_so_far() -> None:
                 shown = {step for step, _, _ in runs}
                 begun = {k for k in range(n_steps) if any(k == s or ancestors[s] >> k & 1 for s in shown)}
                 # Steps that may still come are not paid for yet.
-                price = price_of_runs(
+                price = segments_cost(
                     case.flow,
                     runs,
                     np.where(np.isin(range(n_steps), list(begun)), skips, free),
                     returns,
                     None,
-                    case.breaking,
+                    case.violation,
                 )
                 cost = float(table[list(labels), range(clip + 1)].sum()) + price
                 costs[labels] = cost
@@ -138,7 +141,7 @@ def test_bad_input_loses_nothing() -> None:
         stream.push([1.0], 1.0)
     with pytest.raises(InputError, match="finite"):
         stream.push([1.0, np.nan], 1.0)
-    with pytest.raises(InputError, match="one price"):
+    with pytest.raises(InputError, match="one cost"):
         stream.push([1.0, 1.0], [1.0, 2.0])  # type: ignore[arg-type]
     stream.push([0.0, 1.0], 1.0)
     with pytest.raises(InfeasibleError, match="clip 1"):
@@ -149,3 +152,45 @@ def test_bad_input_loses_nothing() -> None:
     assert stream.finish().labels.tolist() == [0, 1]
     with pytest.raises(InputError, match="finished"):
         stream.push([1.0, 1.0], 1.0)
+
+
+def test_background_inside_steps() -> None:
+    """Unless contiguous: the labels of the cheapest alignment of the clips so far, and their posterior."""
+    checked = whole = 0
+    for index in range(200):
+        case = make_case(21, index)
+        (n_steps, n_clips), costs = case.costs.match.shape, case.costs.astype(np.float64)
+        if count_sequences(n_steps, n_clips) > 2000:
+            continue
+        skips = np.full(n_steps, np.inf) if costs.skip is None else costs.skip
+        stream = Stream(case.flow, costs.skip, contiguous=False, gamma=case.gamma)
+        try:
+            for clip in range(n_clips):
+                stream.push(costs.match[:, clip], costs.drop[clip])
+                known = legal_sequences(case, False, clip + 1)
+                table = np.vstack([costs.match, costs.drop])[:, : clip + 1]
+                totals = np.array([table[list(labels), range(clip + 1)].sum() for labels in known])
+                for at, labels in enumerate(known):  # what was passed over is paid for, what may still come is not
+                    passed = {k for k in range(n_steps) for s in labels if s >= 0 and case.flow.ancestors[s] >> k & 1}
+                    totals[at] += sum(skips[step] for step in passed - set(labels))
+                weight = np.exp(-(totals - totals.min()) / case.gamma)
+                last = np.array([labels[-1] for labels in known]) % (n_steps + 1)
+                expected = np.bincount(last, weight, n_steps + 1) / weight.sum()
+                assert stream.posterior == pytest.approx(expected, abs=1e-7), case
+                assert totals[known.index(tuple(stream.labels.tolist()))] == pytest.approx(totals.min()), case
+                checked += 1
+            found = stream.finish()
+        except InfeasibleError:
+            with pytest.raises(InfeasibleError):
+                align(case.flow, *costs, contiguous=False)
+            continue
+        expected_labels = align(case.flow, *costs, contiguous=False).labels
+        assert found.labels.tolist() == expected_labels.tolist() or not case.exact
+        late = Stream(case.flow, costs.skip, contiguous=False, lag=0)
+        for clip in range(n_clips):
+            assert late.push(costs.match[:, clip], costs.drop[clip]) is not None
+        assert late.finish().cost == pytest.approx(found.cost)
+        whole += 1
+    assert checked > 150 and whole > 40
+    with pytest.raises(InputError, match="need contiguous=True"):
+        Stream(FlowGraph.chain(["a"]), repeat=1.0, contiguous=False)

@@ -186,4 +186,4 @@ def test_threads_are_checked_whatever_the_path() -> None:
     flow, match = FlowGraph.chain(["a", "b"]), np.zeros((2, 4))
     for further in ({}, {"repeat": np.ones(2)}, {"method": "brute"}):
         with pytest.raises(InputError, match="threads must be a whole number of at least 1, not -5"):
-            align(flow, match, np.ones(4), threads=-5, **further)
+            align(flow, match, np.ones(4), workers=-5, **further)

@@ -17,7 +17,7 @@ from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import OrderCheck, check_order, ground
 from graph2vid.grounding.order_check import find_deviations
-from graph2vid.selfcheck.definition import all_sequences, price_of_runs
+from graph2vid.selfcheck.definition import all_sequences, segments_cost
 
 STEPS = ["cut", "fry", "boil", "serve"]
 NAMED = [(step, step) for step in STEPS]
@@ -77,7 +77,7 @@ def test_margins_are_those_of_enumeration() -> None:
         costs = {
             early: {
                 labels: float(table[list(labels), range(5)].sum())
-                + price_of_runs(of, runs, skip, repeat, None, 1.0)
+                + segments_cost(of, runs, skip, repeat, None, 1.0)
                 + 1.5 * len(early)
                 for labels, runs in all_sequences(3, 5)
             }

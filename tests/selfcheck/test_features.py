@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from graph2vid.alignment import automata
+from graph2vid.alignment import ClipCosts, automata
 from graph2vid.cli import main
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck import selfcheck
-from graph2vid.selfcheck.definition import enumerate_runs, price_of_runs
+from graph2vid.selfcheck.definition import enumerate_segments, segments_cost
 from graph2vid.selfcheck.features import FEATURES, check_feature_case, make_feature_case
 
 
@@ -47,15 +47,15 @@ def test_the_definition_on_a_case_by_hand() -> None:
 
     def price(*steps: int) -> float:
         runs = [(step, at, at + 1) for at, step in enumerate(steps)]
-        return price_of_runs(flow, runs, skip, repeat, None, 1.0)
+        return segments_cost(flow, runs, skip, repeat, None, 1.0)
 
     assert price(0, 1, 2) == 0
     assert price(0, 1, 0, 2) == 1  # back to a
     assert price(1, 0, 2) == 3 + 1  # a was waived, and is shown all the same
     assert price(0, 2, 1) == pytest.approx(np.log(3))  # b after c
     assert price(2) == 3 + 5
-    found = enumerate_runs(
-        flow, np.zeros((3, 2)), np.zeros(2), skip, repeat=repeat, durations=None, breaking=1.0, gamma=1.0
+    found = enumerate_segments(
+        flow, ClipCosts(np.zeros((3, 2)), np.zeros(2), skip), repeat=repeat, durations=None, violation=1.0, gamma=1.0
     )
     assert found.cost == 3.0  # b and c are shown
 

@@ -1,25 +1,37 @@
-"""Aligning a compiled procedure with a video: one façade over the NumPy reference and the compiled kernels."""
+"""Aligning a compiled procedure with a video: `Problem`, and one line for each of its answers."""
 
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment, ClipSegment, Posterior
-from graph2vid.alignment.certainty import margins
-from graph2vid.alignment.constraints import Constraint
+from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, cpu_count, native, procedure, soft_costs
+from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, Kind, check_gamma, gamma_bounds, widened
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.facade import align, posterior
 from graph2vid.alignment.many import align_many
-from graph2vid.alignment.orders import k_best
+from graph2vid.alignment.problem import Problem, align, k_best, margins, posterior
 from graph2vid.alignment.stream import Stream
 
 __all__ = [
     "BACKGROUND",
+    "LONG",
+    "SMOOTHINGS",
     "Alignment",
+    "ClipCosts",
     "ClipSegment",
     "Constraint",
     "Durations",
+    "Kind",
     "Posterior",
+    "Problem",
+    "SoftCost",
     "Stream",
     "align",
     "align_many",
+    "check_gamma",
+    "cpu_count",
+    "gamma_bounds",
     "k_best",
     "margins",
+    "native",
     "posterior",
+    "procedure",
+    "soft_costs",
+    "widened",
 ]

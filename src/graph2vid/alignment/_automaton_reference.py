@@ -1,13 +1,13 @@
-"""The recursion on a machine, as it is defined: run by run, in plain Python.
+"""The recursion on an automaton, as it is defined: segment by segment, in plain Python.
 
-The compiled kernels are judged against this file. With ``enter`` what leads to the beginning of a run of a state
+The compiled kernels are judged against this file. With ``enter`` what leads to the beginning of a segment of a state
 at time s, and ``best`` all that leads to a node at time j:
 
-    run[state, e]  = ⊕_{s < e} enter[state, s] + (clips s … e-1 show its step, for the price of that length)
-    best[node, j]  = ⊕_{its states} run[state, j]  ⊕  best[node, j-1] + drop[j-1]
-    enter[state, s] = ⊕_{entries} best[from, s] + price
+    ended[state, e] = ⊕_{s < e} enter[state, s] + (clips s … e-1 show its step, at the cost of that length)
+    best[node, j]   = ⊕_{its states} ended[state, j]  ⊕  best[node, j-1] + drop[j-1]
+    enter[state, s] = ⊕_{arcs} best[from, s] + cost
 
-where a return to a step, from its own node, must not follow a run of the same step: that would be one run.
+where a repeat of a step, from its own node, must not follow a segment of the same step: that would be one segment.
 ⊕ is the minimum, of costs with their labels, or the sum of weights.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from graph2vid._stopping import go_on
 
 if TYPE_CHECKING:
-    from graph2vid.alignment.automata import MachineProblem
+    from graph2vid.alignment.automata import AutomatonProblem
 
 Value = TypeVar("Value")
 
@@ -78,21 +78,21 @@ class _Sum(_Algebra[float]):
 class _Recursion(Generic[Value]):
     """Forwards through all nodes."""
 
-    def __init__(self, problem: MachineProblem, algebra: _Algebra[Value]) -> None:
+    def __init__(self, problem: AutomatonProblem, algebra: _Algebra[Value]) -> None:
         self.problem = problem
-        self.machine = problem.machine
+        self.automaton = problem.automaton
         self.algebra = algebra
         self.n_clips = len(problem.drop)
-        self.costs = [self._run_costs(step) for step in range(len(problem.match))]
+        self.costs = [self._segment_costs(step) for step in range(len(problem.match))]
         self.best: list[list[Value]] = []
-        self.enter: list[list[Value]] = [[] for _ in range(self.machine.n_states)]
-        self.run: list[list[Value]] = [[] for _ in range(self.machine.n_states)]
-        for node in range(self.machine.n_nodes):
+        self.enter: list[list[Value]] = [[] for _ in range(self.automaton.n_states)]
+        self.ended: list[list[Value]] = [[] for _ in range(self.automaton.n_states)]
+        for node in range(self.automaton.n_nodes):
             self._node(node)
 
-    def _run_costs(self, step: int) -> list[list[float]]:
-        """[N+1][N+1] the price of a run of ``step`` from one time to another."""
-        length, tail = self.problem.durations.length[step], float(self.problem.durations.tail[step])
+    def _segment_costs(self, step: int) -> list[list[float]]:
+        """[N+1][N+1] the cost of a segment of ``step`` from one time to another."""
+        length, tail = self.problem.length[step], float(self.problem.tail[step])
         table = [[math.inf] * (self.n_clips + 1) for _ in range(self.n_clips + 1)]
         for start in range(self.n_clips):
             clips = 0.0
@@ -104,12 +104,12 @@ class _Recursion(Generic[Value]):
         return table
 
     def states(self, node: int) -> range:
-        return range(int(self.machine.state_start[node]), int(self.machine.state_start[node + 1]))
+        return range(int(self.automaton.state_start[node]), int(self.automaton.state_start[node + 1]))
 
-    def entries(self, state: int) -> list[tuple[int, float]]:
-        """Where a state is entered from, and at what price."""
-        which = range(int(self.machine.entry_start[state]), int(self.machine.entry_start[state + 1]))
-        return [(int(self.machine.entry_from[entry]), float(self.problem.entry[entry])) for entry in which]
+    def arcs(self, state: int) -> list[tuple[int, float]]:
+        """Where a state is entered from, and at what cost."""
+        which = range(int(self.automaton.arc_start[state]), int(self.automaton.arc_start[state + 1]))
+        return [(int(self.automaton.arc_from[arc]), float(self.problem.arc[arc])) for arc in which]
 
     def _node(self, node: int) -> None:
         algebra, states = self.algebra, self.states(node)
@@ -118,38 +118,38 @@ class _Recursion(Generic[Value]):
         for time in range(self.n_clips + 1):
             go_on()
             for state in states:
-                step = int(self.machine.state_step[state])
+                step = int(self.automaton.state_step[state])
                 ways = (
                     algebra.then(entered, self.costs[step][start][time], step, time - start)
                     for start, entered in enumerate(self.enter[state])
                 )
-                self.run[state].append(algebra.all(ways))
+                self.ended[state].append(algebra.all(ways))
             if time:
                 rest = algebra.then(best[time - 1], float(self.problem.drop[time - 1]), -1, 1)
             else:
                 rest = algebra.never if node else algebra.start
-            best.append(algebra.all([rest, *(self.run[state][time] for state in states)]))
+            best.append(algebra.all([rest, *(self.ended[state][time] for state in states)]))
             for state in states:
                 ways = (
-                    algebra.then(self._before(source, node, state, rest, time), price)
-                    for source, price in self.entries(state)
+                    algebra.then(self._before(source, node, state, rest, time), cost)
+                    for source, cost in self.arcs(state)
                 )
                 self.enter[state].append(algebra.all(ways))
 
     def _before(self, source: int, node: int, state: int, rest: Value, time: int) -> Value:
         if source != node:
             return self.best[source][time]
-        others = (self.run[other][time] for other in self.states(node) if other != state)
+        others = (self.ended[other][time] for other in self.states(node) if other != state)
         return self.algebra.all([rest, *others])
 
     def ends(self) -> list[Value]:
         return [
-            self.algebra.then(best[self.n_clips], float(price))
-            for best, price in zip(self.best, self.problem.end, strict=True)
+            self.algebra.then(best[self.n_clips], float(cost))
+            for best, cost in zip(self.best, self.problem.end, strict=True)
         ]
 
 
-def solve(problem: MachineProblem) -> tuple[float, NDArray[np.int64] | None]:
+def solve(problem: AutomatonProblem) -> tuple[float, NDArray[np.int64] | None]:
     """Find the cheapest alignment: its cost, and its labels [N]; ∞ and None where there is none."""
     cost, labels = min(_Recursion(problem, _Cheapest()).ends())
     if not math.isfinite(cost):
@@ -157,21 +157,19 @@ def solve(problem: MachineProblem) -> tuple[float, NDArray[np.int64] | None]:
     return cost, np.array(labels[::-1], np.int64)
 
 
-def posterior(problem: MachineProblem) -> tuple[float, NDArray[np.float64] | None]:
+def posterior(problem: AutomatonProblem) -> tuple[float, NDArray[np.float64] | None]:
     """Return -log Σ exp(-cost) over all alignments, and the probability of each label at each clip, [K+1, N]."""
     algebra = _Sum()
     forward = _Recursion(problem, algebra)
-    machine, n_clips = problem.machine, forward.n_clips
+    automaton, n_clips = problem.automaton, forward.n_clips
     total = algebra.all(forward.ends())
     if not math.isfinite(total):
         return math.inf, None
     probability = np.zeros((len(problem.match) + 1, n_clips))
-    onward: list[list[float]] = [[math.inf] * n_clips + [float(price)] for price in problem.end]
-    for node in reversed(range(machine.n_nodes)):
+    onward: list[list[float]] = [[math.inf] * n_clips + [float(cost)] for cost in problem.end]
+    for node in reversed(range(automaton.n_nodes)):
         states = forward.states(node)
-        again = {
-            state: price for state in states for source, price in forward.entries(state) if source == node
-        }  # returns
+        again = {state: cost for state in states for source, cost in forward.arcs(state) if source == node}  # repeats
         begin: dict[int, list[float]] = {state: [math.inf] * (n_clips + 1) for state in states}
         leave: dict[int, list[float]] = {state: [math.inf] * (n_clips + 1) for state in states}
         follows = [math.inf] * (n_clips + 1)
@@ -181,29 +179,29 @@ def posterior(problem: MachineProblem) -> tuple[float, NDArray[np.float64] | Non
             if time < n_clips:
                 rest = algebra.plus(rest, float(problem.drop[time]) + follows[time + 1])
             for state in states:
-                costs = forward.costs[int(machine.state_step[state])][time]
+                costs = forward.costs[int(automaton.state_step[state])][time]
                 begin[state][time] = algebra.all(
                     costs[stop] + leave[state][stop] for stop in range(time + 1, n_clips + 1)
                 )
-            returned = {state: price + begin[state][time] for state, price in again.items()}
-            follows[time] = algebra.all([rest, *returned.values()])
+            repeated = {state: cost + begin[state][time] for state, cost in again.items()}
+            follows[time] = algebra.all([rest, *repeated.values()])
             for state in states:
-                leave[state][time] = algebra.all([rest, *(v for other, v in returned.items() if other != state)])
+                leave[state][time] = algebra.all([rest, *(v for other, v in repeated.items() if other != state)])
         for state in states:
-            for source, price in forward.entries(state):
+            for source, cost in forward.arcs(state):
                 if source != node:
                     for time in range(n_clips + 1):
-                        onward[source][time] = algebra.plus(onward[source][time], price + begin[state][time])
-            _add_runs(forward, state, leave[state], total, probability)
+                        onward[source][time] = algebra.plus(onward[source][time], cost + begin[state][time])
+            _add_segments(forward, state, leave[state], total, probability)
         for time in range(n_clips):
             mass = forward.best[node][time] + float(problem.drop[time]) + follows[time + 1]
             probability[-1, time] += math.exp(total - mass)
     return total, probability
 
 
-def _add_runs(forward: _Recursion[Any], state: int, leave: list[float], total: float, probability: Any) -> None:
-    """Add to each clip the weight of the runs of a state that cover it."""
-    step = int(forward.machine.state_step[state])
+def _add_segments(forward: _Recursion[Any], state: int, leave: list[float], total: float, probability: Any) -> None:
+    """Add to each clip the weight of the segments of a state that cover it."""
+    step = int(forward.automaton.state_step[state])
     for start, entered in enumerate(forward.enter[state]):
         for stop in range(start + 1, forward.n_clips + 1):
             probability[step, start:stop] += math.exp(

@@ -21,12 +21,11 @@ import numpy as np
 
 from graph2vid._stopping import Watch, watched
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
-from graph2vid.alignment.backends import choose_backend, memory_bound
+from graph2vid.alignment.backends import Resources, memory_bound, solve_plain
 from graph2vid.alignment.beam import Beam
-from graph2vid.alignment.problem import Problem
+from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
-from graph2vid.alignment.solvers import solve_native, solve_reference
-from graph2vid.errors import InputError, TooLargeError
+from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 from graph2vid.tsort import TSortGraph
@@ -81,10 +80,9 @@ def refuse_long(tsort: TSortGraph, clips: int) -> None:
 
 def solve(
     flow: FlowGraph,
-    problem: Problem,
+    costs: ClipCosts,
     contiguous: bool,
-    time_limit: float | None,
-    memory_limit: int | None,
+    resources: Resources,
     instead_of: TooLargeError | None = None,
 ) -> Answer:
     """Search for the cheapest alignment until it is proven, or the time is up.
@@ -92,13 +90,12 @@ def solve(
     Parameters
     ----------
     flow : FlowGraph
-        The procedure, without alternatives and doubtful edges.
-    problem : Problem
+        The procedure, without alternatives and soft edges.
+    costs : ClipCosts
     contiguous : bool
-    time_limit : float or None
-        Seconds; an answer, however far from the optimum, is there at once.
-    memory_limit : int or None
-        Bytes; by default 2 GiB, or half of the memory available if that is less.
+    resources : Resources
+        An answer, however far from the optimum, is there at once; by default the search takes :data:`TIME_LIMIT`
+        seconds and 2 GiB, or half of the memory available if that is less.
     instead_of : TooLargeError, optional
         Why there is no exact answer, to be said where there is none at all.
 
@@ -107,34 +104,22 @@ def solve(
     TooLargeError
         Where not even the smallest tables fit, or no alignment was found in time.
     """
-    memory = memory_bound(memory_limit)
-    if memory_limit is None:
+    memory = memory_bound(resources.memory_limit)
+    if resources.memory_limit is None:
         memory = min(memory, _MEMORY)
-    seconds = check_time_limit(time_limit)
     try:
-        return _Search(flow, problem, contiguous, seconds, memory).run()
+        return _Search(flow, costs, contiguous, resources.time_limit or TIME_LIMIT, memory).run()
     except TooLargeError as error:
         raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
 
 
-def solve_plainly(flow: FlowGraph, problem: Problem, time_limit: float | None, memory_limit: int | None) -> Answer:
-    """Solve exactly where that is quick, else :func:`solve`; every step has one unbroken run."""
-    solve_exactly = solve_native if choose_backend(None) == "native" else solve_reference
+def solve_quickly(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> Answer:
+    """Solve exactly where that is quick, else :func:`solve`; every step has one unbroken segment."""
     with suppress(TooLargeError):
         tsort = TSortGraph.compile(flow)
-        refuse_long(tsort, _SLOW * problem.match.shape[1])
-        cost, labels = solve_exactly(tsort, problem, True, False, None, memory_limit)
-        return Answer(cost, labels, 0.0, {})
-    return solve(flow, problem, True, time_limit, memory_limit)
-
-
-def check_time_limit(time_limit: float | None) -> float:
-    """Return the seconds that a search may take: as told, or :data:`TIME_LIMIT`."""
-    if time_limit is None:
-        return TIME_LIMIT
-    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float | np.number) or not time_limit > 0:
-        raise InputError(f"time_limit must be a number of seconds above 0, not {time_limit!r}")
-    return float(time_limit)
+        refuse_long(tsort, _SLOW * costs.match.shape[1])
+        return Answer(*solve_plain(tsort, costs, True, False, resources), 0.0, {})
+    return solve(flow, costs, True, resources)
 
 
 def split(flow: FlowGraph) -> FlowGraph:
@@ -157,9 +142,9 @@ def split(flow: FlowGraph) -> FlowGraph:
     return FlowGraph.from_edges([str(step) for step in range(n_steps)], edges)
 
 
-def _in_one_order(flow: FlowGraph, problem: Problem, contiguous: bool) -> tuple[float, Labels | None]:
+def _in_one_order(flow: FlowGraph, costs: ClipCosts, contiguous: bool) -> tuple[float, Labels | None]:
     """Align in one legal order: of the steps that are ready, the one comes first that has its best clip first."""
-    clip = np.argmin(problem.match - problem.drop if np.isfinite(problem.drop).all() else problem.match, axis=1)
+    clip = np.argmin(costs.match - costs.drop if np.isfinite(costs.drop).all() else costs.match, axis=1)
     order: list[int] = []
     waiting = [len(before) for before in flow.predecessors]
     ready = [(int(clip[step]), step) for step in flow.sources]
@@ -172,9 +157,8 @@ def _in_one_order(flow: FlowGraph, problem: Problem, contiguous: bool) -> tuple[
             if not waiting[follower]:
                 heappush(ready, (int(clip[follower]), follower))
     chain = TSortGraph.compile(FlowGraph.chain([flow.steps[step] for step in order]))
-    costs = Problem(problem.match[order], problem.drop, None if problem.skip is None else problem.skip[order])
-    solve = solve_native if choose_backend(None) == "native" else solve_reference
-    cost, labels = solve(chain, costs, contiguous, False, 1, None)
+    in_order = ClipCosts(costs.match[order], costs.drop, None if costs.skip is None else costs.skip[order])
+    cost, labels = solve_plain(chain, in_order, contiguous, False, Resources.check(workers=1))
     if labels is None:
         return np.inf, None
     return cost, np.append(order, BACKGROUND)[labels]
@@ -183,15 +167,15 @@ def _in_one_order(flow: FlowGraph, problem: Problem, contiguous: bool) -> tuple[
 class _Search:
     """One search, with what it knows so far."""
 
-    def __init__(self, flow: FlowGraph, problem: Problem, contiguous: bool, seconds: float, memory: int) -> None:
+    def __init__(self, flow: FlowGraph, costs: ClipCosts, contiguous: bool, seconds: float, memory: int) -> None:
         self.seconds, self.flow = seconds, split(flow)
-        n_real, n_clips = problem.match.shape
+        n_real, n_clips = costs.match.shape
         n_steps = len(self.flow)
         # What split() added is never shown, and free to skip.
         match, skip = np.full((n_steps, n_clips), np.inf), np.zeros(n_steps)
-        match[:n_real] = problem.match
-        skip[:n_real] = np.inf if problem.skip is None else problem.skip
-        self.video = Video(match, problem.drop.astype(np.float64), skip, contiguous)
+        match[:n_real] = costs.match
+        skip[:n_real] = np.inf if costs.skip is None else costs.skip
+        self.video = Video(match, costs.drop.astype(np.float64), skip, contiguous)
         self.beam = Beam(self.flow, self.video)
         self.ends = time.monotonic() + seconds
         # One half for the bounds, one for the beam.
@@ -207,7 +191,7 @@ class _Search:
             self.before[list(bits(self.flow.ancestors[step])), step] = True
         self.rounding = _ROUNDING * self.video.size()
         # To have something: the cheapest alignment in an order that suits the video, and what each clip costs at least.
-        self.cost, self.labels = _in_one_order(flow, problem, contiguous)
+        self.cost, self.labels = _in_one_order(flow, costs, contiguous)
         if self.labels is not None:
             self.cost = self.video.cost(self.labels)
         least = np.minimum(self.video.match.min(axis=0), self.video.drop)

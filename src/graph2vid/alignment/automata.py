@@ -1,39 +1,39 @@
-"""Problems beyond the plain recursion, on machines: returns, alternatives, doubtful edges, durations.
+"""Problems of the extended model on their automaton: repeats, alternatives, soft precedence, durations.
 
 One formulation for all of them, and for the minimum and the sum over all alignments
-(:mod:`graph2vid.tsort.automaton`); everything is computed in float64.
+(:mod:`graph2vid.tsort.automaton`).
 """
 
 from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._arrays import Floats
 from graph2vid._memory import in_units
 from graph2vid._stopping import native_watch
 from graph2vid.alignment import _automaton_reference
 from graph2vid.alignment.alignment_result import Labels
-from graph2vid.alignment.backends import memory_bound, native
-from graph2vid.alignment.constraints import Constraint, constrain
-from graph2vid.alignment.durations import Durations, check_durations
-from graph2vid.alignment.problem import Problem, check_problem
-from graph2vid.errors import InputError, TooLargeError
+from graph2vid.alignment.backends import Resources, memory_bound, native
+from graph2vid.alignment.clip_costs import ClipCosts
+from graph2vid.alignment.durations import Durations
+from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import mask_of
 from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.automaton import MACHINE_LIMIT, Machine
+from graph2vid.tsort.automaton import AUTOMATON_LIMIT, Automaton
 
-Costs64 = NDArray[np.float64]
+if TYPE_CHECKING:
+    from graph2vid.alignment.problem import Problem
 
 QUICK_NODES = 2**17
-"""Nodes that a machine has at most unless an exact answer is asked for: it is built in a second or two."""
+"""Nodes that an automaton has at most unless an exact answer is asked for: it is built in a second or two."""
 
 QUICK_SECONDS = 40.0
 """What is worked out unless an exact answer is asked for: about so much time of one processor."""
@@ -45,170 +45,73 @@ SOFT = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Extras:
-    """What an alignment may do beyond the plain one.
+class AutomatonProblem:
+    """A video on an automaton, every cost worked out; C-contiguous and all of one dtype, float32 or float64.
 
     Attributes
     ----------
-    repeat : float64 [K] or None
-        The price of each return to a step; None (and +∞): none is returned to.
-    durations : Durations or None
-        What runs cost by their length; None: nothing.
-    breaking : float
-        What the log-odds of a doubtful edge are multiplied by to give the price of breaking it; +∞: it is certain.
-    """
-
-    repeat: Costs64 | None = None
-    durations: Durations | None = None
-    breaking: float = 1.0
-
-    def wanted_for(self, flow: FlowGraph) -> bool:
-        """Whether a machine is needed; optional steps alone are but skip prices of 0."""
-        doubtful = bool(flow.confidences) and self.breaking < np.inf
-        return bool(flow.alternatives) or doubtful or self.repeat is not None or self.durations is not None
-
-    def refuse_beside(self, contiguous: bool, method: str | None) -> None:
-        """Refuse options that machines do not know."""
-        what = "returns, durations, alternatives and doubtful edges"
-        if not contiguous:
-            raise InputError(f"{what} need contiguous=True: they are about unbroken runs of clips")
-        if method == "brute":
-            raise InputError(f"method='brute' knows no {what}; 'graph2vid selfcheck --features' compares them")
-        if method == "anytime":
-            raise InputError(f"method='anytime' knows no {what}: leave them out, or use method='exact'")
-
-
-def check_all(
-    flow: FlowGraph,
-    match: Any,
-    drop: Any,
-    skip: Any,
-    repeat: Any,
-    durations: Any,
-    breaking: Any,
-    constraints: tuple[Constraint, ...],
-) -> tuple[Problem, Extras]:
-    """Check everything that was handed in and write the constraints into the costs."""
-    problem = constrain(check_problem(flow, match, drop, skip), constraints)
-    return take_pinned_branches(flow, problem, constraints), check_extras(flow, repeat, durations, breaking)
-
-
-def check_extras(flow: FlowGraph, repeat: Any, durations: Any, breaking: Any) -> Extras:
-    """Check what was handed in beside the costs.
-
-    Raises
-    ------
-    InputError
-        For a wrong shape, a negative price or NaN, naming it.
-    """
-    if isinstance(breaking, bool) or not isinstance(breaking, int | float | np.number) or not breaking >= 0:
-        raise InputError(f"breaking must be a number of at least 0, not {breaking!r}")
-    checked = check_durations(durations, len(flow))
-    if repeat is None or (isinstance(repeat, float) and repeat == np.inf):
-        return Extras(None, checked, float(breaking))
-    try:
-        given = np.asarray(repeat, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"repeat must be a price or one for each of the {len(flow)} steps, not {repeat!r}") from None
-    if given.shape not in ((), (len(flow),)):
-        raise InputError(
-            f"repeat has shape {given.shape}: one price, or one for each of the {len(flow)} steps, is needed"
-        )
-    prices = np.broadcast_to(given, len(flow)).copy()
-    bad = np.flatnonzero(~(prices >= 0))
-    if len(bad):
-        step = int(bad[0])
-        raise InputError(
-            f"repeat[{step}] is {prices[step]:g} (step {flow.steps[step].id!r}): the price of a return is at least 0"
-        )
-    return Extras(prices if np.isfinite(prices).any() else None, checked, float(breaking))
-
-
-@dataclass(frozen=True, eq=False)
-class MachineProblem:
-    """A video on a machine, every price worked out; float64 and C-contiguous.
-
-    Attributes
-    ----------
-    machine : Machine
+    automaton : Automaton
     match : [K, N]
     drop : [N]
-    entry, end : [E], [I]
-        Prices of the machine's entries and of ending at its nodes.
-    durations : Durations
-    hardened : tuple of (int, int)
-        Doubtful edges that were taken as certain, since otherwise the machine would be too large.
+    arc, end : [A], [I]
+        Costs of the automaton's arcs and of ending at its nodes.
+    length, tail : [K, D], [K]
+        Costs of segments by their length, as in :class:`Durations`.
+    made_certain : tuple of (int, int)
+        Soft edges that were taken as certain, since otherwise the automaton would be too large.
     """
 
-    machine: Machine
-    match: Costs64
-    drop: Costs64
-    entry: Costs64
-    end: Costs64
-    durations: Durations
-    hardened: tuple[tuple[int, int], ...] = ()
+    automaton: Automaton
+    match: Floats
+    drop: Floats
+    arc: Floats
+    end: Floats
+    length: Floats
+    tail: Floats
+    made_certain: tuple[tuple[int, int], ...] = ()
 
-    def scaled(self, factor: float) -> MachineProblem:
+    def scaled(self, factor: float) -> AutomatonProblem:
         """Return the problem with all costs multiplied."""
-        durations = Durations(self.durations.length * factor, self.durations.tail * factor)
-        match, drop, entry, end = (cost * factor for cost in (self.match, self.drop, self.entry, self.end))
-        return MachineProblem(self.machine, match, drop, entry, end, durations, self.hardened)
+        costs = (self.match, self.drop, self.arc, self.end, self.length, self.tail)
+        return AutomatonProblem(self.automaton, *(cost * factor for cost in costs), self.made_certain)  # type: ignore[call-arg, arg-type]
 
 
-def take_pinned_branches(flow: FlowGraph, problem: Problem, constraints: Iterable[Constraint]) -> Problem:
-    """Forbid the branches beside those of which a step is pinned."""
-    if not flow.alternatives:
-        return problem
-    pinned = {constraint.step for constraint in constraints if constraint.kind in ("within", "show")}
-    gone = [
-        step
-        for group in flow.alternatives
-        if any(pinned.intersection(branch) for branch in group)
-        for branch in group
-        if not pinned.intersection(branch)
-        for step in branch
-    ]
-    if not gone:
-        return problem
-    match, skip = problem.match.copy(), None if problem.skip is None else problem.skip.copy()
-    match[gone] = np.inf
-    if skip is not None:
-        skip[gone] = np.inf
-    return Problem(match, problem.drop, skip)
-
-
-def machine_problem(
-    flow: FlowGraph,
+def automaton_problem(
     problem: Problem,
-    extras: Extras,
+    costs: ClipCosts,
     memory_limit: int | None,
-    tables: int,
     *,
+    tables: int = 1,
     work: int = 1,
     seconds: float | None = QUICK_SECONDS,
-) -> MachineProblem:
-    """Put a checked problem on its machine.
+) -> AutomatonProblem:
+    """Put a checked problem on its automaton.
 
     Parameters
     ----------
+    costs : ClipCosts
+        Those of the problem, in the dtype that is computed in.
     tables : int
         How many tables of nodes × clips are needed; they must fit into the memory.
     work : int
         How much longer an update takes than one of the minimum.
     seconds : float or None
-        About how long it may take. As few of the doubtful edges as need be, the surest first, are taken as certain.
-        None: as long as it takes, up to :data:`MACHINE_LIMIT` nodes.
+        About how long it may take. As few of the soft edges as need be, the surest first, are taken as certain.
+        None: as long as it takes, up to :data:`AUTOMATON_LIMIT` nodes.
 
     Raises
     ------
     TooLargeError
-        Where the machine or its tables are too large.
+        Where the automaton or its tables are too large.
     """
-    n_steps, n_clips = problem.match.shape
-    skip = np.full(n_steps, np.inf) if problem.skip is None else problem.skip.astype(np.float64)
-    repeat = np.full(n_steps, np.inf) if extras.repeat is None else extras.repeat
+    flow = problem.flow
+    n_steps, n_clips = costs.match.shape
+    never = np.full(n_steps, np.inf)
+    skip = never if costs.skip is None else costs.skip.astype(np.float64)
+    repeat = never if problem.repeat is None else problem.repeat
+    durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
-    longest = extras.durations.length.shape[1] if extras.durations else 1
+    longest = durations.length.shape[1]
     widest = n_steps + 4
     bound = memory_bound(memory_limit)
     of_node = 8 * widest * (8 * (n_clips + 1) + longest)
@@ -218,118 +121,117 @@ def machine_problem(
             f"{n_steps} steps, {n_clips:,} clips and lengths of up to {longest:,} clips need at least "
             f"{in_units(of_node)}; the bound is {in_units(bound)}: raise memory_limit, or use longer clips"
         )
-    # Rounded, so that a little more or less free memory finds the machine that is kept.
-    limit = min(MACHINE_LIMIT if seconds is None else QUICK_NODES, 1 << fitting.bit_length() >> 1)
+    # Rounded, so that a little more or less free memory finds the automaton that is kept.
+    limit = min(AUTOMATON_LIMIT if seconds is None else QUICK_NODES, 1 << fitting.bit_length() >> 1)
     most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
-    if np.isinf(extras.breaking):
+    if np.isinf(problem.violation):
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
-    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(price)).tolist()) for price in (skip, repeat))
+    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat))
     try:
-        machine, hardened = _fitting(flow, may_skip, may_repeat, limit, most)
-        if most is not None and machine.n_states > most:
+        automaton, made_certain = _fitting(flow, may_skip, may_repeat, limit, most)
+        if most is not None and automaton.n_states > most:
             raise TooLargeError(
                 f"the procedure of {n_steps} steps, with what may be skipped, chosen and done in another order, has "
-                f"{machine.n_states:,} states, and {n_clips:,} clips take too long: give more order, or longer clips"
+                f"{automaton.n_states:,} states, and {n_clips:,} clips take too long: give more order, or longer clips"
             )
     except TooLargeError as error:
         if seconds is None:
             raise
         raise TooLargeError(f"{error}; align with method='exact' goes further, and takes its time") from error
-    sure = np.array([flow.confidence[edge] for edge in machine.edges])
-    breaking = extras.breaking * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
-    return MachineProblem(
-        machine,
-        problem.match.astype(np.float64),
-        problem.drop.astype(np.float64),
-        machine.entry_prices(skip, repeat, breaking),
-        machine.end_prices(skip, breaking),
-        extras.durations or Durations.least(1, n_steps),
-        hardened,
-    )
+    sure = np.array([flow.confidence[edge] for edge in automaton.edges])
+    violation = problem.violation * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
+    arc, end = automaton.arc_costs(skip, repeat, violation), automaton.end_costs(skip, violation)
+    with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
+        others = (cost.astype(costs.match.dtype) for cost in (arc, end, durations.length, durations.tail))
+        return AutomatonProblem(automaton, costs.match, costs.drop, *others, made_certain)  # type: ignore[call-arg, arg-type]
 
 
 def _fitting(
     flow: FlowGraph, may_skip: int, may_repeat: int, limit: int, most_states: int | None
-) -> tuple[Machine, tuple[tuple[int, int], ...]]:
-    """Compile the machine; where it would be too large, take the surest doubtful edges, as few as need be, as sure."""
+) -> tuple[Automaton, tuple[tuple[int, int], ...]]:
+    """Compile the automaton; where it would be too large, take the surest soft edges, as few as need be, as certain."""
     if most_states is not None:
         limit = min(limit, max(most_states, 1))  # there are at least as many states as nodes, but for the first
-    doubtful = sorted((e for e, c in flow.confidence.items() if c < 1.0), key=lambda e: (-flow.confidence[e], e))
+    soft = sorted((e for e, c in flow.confidence.items() if c < 1.0), key=lambda e: (-flow.confidence[e], e))
 
-    def hardened(number: int) -> FlowGraph:
-        return flow.with_confidence(dict.fromkeys(doubtful[:number], 1.0))
+    def certain(number: int) -> FlowGraph:
+        return flow.with_confidence(dict.fromkeys(soft[:number], 1.0))
 
     def fits(number: int) -> bool:
         try:
-            tsort = TSortGraph.compile(hardened(number).sure, limit)
+            tsort = TSortGraph.compile(certain(number).sure, limit)
         except TooLargeError:
             return False
         return most_states is None or tsort.n_states <= most_states
 
-    number = bisect_left(range(len(doubtful)), True, key=fits) if doubtful else 0
-    return Machine.compile(hardened(number), may_skip, may_repeat, limit), tuple(doubtful[:number])
+    number = bisect_left(range(len(soft)), True, key=fits) if soft else 0
+    return Automaton.compile(certain(number), may_skip, may_repeat, limit), tuple(soft[:number])
 
 
-_natives: WeakKeyDictionary[Machine, Any] = WeakKeyDictionary()
+_natives: WeakKeyDictionary[Automaton, Any] = WeakKeyDictionary()
 
 
-def _native_machine(machine: Machine) -> Any:
-    found = _natives.get(machine)
-    if found is None:
+def _solve_native(problem: AutomatonProblem, soft: bool, cost_only: bool, workers: int | None) -> Any:
+    compiled, automaton = _natives.get(problem.automaton), problem.automaton
+    if compiled is None:
         module = native()
         assert module is not None
-        found = module.Machine(
-            len(machine.flow), machine.state_start, machine.state_step, machine.entry_start, machine.entry_from
+        compiled = module.Machine(
+            len(automaton.flow), automaton.state_start, automaton.state_step, automaton.arc_start, automaton.arc_from
         )
-        _natives[machine] = found
-    return found
-
-
-def _solve_native(problem: MachineProblem, soft: bool, cost_only: bool) -> tuple[float, Any]:
-    answer: tuple[float, Any] = _native_machine(problem.machine).solve(
-        np.ascontiguousarray(problem.match.T),
-        problem.drop,
-        problem.entry,
-        problem.end,
-        np.ascontiguousarray(problem.durations.length.T),
-        problem.durations.tail,
+        _natives[automaton] = compiled
+    return compiled.solve(
+        np.ascontiguousarray(problem.match.T).astype(np.float64),
+        problem.drop.astype(np.float64),
+        problem.arc.astype(np.float64),
+        problem.end.astype(np.float64),
+        np.ascontiguousarray(problem.length.T).astype(np.float64),
+        problem.tail.astype(np.float64),
         soft,
         cost_only,
         native_watch(),
     )
-    return answer
 
 
-def solve(problem: MachineProblem, backend: str, cost_only: bool) -> tuple[float, Labels | None]:
+def solve(problem: AutomatonProblem, cost_only: bool, resources: Resources) -> tuple[float, Labels | None]:
     """Find the cheapest alignment; cost ∞ and no labels where there is none."""
-    if backend == "native":
-        return _solve_native(problem, False, cost_only)
+    if resources.backend == "native":
+        answer: tuple[float, Labels | None] = _solve_native(problem, False, cost_only, resources.workers)
+        return answer
     cost, labels = _automaton_reference.solve(problem)
     return cost, None if cost_only else labels
 
 
-def posterior(problem: MachineProblem, gamma: float, backend: str) -> tuple[float, Costs64]:
-    """Return the softmin over all alignments and the probabilities of labels, [K+1, N]; ∞ and zeros where none is."""
+class SoftAnswer(NamedTuple):
+    """The softmin over all alignments; the probabilities of labels [K+1, N], and of a segment beginning [K, N]."""
+
+    cost: float
+    probability: NDArray[np.float64]
+    start: NDArray[np.float64] | None
+
+
+def posterior(problem: AutomatonProblem, gamma: float, resources: Resources) -> SoftAnswer:
+    """Sum over all alignments, weighted by exp(-cost / gamma); ∞ and zeros where there is none."""
     scaled = problem.scaled(1.0 / gamma)
-    if backend == "native":
-        cost, probability = _solve_native(scaled, True, False)
+    if resources.backend == "native":
+        cost, probability = _solve_native(scaled, True, False, resources.workers)
     else:
         cost, probability = _automaton_reference.posterior(scaled)
     if probability is None:
-        return np.inf, np.zeros((len(problem.match) + 1, len(problem.drop)))
-    return cost * gamma, probability / probability.sum(axis=0)
+        return SoftAnswer(np.inf, np.zeros((len(problem.match) + 1, len(problem.drop))), None)
+    return SoftAnswer(cost * gamma, probability / probability.sum(axis=0), None)
 
 
-def report(problem: MachineProblem) -> dict[str, Any]:
-    """Return what the answer's options say of the machine, and warn of edges that could not be left doubtful."""
-    if not problem.hardened:
+def report(problem: AutomatonProblem) -> dict[str, Any]:
+    """Return what the answer's options say of the automaton, and warn of soft edges that had to be taken as certain."""
+    if not problem.made_certain:
         return {}
-    flow = problem.machine.flow
-    names = ", ".join(f"{flow.ids[a]!r} → {flow.ids[b]!r}" for a, b in problem.hardened[:4])
-    more = f" and {len(problem.hardened) - 4} more" if len(problem.hardened) > 4 else ""
+    flow = problem.automaton.flow
+    names = ", ".join(f"{flow.ids[a]!r} → {flow.ids[b]!r}" for a, b in problem.made_certain[:4])
+    more = f" and {len(problem.made_certain) - 4} more" if len(problem.made_certain) > 4 else ""
     warnings.warn(
-        f"with all doubtful edges left open the procedure would have too many nodes: taken as certain: {names}{more}",
+        f"with all soft edges the procedure would have too many nodes: taken as certain: {names}{more}",
         RuntimeWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
-    return {"hardened": [list(edge) for edge in problem.hardened]}
+    return {"made_certain": [list(edge) for edge in problem.made_certain]}

@@ -1,25 +1,32 @@
-"""Who computes: the compiled kernels, or the NumPy reference where they are missing."""
+"""Who computes, and with what: the compiled kernels, or the NumPy reference where they are missing."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES, available_memory, in_units, require_memory
 from graph2vid._stopping import native_watch
+from graph2vid.alignment import _reference
+from graph2vid.alignment.alignment_result import Labels
+from graph2vid.alignment.clip_costs import LONG, ClipCosts, check_gamma, widened
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 BACKENDS = ("native", "reference")
+SMOOTHINGS = ("softmin", "smoothmin")
 
-_THREAD_UPDATES = 4_000_000  # state-clip updates below which one thread is quicker than two
+_WORKER_UPDATES = 4_000_000  # state-clip updates below which one worker is quicker than two
 
 _procedures: WeakKeyDictionary[TSortGraph, Any] = WeakKeyDictionary()
 
@@ -88,13 +95,13 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def choose_threads(threads: int | None, updates: int) -> int:
-    """Return the number of threads: all processors where the work is worth it, or as told, but not more than those."""
-    if threads is None:
-        return cpu_count() if updates >= _THREAD_UPDATES else 1
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError(f"threads must be a whole number of at least 1, not {threads!r}")
-    return min(int(threads), cpu_count())
+def choose_workers(workers: int | None, updates: int) -> int:
+    """Return the number of workers: all processors where the work is worth it, or as told, but not more than those."""
+    if workers is None:
+        return cpu_count() if updates >= _WORKER_UPDATES else 1
+    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
+        raise InputError(f"workers must be a whole number of at least 1, not {workers!r}")
+    return min(int(workers), cpu_count())
 
 
 def memory_bound(memory_limit: int | None) -> int:
@@ -106,26 +113,116 @@ def memory_bound(memory_limit: int | None) -> int:
     return int(memory_limit)
 
 
-def choose_window(
-    tsort: TSortGraph, itemsize: int, clips: int, cost_only: bool, threads: int, memory_limit: int | None
-) -> int:
-    """Return how many blocks of the table to keep (0: all), so that the memory stays within its bound.
+class Resources(NamedTuple):
+    """What one call may use; made by :meth:`check`.
 
-    All of them where they fit; otherwise as few as needed, at the price of a second pass. For the cost alone, one for
-    each thread, since each works on a block of its own.
-
-    Raises
-    ------
-    TooLargeError
-        Where not even the smallest window fits.
+    Attributes
+    ----------
+    backend : {"native", "reference"}
+    workers : int or None
+        None: all processors where the work is worth it.
+    memory_limit : int or None
+        Bytes; None: half of the memory available.
+    time_limit : float or None
+        Seconds; None: as long as it takes.
     """
+
+    backend: str
+    workers: int | None = None
+    memory_limit: int | None = None
+    time_limit: float | None = None
+
+    @classmethod
+    def check(
+        cls,
+        backend: str | None = None,
+        workers: int | None = None,
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
+    ) -> Resources:
+        """Check what was handed in and choose the backend."""
+        if workers is not None:
+            choose_workers(workers, 0)
+        if memory_limit is not None:
+            memory_bound(memory_limit)
+        if time_limit is not None:
+            is_number = isinstance(time_limit, int | float | np.number) and not isinstance(time_limit, bool)
+            if not is_number or not time_limit > 0:
+                raise InputError(f"time_limit must be a number of seconds above 0, not {time_limit!r}")
+            time_limit = float(time_limit)
+        return cls(choose_backend(backend), workers, memory_limit, time_limit)
+
+
+def solve_plain(
+    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool, resources: Resources
+) -> tuple[float, Labels | None]:
+    """Find the cheapest alignment on the tSort graph; cost ∞ and no labels where there is none."""
+    clips = costs.match.shape[1]
+    if resources.backend == "reference":
+        return _reference.solve(
+            tsort,
+            *costs,
+            contiguous=contiguous,
+            cost_only=cost_only,
+            checkpoint=_spacing(tsort, costs, cost_only, resources),
+        )
+    workers = choose_workers(resources.workers, tsort.n_states * clips)
+    window = _window(tsort, costs, cost_only, workers, resources.memory_limit)
+    answer: tuple[float, Labels | None] = procedure(tsort).solve(
+        *costs, contiguous, cost_only, 0, window, workers, native_watch()
+    )
+    return answer
+
+
+class Exact(NamedTuple):
+    """The cheapest alignment, and the costs that it was found with: wider than those given where need be."""
+
+    cost: float
+    labels: Labels | None
+    costs: ClipCosts
+
+
+def solve_exactly(
+    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool, resources: Resources
+) -> Exact:
+    """Do the same, again in float64 where float32 does not tell the labels apart."""
+    cost, labels = solve_plain(tsort, costs, contiguous, cost_only, resources)
+    if abs(cost) > LONG and (wide := widened(costs)) is not costs:
+        return Exact(*solve_plain(tsort, wide, contiguous, cost_only, resources), wide)
+    return Exact(cost, labels, costs)
+
+
+def _spacing(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, resources: Resources) -> int | None:
+    """Return every how many clips the reference keeps a column (None: all), to stay within the memory's bound."""
+    clips = costs.match.shape[1]
+    column = (tsort.n_ideals + tsort.n_states) * costs.match.itemsize
+    bound = memory_bound(resources.memory_limit)
+    spacing = None
+    needed = 2 * column if cost_only else (clips + 1) * column
+    if not cost_only and needed > bound:
+        spacing = max(1, int(np.sqrt(clips)))
+        needed = (spacing + clips // spacing + 2) * column
+    if needed > bound:
+        raise too_large(tsort, clips, needed, bound, "" if cost_only else "use cost_only=True, ")
+    return spacing
+
+
+def _window(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, workers: int, memory_limit: int | None) -> int:
+    """Return how many blocks of the table the kernels keep (0: all), so that the memory stays within its bound.
+
+    All of them where they fit; otherwise as few as needed, at the cost of a second pass. For the cost alone, one for
+    each worker, since each works on a block of its own.
+    """
+    (n_steps, clips), itemsize = costs.match.shape, costs.match.itemsize
+    # At most a vector for each ideal and clip, for each state, and for each step and clip: small ones are not measured.
+    most = 32 * (tsort.n_ideals * (clips + 12) + tsort.n_states + 4 * n_steps * (clips + 12))
+    if memory_limit is None and not cost_only and most <= FREE_BYTES:
+        return 0
     compiled, watch = procedure(tsort), native_watch()
     if cost_only:
-        sizes = {window: compiled.memory(itemsize, clips, window, True, watch)[1] for window in (threads, 1)}
+        sizes = {window: compiled.memory(itemsize, clips, window, True, watch)[1] for window in (workers, 1)}
     else:
         blocks, full = compiled.memory(itemsize, clips, 0, False, watch)
-        if memory_limit is None and full <= FREE_BYTES:
-            return 0
         windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
         sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False, watch)[1] for w in windows if w < blocks}
     if memory_limit is None and min(sizes.values()) <= FREE_BYTES:
@@ -145,3 +242,109 @@ def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: st
         f"need at least {in_units(needed)}; the bound is {in_units(bound)}: {advice}"
         "raise memory_limit, use float32 or longer clips, or add order between steps"
     )
+
+
+# -- soft costs -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SoftCost:
+    """The soft cost of one video, and how it changes with each cost.
+
+    Attributes
+    ----------
+    cost : float
+        +inf where no alignment is possible; the gradients are zero then.
+    match, drop, skip : arrays [K, N], [N], [K], or None
+        Gradients. With softmin, ``match`` and ``drop`` are the probabilities of the labels of each clip, and ``skip``
+        those of each step not being shown.
+    start : array [K, N] or None
+        With softmin, if asked for: the probability that each step begins at each clip.
+    """
+
+    cost: float
+    match: NDArray[np.floating[Any]] | None
+    drop: NDArray[np.floating[Any]] | None
+    skip: NDArray[np.floating[Any]] | None
+    start: NDArray[np.floating[Any]] | None = None
+
+
+def soft_costs(
+    videos: Sequence[tuple[TSortGraph, ClipCosts]],
+    *,
+    gamma: float,
+    smoothing: str = "smoothmin",
+    contiguous: bool = False,
+    gradient: bool = True,
+    starts: bool = False,
+    workers: int | None = None,
+    memory_limit: int | None = None,
+) -> list[SoftCost]:
+    """Return the soft cost of each video, by the compiled kernels; they may be of different procedures and lengths.
+
+    Parameters
+    ----------
+    videos : sequence of (TSortGraph, ClipCosts)
+        The procedure and the checked costs of each, all of one dtype.
+    gamma : float
+        Temperature of the soft minimum.
+    smoothing : {"softmin", "smoothmin"}
+    contiguous : bool
+        Whether a step is one unbroken segment of clips.
+    gradient : bool
+        Whether gradients are wanted, too.
+    starts : bool
+        Whether those of beginning a step are; for contiguous softmin.
+    workers, memory_limit
+        As for :func:`graph2vid.align`. Tables that do not fit are computed twice, from checkpoints.
+    """
+    module = native()
+    if module is None:
+        raise InputError("soft costs need the compiled kernels (graph2vid doctor says more)")
+    if smoothing not in SMOOTHINGS:
+        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+    gamma = check_gamma(gamma)
+    updates = sum(tsort.n_states * costs.match.shape[1] for tsort, costs in videos)
+    team = choose_workers(workers, 50 * updates)  # an update takes some fifty times as long as a hard one
+    tsort, largest = max(videos, key=lambda video: video[0].n_states * video[1].match.shape[1])
+    clips = largest.match.shape[1]
+    # A table of all columns, at the worst one lane of eight in use; small ones are not worth asking for the memory.
+    whole = 32 * (tsort.n_states + 3 * tsort.n_ideals) * (clips + 1)
+    # What each worker holds beside it: the costs, and their gradients lane by lane.
+    sizes = ((costs.match.shape[0] + 1) * costs.match.shape[1] for _, costs in videos)
+    beside = 32 * (1 + (1 + starts) * gradient) * max(sizes)
+    small = memory_limit is None and (whole + beside) * cpu_count() <= FREE_BYTES
+    bound = FREE_BYTES if small else memory_bound(memory_limit)
+    if beside * team >= bound:
+        raise too_large(tsort, clips, beside * team + 1, bound, "use fewer workers, " if team > 1 else "")
+    try:
+        found = module.soft_many(
+            procedures=[procedure(tsort) for tsort, _ in videos],
+            matches=[costs.match for _, costs in videos],
+            drops=[costs.drop for _, costs in videos],
+            skips=[costs.skip for _, costs in videos],
+            gamma=gamma,
+            smooth=smoothing == "smoothmin",
+            contiguous=contiguous,
+            gradient=gradient,
+            starts=starts,
+            threads=team,
+            memory=bound - beside * team,
+            watch=native_watch(),
+        )
+    except ValueError as error:
+        columns = 2 * int(clips**0.5) + 2
+        needed = columns * (tsort.n_states + 3 * (tsort.n_ideals + 1)) * largest.match.itemsize
+        raise too_large(tsort, clips, max(needed, bound + 1), bound, "") from error
+    results = []
+    for (cost, flat), (_, costs) in zip(found, videos, strict=True):
+        if flat is None:
+            results.append(SoftCost(cost, None, None, None))
+            continue
+        steps, clips = costs.match.shape
+        cells, most = steps * clips, (steps + 1) * clips  # of match, then of drop and of skip
+        start = flat[most + steps :].reshape(steps, clips) if starts else None
+        results.append(
+            SoftCost(cost, flat[:cells].reshape(steps, clips), flat[cells:most], flat[most : most + steps], start)
+        )
+    return results

@@ -14,14 +14,15 @@ import numpy as np
 
 from graph2vid.alignment import anytime
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
-from graph2vid.alignment.anytime import Answer, check_time_limit
-from graph2vid.alignment.problem import Problem
+from graph2vid.alignment.anytime import TIME_LIMIT, Answer
+from graph2vid.alignment.backends import Resources
+from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 
 
-def solve(flow: FlowGraph, problem: Problem, time_limit: float | None, memory_limit: int | None) -> Answer:
+def solve(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> Answer:
     """Choose branches and align what is left, until the choice is proven, cannot be bettered step by step, or the
     time is up.
 
@@ -29,17 +30,17 @@ def solve(flow: FlowGraph, problem: Problem, time_limit: float | None, memory_li
     ----------
     flow : FlowGraph
         With alternatives; all edges count as certain.
-    problem, time_limit, memory_limit
+    costs, resources
         As for :func:`graph2vid.alignment.anytime.solve`.
     """
-    return _Search(flow, problem, check_time_limit(time_limit), memory_limit).run()
+    return _Search(flow, costs, resources).run()
 
 
 class _Search:
-    def __init__(self, flow: FlowGraph, problem: Problem, seconds: float, memory_limit: int | None) -> None:
-        self.flow, self.problem, self.memory_limit = flow, problem, memory_limit
-        self.ends = time.monotonic() + seconds
-        self.seconds = seconds
+    def __init__(self, flow: FlowGraph, costs: ClipCosts, resources: Resources) -> None:
+        self.flow, self.costs, self.resources = flow, costs, resources
+        self.seconds = resources.time_limit or TIME_LIMIT
+        self.ends = time.monotonic() + self.seconds
         self.in_group = sorted({step for group in flow.alternatives for branch in group for step in branch})
 
     def _time_left(self) -> float:
@@ -47,7 +48,7 @@ class _Search:
 
     def run(self) -> Answer:
         steps = np.arange(len(self.flow))
-        free = np.full(len(steps), np.inf) if self.problem.skip is None else self.problem.skip.copy()
+        free = np.full(len(steps), np.inf) if self.costs.skip is None else self.costs.skip.copy()
         free[self.in_group] = np.minimum(free[self.in_group], 0.0)
         relaxed = self._plain(steps, free, self.seconds / 3)
         lower = relaxed.cost - relaxed.gap
@@ -85,8 +86,8 @@ class _Search:
         saved = np.zeros(len(self.flow) + 1)
         if labels is not None:
             shown = np.flatnonzero(labels >= 0)
-            drop = self.problem.drop[shown]
-            gain = np.where(np.isfinite(drop), drop - self.problem.match[labels[shown], shown], 1.0)
+            drop = self.costs.drop[shown]
+            gain = np.where(np.isfinite(drop), drop - self.costs.match[labels[shown], shown], 1.0)
             np.add.at(saved, labels[shown], gain)
         return [
             max(range(len(group)), key=lambda at: (saved[list(group[at])].sum(), -at))
@@ -104,7 +105,7 @@ class _Search:
             for step in branch
         }
         steps = np.array([step for step in range(len(self.flow)) if step not in gone])
-        skip = None if self.problem.skip is None else self.problem.skip[steps]
+        skip = None if self.costs.skip is None else self.costs.skip[steps]
         return self._plain(steps, skip, self._time_left())
 
     def _plain(self, steps: Any, skip: Any, seconds: float) -> Answer:
@@ -112,8 +113,8 @@ class _Search:
         place = {int(step): at for at, step in enumerate(steps)}
         edges = [(place[a], place[b]) for a in place for b in bits(self.flow.descendants[a]) if b in place]
         flow = FlowGraph.from_edges([str(step) for step in steps], edges).transitive_reduction()
-        problem = Problem(np.ascontiguousarray(self.problem.match[steps]), self.problem.drop, skip)
-        found = anytime.solve_plainly(flow, problem, seconds, self.memory_limit)
+        costs = ClipCosts(np.ascontiguousarray(self.costs.match[steps]), self.costs.drop, skip)
+        found = anytime.solve_quickly(flow, costs, self.resources._replace(time_limit=seconds))
         if found.labels is None:
             return found
         return Answer(found.cost, np.append(steps, BACKGROUND)[found.labels], found.gap, found.options)

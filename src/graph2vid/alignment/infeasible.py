@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.problem import Problem
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 
 
-def why_infeasible(flow: FlowGraph, problem: Problem, durations: Durations | None = None) -> str:
+def why_infeasible(flow: FlowGraph, costs: ClipCosts, durations: Durations | None = None) -> str:
     """Say why a problem has no finite alignment, naming numbers and steps.
 
     The reasons are tried from the plainest to the most involved; the last one is general.
     """
-    match, drop, skip = problem.match, problem.drop, problem.skip
+    match, drop, skip = costs
     clips = match.shape[1]
     needed = np.ones(len(flow), bool) if skip is None else np.isinf(skip)
     needed[[step for group in flow.alternatives for branch in group for step in branch]] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._arrays import as_floats
+from graph2vid._deprecated import renamed
 from graph2vid.alignment import automata
 from graph2vid.alignment.alignment_result import Alignment
-from graph2vid.alignment.automata import MachineProblem, check_all, machine_problem
-from graph2vid.alignment.backends import memory_bound
-from graph2vid.alignment.facade import align
+from graph2vid.alignment.anytime import Answer
+from graph2vid.alignment.automata import AutomatonProblem, automaton_problem
+from graph2vid.alignment.backends import Resources, memory_bound
+from graph2vid.alignment.clip_costs import ClipCosts, check_gamma
 from graph2vid.alignment.problem import Problem
-from graph2vid.alignment.soft import check_gamma
-from graph2vid.alignment.solvers import check_cost
-from graph2vid.alignment.stream_traceback import Column, Walk
+from graph2vid.alignment.stream_traceback import Column, Traceback
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
@@ -45,15 +46,16 @@ class Stream:
     ----------
     flow : FlowGraph or TSortGraph
         The procedure, of K steps.
-    skip, repeat, breaking, memory_limit
+    skip, repeat, violation, contiguous, memory_limit
         As for :func:`align`.
     lag : int, optional
         After how many further clips a label is final, from 0; None: when the video ends. A column of the table is
         kept for each clip that is not final.
     gamma : float
-        How soft the minimum is that probabilities come from, as for :func:`posterior`.
+        Temperature of the posterior, as for :func:`posterior`.
     """
 
+    @renamed(breaking="violation")
     def __init__(
         self,
         flow: FlowGraph | TSortGraph,
@@ -61,30 +63,30 @@ class Stream:
         *,
         lag: int | None = None,
         repeat: Any = None,
-        breaking: float = 1.0,
+        violation: float = 1.0,
+        contiguous: bool = True,
         gamma: float = 1.0,
         memory_limit: int | None = None,
     ) -> None:
         if lag is not None and (isinstance(lag, bool) or not isinstance(lag, int | np.integer) or lag < 0):
             raise InputError(f"lag must be a whole number of clips from 0, or None, not {lag!r}")
         graph = flow.flow if isinstance(flow, TSortGraph) else flow
-        steps = len(graph) if isinstance(graph, FlowGraph) else 0
-        nothing = np.zeros((steps, 1))  # a clip, for what checks prices beside costs
-        problem, self._extras = check_all(graph, nothing, 0.0, skip, repeat, None, breaking, ())
-        self._problem = machine_problem(graph, problem, self._extras, memory_limit, tables=2)
-        self._options: dict[str, Any] = {"method": "stream", "lag": lag, "contiguous": True, "dtype": "float64"}
-        self._options |= automata.report(self._problem)
-        self._skip = problem.skip
+        # A clip stands for those to come; what is checked beside it is checked for all of them.
+        one_clip = np.zeros((len(graph) if isinstance(graph, FlowGraph) else 0, 1))
+        self._asked = Problem(graph, one_clip, 0.0, skip, repeat, None, violation, (), contiguous)
+        self._problem = automaton_problem(self._asked, self._asked.costs, memory_limit, tables=2)
+        self._options: dict[str, Any] = {"method": "stream", "lag": lag, "contiguous": self._asked.contiguous}
+        self._options |= {"dtype": "float64"} | automata.report(self._problem)
         self.flow = graph
         self.lag = lag
-        self._recursion = _Recursion(self._problem, check_gamma(gamma))
+        self._recursion = _Recursion(self._problem, check_gamma(gamma), self._asked.contiguous)
         start, self._summed = self._recursion.start()
         self._n_summed = 0
-        self._walk = Walk(self._problem, start)
+        self._traceback = Traceback(self._problem, start, self._asked.contiguous)
         self._final: list[int] = []
         self._costs: list[tuple[Costs64, float]] = []
         self._is_over = False
-        column = 8 * (self._problem.machine.n_nodes + self._problem.machine.n_states + 2 * len(graph)) + 1024
+        column = 8 * (self._problem.automaton.n_nodes + self._problem.automaton.n_states + 2 * len(graph)) + 1024
         self._most_clips = memory_bound(memory_limit) // column
 
     def __len__(self) -> int:
@@ -102,7 +104,7 @@ class Stream:
         match : array [K]
             How badly each step explains the clip; +∞ is forbidden.
         drop : float
-            The price of calling it background; +∞: it shows a step.
+            The cost of calling it background; +∞: it shows a step.
 
         Returns
         -------
@@ -130,26 +132,26 @@ class Stream:
         if shown.shape != (len(self.flow),):
             raise InputError(f"match has shape {shown.shape}; a clip has a cost for each of the {len(self.flow)} steps")
         if background.size != 1:
-            raise InputError(f"drop has shape {background.shape}; a clip has one price as background")
+            raise InputError(f"drop has shape {background.shape}; a clip has one cost as background")
         dropped = float(background.reshape(()))
         if not (shown.min() > -np.inf and dropped > -np.inf):
             raise InputError(f"clip {len(self)}: costs are finite or +inf")
-        column = self._recursion.advance(self._walk.last, shown, dropped)
+        column = self._recursion.advance(self._traceback.last, shown, dropped)
         if not column.best.min() < np.inf:
             raise InfeasibleError(f"clip {len(self)}: no alignment is possible any more with this clip")
-        self._walk.add(column, shown, dropped)
+        self._traceback.add(column, shown, dropped)
         self._costs.append((shown, dropped))
         if self.lag is None or len(self) - len(self._final) <= self.lag:
             return None
-        label = int(self._walk.labels(np.zeros(len(column.best)))[0])
-        self._walk.forget()
+        label = int(self._traceback.labels(np.zeros(len(column.best)))[0])
+        self._traceback.forget()
         self._final.append(label)
         return label
 
     @property
     def labels(self) -> NDArray[np.int64]:
         """int64 [clips so far]: the final labels, and for the clips since then those of the cheapest alignment."""
-        since = self._walk.labels(np.zeros(len(self._problem.end))) if len(self) else []
+        since = self._traceback.labels(np.zeros(len(self._problem.end))) if len(self) else []
         return np.array([*self._final, *since], np.int64)
 
     def _sums(self) -> _Soft:
@@ -163,7 +165,7 @@ class Stream:
     def posterior(self) -> Costs64:
         """[K+1] how probable each label of the last clip is, from the clips so far; background last."""
         state, rest = self._sums().shares()
-        mass = np.bincount(self._problem.machine.state_step, state, len(self.flow) + 1)
+        mass = np.bincount(self._problem.automaton.state_step, state, len(self.flow) + 1)
         mass[-1] = rest.sum() if len(self) else 1.0
         return np.asarray(mass, np.float64)
 
@@ -177,9 +179,9 @@ class Stream:
     def next(self) -> Costs64:
         """[K] how probable each step is as the next new one; the sum is less than 1 where all may be done.
 
-        Steps that may follow alike are alike: only the skip prices of what would be passed over make a difference.
+        Steps that may follow alike are alike: only the skip costs of what would be passed over make a difference.
         """
-        ways = self._recursion.first_runs
+        ways = self._recursion.first_segments
         mass = np.bincount(ways.step, self._sums().nodes()[ways.node] * ways.share, len(self.flow))
         return np.asarray(mass, np.float64)
 
@@ -199,41 +201,32 @@ class Stream:
         if self._is_over or not self._costs:
             raise InputError("the stream is finished already" if self._is_over else "the video has no clips")
         end = self._problem.end
-        cost = float((self._walk.last.best + end).min())
-        match, drop = np.column_stack([shown for shown, _ in self._costs]), np.array([drop for _, drop in self._costs])
-        check_cost(self.flow, Problem(match, drop, self._skip), self._extras, cost)
-        labels = None
+        match, drop = (np.ascontiguousarray(np.stack(rows, axis=-1)) for rows in zip(*self._costs, strict=True))
+        whole = self._asked.of_clips(ClipCosts(match, drop, self._asked.costs.skip))
+        found = Answer(float((self._traceback.last.best + end).min()), None, 0.0, {})
         if not self._final:  # ties that rounding has broken are broken as `align` breaks them
             with suppress(TooLargeError):
-                found = align(
-                    self.flow,
-                    match,
-                    drop,
-                    self._skip,
-                    method="exact",
-                    repeat=self._extras.repeat,
-                    breaking=self._extras.breaking,
-                )
-                cost, labels = found.cost, found.labels
-        if labels is None:
-            labels = np.array([*self._final, *self._walk.labels(end)], np.int64)
-            labels.setflags(write=False)
+                found = whole.solve("exact", False, Resources.check())
+        if found.labels is None and found.cost < np.inf:
+            found = replace(found, labels=np.array([*self._final, *self._traceback.labels(end)], np.int64))
+        result = whole.result(replace(found, options=self._options))
         self._is_over = True
-        return Alignment(self.flow, cost, labels, options=self._options)
+        return result
 
 
 class _Soft(NamedTuple):
-    """Log-weights of all beginnings of a video: ``state`` whose last clip shows a state's step, ``rest`` whose last
-    clip is background, by node, ``best`` both, by node."""
+    """Log-weights of all beginnings of a video: ``state`` that are in a segment of a state, ``shown`` whose last clip
+    shows its step (the same if contiguous), ``rest`` whose last clip is background, by node, ``best`` all, by node."""
 
     state: Costs64
+    shown: Costs64
     rest: Costs64
     best: Costs64
 
     def shares(self) -> tuple[Costs64, Costs64]:
         """Return the probabilities of states and of background by node."""
         peak = float(self.best.max())
-        state, rest = (np.exp(np.maximum(part - peak, _NOTHING)) for part in (self.state, self.rest))
+        state, rest = (np.exp(np.maximum(part - peak, _NOTHING)) for part in (self.shown, self.rest))
         total = state.sum() + rest.sum()
         return state / total, rest / total
 
@@ -243,7 +236,7 @@ class _Soft(NamedTuple):
         return np.asarray(weight / weight.sum(), np.float64)
 
 
-class _FirstRuns(NamedTuple):
+class _FirstSegments(NamedTuple):
     """Ways to go on with a step that was not there yet, with the share that each has of those out of its node."""
 
     node: NDArray[np.int64]
@@ -257,86 +250,95 @@ class _Recursion:
     What is as long as the states is computed in place: fresh memory takes longer than the arithmetic.
     """
 
-    def __init__(self, problem: MachineProblem, gamma: float) -> None:
-        machine = problem.machine
+    def __init__(self, problem: AutomatonProblem, gamma: float, contiguous: bool) -> None:
+        automaton = problem.automaton
         self.problem = problem
-        self.machine = machine
+        self.automaton = automaton
         self.gamma = gamma
-        self.step = machine.state_step.astype(np.intp)
-        self.origin = machine.entry_from.astype(np.intp)
-        self.first_entries = machine.entry_start[:-1]
-        self.first_states = machine.state_start[1:-1]  # of every node but the first, which has none
-        self.node_of_state = np.repeat(np.arange(machine.n_nodes), np.diff(machine.state_start))
+        self.contiguous = contiguous
+        self.step = automaton.state_step.astype(np.intp)
+        self.origin = automaton.arc_from.astype(np.intp)
+        self.first_arcs = automaton.arc_start[:-1]
+        self.first_states = automaton.state_start[1:-1]  # of every node but the first, which has none
+        self.node_of_state = np.repeat(np.arange(automaton.n_nodes), np.diff(automaton.state_start))
         self.shown_at = self.node_of_state - 1  # among the nodes that have states
-        self.state_of_entry = np.repeat(np.arange(machine.n_states), np.diff(machine.entry_start))
-        self.weight = np.maximum(-problem.entry / gamma, _NEVER)
-        # Returns from a state's own node: what has just shown the step goes on, and does not return.
-        stays = self.node_of_state[self.state_of_entry] == self.origin
-        self.returns, self.onward = np.flatnonzero(stays), np.flatnonzero(~stays)
-        self.spare = np.empty((2, machine.n_states))
-        self.spare_entries = np.empty((2, len(self.origin)))
+        self.state_of_arc = np.repeat(np.arange(automaton.n_states), np.diff(automaton.arc_start))
+        self.weight = np.maximum(-problem.arc / gamma, _NEVER)
+        # Repeats from a state's own node: what has just shown the step goes on, and does not repeat it.
+        stays = self.node_of_state[self.state_of_arc] == self.origin
+        self.repeats, self.onward = np.flatnonzero(stays), np.flatnonzero(~stays)
+        self.spare = np.empty((2, automaton.n_states))
+        self.spare_arcs = np.empty((2, len(self.origin)))
 
     def start(self) -> tuple[Column, _Soft]:
-        nodes, states = self.machine.n_nodes, self.machine.n_states
+        nodes, states = self.automaton.n_nodes, self.automaton.n_states
         best, rest = np.full(nodes, np.inf), np.full(nodes, _NEVER)
         best[0] = rest[0] = 0.0
-        return Column(best, np.full(states, np.inf)), _Soft(np.full(states, _NEVER), rest, rest)
+        never = np.full(states, _NEVER)
+        return Column(best, np.full(states, np.inf)), _Soft(never, never, rest, rest)
 
     def advance(self, before: Column, match: Costs64, drop: float) -> Column:
-        begun = _take(before.best, self.origin, self.spare_entries[0])
-        begun += self.problem.entry
+        begun = _take(before.best, self.origin, self.spare_arcs[0])
+        begun += self.problem.arc
         if not self._is_single:
-            begun = np.minimum.reduceat(begun, self.first_entries, out=self.spare[0])
+            begun = np.minimum.reduceat(begun, self.first_arcs, out=self.spare[0])
         state = np.minimum(begun, before.state)
         state += _take(match, self.step, self.spare[1])
         best = before.best + drop
-        np.minimum(best[1:], np.minimum.reduceat(state, self.first_states), out=best[1:])
+        if self.contiguous:
+            np.minimum(best[1:], np.minimum.reduceat(state, self.first_states), out=best[1:])
+        else:
+            np.minimum(state, before.state + drop, out=state)
+            np.minimum.reduceat(state, self.first_states, out=best[1:])
         return Column(best, state)
 
     def advance_soft(self, before: _Soft, match: Costs64, drop: float) -> _Soft:
         """Go on from ``before``, which is lost: its memory is used again."""
-        begun = _take(before.best, self.origin, self.spare_entries[0])
+        begun = _take(before.best, self.origin, self.spare_arcs[0])
         begun += self.weight
-        if len(self.returns):
-            whole = before.best[self.origin[self.returns]]
-            own = np.minimum(before.state[self.state_of_entry[self.returns]], whole)
-            begun[self.returns] += np.log(np.maximum(-np.expm1(own - whole), 1e-300))
+        if len(self.repeats):
+            whole = before.best[self.origin[self.repeats]]
+            own = np.minimum(before.state[self.state_of_arc[self.repeats]], whole)
+            begun[self.repeats] += np.log(np.maximum(-np.expm1(own - whole), 1e-300))
         if not self._is_single:
-            begun = _log_sums(begun, self.first_entries, self.state_of_entry, self.spare_entries[1])
-        state = _log_add(begun, before.state, self.spare[0])
-        state += _take(np.maximum(-match / self.gamma, _NEVER), self.step, self.spare[1])
-        rest = before.best + max(-drop / self.gamma, _NEVER)
-        shown = _log_sums(state, self.first_states, self.shown_at, self.spare[1])
+            begun = _log_sums(begun, self.first_arcs, self.state_of_arc, self.spare_arcs[1])
+        dropped = max(-drop / self.gamma, _NEVER)
+        kept = None if self.contiguous else before.state + dropped
+        shown = _log_add(begun, before.state, self.spare[0])
+        shown += _take(np.maximum(-match / self.gamma, _NEVER), self.step, self.spare[1])
+        rest = before.best + dropped  # what is at a node stays there
         best = rest.copy()
-        best[1:] = _log_add(shown, rest[1:].copy(), np.empty_like(shown))
-        return _Soft(state, rest, best)
+        sums = _log_sums(shown, self.first_states, self.shown_at, self.spare[1])
+        best[1:] = _log_add(sums, rest[1:].copy(), np.empty_like(sums))
+        state = shown if kept is None else _log_add(shown, kept, self.spare[0])
+        return _Soft(state, shown, rest, best)
 
     @cached_property
     def _is_single(self) -> bool:
         """Whether there is one way into each state."""
-        return len(self.origin) == self.machine.n_states
+        return len(self.origin) == self.automaton.n_states
 
     @cached_property
     def done(self) -> Costs64:
         """[I, K] 1 where a step has begun at a node, or can come no more."""
-        ancestors = self.machine.flow.sure.ancestors
-        done = np.zeros((self.machine.n_nodes, len(self.machine.flow)))
-        nodes, first = np.unique(self.node_of_state[self.state_of_entry[self.onward]], return_index=True)
-        for node, entry in zip(nodes.tolist(), self.onward[first].tolist(), strict=True):
-            step = int(self.step[self.state_of_entry[entry]])
-            done[node] = done[self.origin[entry]]
+        ancestors = self.automaton.flow.sure.ancestors
+        done = np.zeros((self.automaton.n_nodes, len(self.automaton.flow)))
+        nodes, first = np.unique(self.node_of_state[self.state_of_arc[self.onward]], return_index=True)
+        for node, arc in zip(nodes.tolist(), self.onward[first].tolist(), strict=True):
+            step = int(self.step[self.state_of_arc[arc]])
+            done[node] = done[self.origin[arc]]
             done[node, [step, *bits(ancestors[step])]] = 1.0
         return done
 
     @cached_property
-    def first_runs(self) -> _FirstRuns:
+    def first_segments(self) -> _FirstSegments:
         node, weight = self.origin[self.onward], self.weight[self.onward]
-        peak = np.full(self.machine.n_nodes, _NEVER)
+        peak = np.full(self.automaton.n_nodes, _NEVER)
         np.maximum.at(peak, node, weight)
         weight = np.where(weight > _NEVER, np.exp(np.maximum(weight - peak[node], _NOTHING)), 0.0)
-        total = np.bincount(node, weight, self.machine.n_nodes)
+        total = np.bincount(node, weight, self.automaton.n_nodes)
         share = np.divide(weight, total[node], out=np.zeros_like(weight), where=total[node] > 0)
-        return _FirstRuns(node, self.step[self.state_of_entry[self.onward]], share)
+        return _FirstSegments(node, self.step[self.state_of_arc[self.onward]], share)
 
 
 def _take(values: Costs64, at: NDArray[np.intp], into: Costs64) -> Costs64:

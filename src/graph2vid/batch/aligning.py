@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES
 from graph2vid._stopping import native_watch, within
-from graph2vid.alignment.backends import native, procedure
-from graph2vid.alignment.problem import LONG, Problem, gamma_bounds, widened
+from graph2vid.alignment import LONG, ClipCosts, gamma_bounds, native, procedure, widened
 from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
 from graph2vid.batch.settings import BEYOND
 from graph2vid.errors import TooLargeError
@@ -259,8 +258,8 @@ def _is_told_apart(costs: Costs, found: float) -> bool:
     """Tell whether the dtype of costs tells their sums apart, as :func:`graph2vid.align` asks it."""
     if costs.match.shape[1] <= LONG and abs(found) <= LONG:
         return True
-    problem = Problem(costs.match, costs.drop, costs.skip)
-    return widened(problem) is problem
+    given = ClipCosts(costs.match, costs.drop, costs.skip)
+    return widened(given) is given
 
 
 def _suits(gamma: float, videos: Sequence[Costs]) -> Sequence[bool]:

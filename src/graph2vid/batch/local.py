@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from graph2vid.alignment.backends import cpu_count
+from graph2vid.alignment import cpu_count
 from graph2vid.batch.fork_server import Nursery
 from graph2vid.batch.guarded_worker import Guard
 from graph2vid.batch.job import Job, stretches

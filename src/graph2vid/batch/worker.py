@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graph2vid._memory import share_memory
-from graph2vid.alignment.backends import native
+from graph2vid.alignment import native
 from graph2vid.batch._packages import arrow, compute, parquet
 from graph2vid.batch.fork_server import how_it_ended
 from graph2vid.batch.manifest import read_manifest

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from graph2vid.alignment import Constraint
-    from graph2vid.alignment.constraints import Kind
+    from graph2vid.alignment import Constraint, Kind
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Grounding, OrderCheck
     from graph2vid.learn.features.use import TrainedFeatures

@@ -169,7 +169,7 @@ def _reliability(results: Results, method: str, at: int, gamma: float) -> Reliab
         gamma=gamma,
         repeat=plan.repeat,
         durations=plan.durations,
-        breaking=plan.breaking,
+        violation=plan.breaking,
     ).probability
     of_step = np.zeros((len(costs.match), probability.shape[1]))
     np.add.at(of_step, plan.rows, probability[:-1])

@@ -499,7 +499,7 @@ def _labels(
     flows, matches, drops, skips, repeats, durations = zip(*asked, strict=True)
     if likeliest:
         for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
-            found = posterior(flow, match, drop, skip, repeat=repeat, durations=lengths, breaking=breaking)
+            found = posterior(flow, match, drop, skip, repeat=repeat, durations=lengths, violation=breaking)
             labels = found.probability.argmax(axis=0)
             yield np.where(labels == len(match), -1, labels)
             tell(done, len(asked))
@@ -513,16 +513,16 @@ def _labels(
             options.contiguous,
             repeats=repeats,
             durations=durations,
-            breaking=breaking,
-            threads=workers,
+            violation=breaking,
+            workers=workers,
             progress=tell,
         )
     except TooLargeError:  # of some video alone the table does not fit
         for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
             tell(done, len(asked))
-            extras = {"repeat": repeat, "durations": lengths, "breaking": breaking}
+            extras = {"repeat": repeat, "durations": lengths, "violation": breaking}
             try:
-                yield align(flow, match, drop, skip, options.contiguous, threads=workers, **extras).labels
+                yield align(flow, match, drop, skip, options.contiguous, workers=workers, **extras).labels
             except TooLargeError:
                 yield None
         return

@@ -123,7 +123,7 @@ def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[s
     skip = costs.skip
 
     def exact() -> float:
-        return align(tsort, costs.match, costs.drop, skip, results.options.contiguous, cost_only=True, threads=1).cost
+        return align(tsort, costs.match, costs.drop, skip, results.options.contiguous, cost_only=True, workers=1).cost
 
     exact()  # the first call lays the procedure out for the kernel
     began = perf_counter()
@@ -142,7 +142,7 @@ def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[s
             None if skip is None else [skip[order] for order in block],
             results.options.contiguous,
             cost_only=True,
-            threads=1,
+            workers=1,
         )
         best = min(best, *(alignment.cost for alignment in found))
     measured = perf_counter() - began

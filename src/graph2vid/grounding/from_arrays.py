@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid import alignment
-from graph2vid.alignment import Alignment, Constraint, Durations, Posterior
-from graph2vid.alignment.soft import check_gamma
+from graph2vid.alignment import Alignment, Constraint, Durations, Posterior, check_gamma
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Costs, costs_from_arrays, repeat_costs
 from graph2vid.evidence.costs import PRESETS, Choice, resolve_choice
@@ -124,7 +123,7 @@ def ground(
     in_seconds = tuple(constraints)
     in_clips = tuple(_in_clips(c, procedure, n_clips, clip_seconds, offset) for c in in_seconds)
     returns, returning = (None, None) if repeat is None else repeat_costs(costs, repeat)
-    beyond: dict[str, Any] = {"repeat": returns, "durations": durations, "breaking": breaking}
+    beyond: dict[str, Any] = {"repeat": returns, "durations": durations, "violation": breaking}
     is_plain = returns is None and durations is None and procedure.is_plain
     if isinstance(flow, FlowGraph) and method not in ("brute", "anytime") and is_plain:
         with suppress(TooLargeError):  # what cannot be compiled is searched

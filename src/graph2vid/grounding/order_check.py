@@ -316,7 +316,7 @@ class _Search:
                 break
 
     def _align(self, early: frozenset[int]) -> Alignment:
-        return align(self._freed(early), self.match, self.drop, self.skip, repeat=self.repeat, threads=self.threads)
+        return align(self._freed(early), self.match, self.drop, self.skip, repeat=self.repeat, workers=self.threads)
 
     def _freed(self, early: frozenset[int]) -> FlowGraph:
         """Return the procedure without what these steps have to wait for; all else keeps its order."""
@@ -462,7 +462,7 @@ class _Search:
                 [one.skip for one in some],
                 repeats=self.repeat,
                 cost_only=True,
-                threads=self.threads,
+                workers=self.threads,
             )
             for one, other in zip(some, others, strict=True):
                 more = other.cost + self.early_cost * len(early) - self.cost

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graph2vid.alignment.soft import check_gamma
+from graph2vid.alignment import check_gamma
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.operator import check_smoothing, soft_cost

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graph2vid.alignment.soft import SMOOTHINGS, check_gamma, soft_costs
+from graph2vid.alignment import SMOOTHINGS, ClipCosts, check_gamma, soft_costs
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.learn.padded import clips_of
 from graph2vid.tsort import TSortGraph
@@ -130,8 +130,7 @@ def _compute(
         _warn_of_detour()
     videos = list(zip(tsorts, lengths, strict=True))
     found = soft_costs(
-        tsorts,
-        *own_costs(videos, match, drop, skip),
+        own_costs(videos, match, drop, skip),
         gamma=gamma,
         smoothing=smoothing,
         contiguous=contiguous,
@@ -162,18 +161,20 @@ def refuse_features(tsorts: Sequence[TSortGraph]) -> None:
 
 
 Videos: TypeAlias = Sequence[tuple[TSortGraph, int]]
-OwnCosts: TypeAlias = tuple[list[NDArray[Any]], list[NDArray[Any]], list[NDArray[Any] | None]]
 
 
-def own_costs(videos: Videos, match: Tensor, drop: Tensor, skip: Tensor | None) -> OwnCosts:
-    """Return match, drop and skip costs of each video without padding, on the CPU; NaN and -inf are refused."""
+def own_costs(videos: Videos, match: Tensor, drop: Tensor, skip: Tensor | None) -> list[tuple[TSortGraph, ClipCosts]]:
+    """Return each video's graph and its costs without padding, on the CPU; NaN and -inf are refused."""
     matches, drops = (part.detach().cpu().numpy() for part in (match, drop))
     skips = None if skip is None else skip.detach().cpu().numpy()
-    found: OwnCosts = ([], [], [])
+    found = []
     for at, (tsort, length) in enumerate(videos):
-        found[0].append(_checked(matches[at, : tsort.n_steps, :length], f"video {at}: its match costs"))
-        found[1].append(_checked(drops[at, :length], f"video {at}: its drop costs"))
-        found[2].append(None if skips is None else _checked(skips[at, : tsort.n_steps], f"video {at}: its skip costs"))
+        costs = ClipCosts(
+            _checked(matches[at, : tsort.n_steps, :length], f"video {at}: its match costs"),
+            _checked(drops[at, :length], f"video {at}: its drop costs"),
+            None if skips is None else _checked(skips[at, : tsort.n_steps], f"video {at}: its skip costs"),
+        )
+        found.append((tsort, costs))
     return found
 
 

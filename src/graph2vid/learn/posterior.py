@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from graph2vid.alignment.soft import check_gamma, soft_costs
+from graph2vid.alignment import check_gamma, soft_costs
 from graph2vid.errors import InputError
 from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs, refuse_features
 from graph2vid.tsort import TSortGraph
@@ -106,8 +106,7 @@ def posteriors(
         return Posteriors(shown.cost, shown.match, shown.drop, start)
     videos = list(zip(tsorts, clips, strict=True))
     found = soft_costs(
-        tsorts,
-        *own_costs(videos, match, drop, skip),
+        own_costs(videos, match, drop, skip),
         gamma=gamma,
         smoothing="softmin",
         contiguous=contiguous,

@@ -5,30 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from graph2vid.alignment import ClipCosts
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck.enumerate import Kind, Rule
 
 Floats = NDArray[np.floating[Any]]
 Edges = list[tuple[int, int]]
-
-
-class Costs(NamedTuple):
-    """Costs of one video: match [K, N], drop [N], skip [K] or None."""
-
-    match: Floats
-    drop: Floats
-    skip: Floats | None
-
-    def astype(self, dtype: Any) -> Costs:
-        """Return the costs in another floating type."""
-        skip = None if self.skip is None else self.skip.astype(dtype)
-        return Costs(self.match.astype(dtype), self.drop.astype(dtype), skip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +34,7 @@ class Case:
     costs
         The costs of the video.
     others
-        Costs of further videos of the same procedure and floating type, for batches.
+        ClipCosts of further videos of the same procedure and floating type, for batches.
     contiguous
         Whether a step takes one unbroken run of clips.
     gamma
@@ -61,14 +49,14 @@ class Case:
     index: int
     kind: str
     flow: FlowGraph
-    costs: Costs
-    others: tuple[Costs, ...]
+    costs: ClipCosts
+    others: tuple[ClipCosts, ...]
     contiguous: bool
     gamma: float
     rules: tuple[Rule, ...]
     exact: bool
 
-    def lowered(self) -> Costs:
+    def lowered(self) -> ClipCosts:
         """Return the costs with the constraints written into them as ∞."""
         match, drop = self.costs.match.copy(), self.costs.drop.copy()
         skip = None if self.costs.skip is None else self.costs.skip.copy()
@@ -86,7 +74,7 @@ class Case:
                 match[np.ix_(others, span)] = np.inf
                 if kind == "show":
                     drop[span] = np.inf
-        return Costs(match, drop, skip)
+        return ClipCosts(match, drop, skip)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything needed to repeat the case, as plain JSON values (∞ is written "inf")."""
@@ -114,7 +102,7 @@ class Case:
             return np.array(entries, dtype=np.float64).astype(value["dtype"])  # numpy reads "inf"
 
         videos = [
-            Costs(
+            ClipCosts(
                 array(video["match"]).reshape(value["steps"], -1),
                 array(video["drop"]),
                 None if video["skip"] is None else array(video["skip"]),
@@ -220,7 +208,7 @@ def _draw_flow(random: Generator, kind: str, n_steps: int) -> FlowGraph:
     return _flow(n_steps, edges)
 
 
-def _draw_costs(random: Generator, n_steps: int, n_clips: int, style: str, holes: float, skips: str) -> Costs:
+def _draw_costs(random: Generator, n_steps: int, n_clips: int, style: str, holes: float, skips: str) -> ClipCosts:
     """Draw costs in float64; ``holes`` is the share of match costs that are ∞ (of drop costs: a third)."""
 
     def draw(*shape: int) -> Floats:
@@ -240,7 +228,7 @@ def _draw_costs(random: Generator, n_steps: int, n_clips: int, style: str, holes
         skip = draw(n_steps) + (1 if skips == "dear" else 0)
         if skips == "some":
             skip[random.random(n_steps) < 0.5] = np.inf
-    return Costs(match, drop, skip)
+    return ClipCosts(match, drop, skip)
 
 
 def _draw_size(random: Generator) -> tuple[int, int]:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._processes import worker_pool
-from graph2vid.alignment import Constraint, _reference, align, align_many, backends, posterior
+from graph2vid.alignment import ClipCosts, Constraint, _reference, align, align_many, backends, posterior
 from graph2vid.errors import InfeasibleError
-from graph2vid.selfcheck.cases import Case, Costs, make_case
+from graph2vid.selfcheck.cases import Case, make_case
 from graph2vid.selfcheck.enumerate import (
     Enumeration,
     count_sequences,
@@ -60,7 +60,7 @@ class Problem:
         return TSortGraph.compile(self.case.flow)
 
     @cached_property
-    def lowered(self) -> Costs:
+    def lowered(self) -> ClipCosts:
         return self.case.lowered()
 
     @cached_property
@@ -294,7 +294,7 @@ def _ask(solver: Callable[[Any], Any], problem: Any) -> _Said | None:
     return None if answer is None else _Said(answer, None)
 
 
-def tolerance_of(costs: Costs) -> float:
+def tolerance_of(costs: ClipCosts) -> float:
     """Return how far two sums of these costs, added in another order, may lie apart."""
     size = sum(
         float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) * array.shape[-1]
@@ -305,7 +305,7 @@ def tolerance_of(costs: Costs) -> float:
     return float(16 * rounding * (1 + size))
 
 
-def _problem_with(case: Case, costs: Costs, found: Outcome, expected: Outcome) -> str | None:
+def _problem_with(case: Case, costs: ClipCosts, found: Outcome, expected: Outcome) -> str | None:
     """Say what is wrong with ``found``, if anything."""
     tolerance = tolerance_of(costs)
     if not math.isfinite(found.cost) or abs(found.cost - expected.cost) > tolerance:
@@ -388,7 +388,7 @@ def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> N
     """Many videos at once against each of them alone by the reference."""
     case = problem.case
 
-    def run(videos: list[Costs], **options: Any) -> list[Outcome]:
+    def run(videos: list[ClipCosts], **options: Any) -> list[Outcome]:
         found = align_many(
             problem.tsort,
             [costs.match for costs in videos],
@@ -416,8 +416,8 @@ def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> N
     ways: list[tuple[str, dict[str, Any]]] = [("reference", {"backend": "reference"})]
     if has_native():
         ways += [
-            ("native, one thread", {"backend": "native", "threads": 1}),
-            ("native, two threads", {"backend": "native", "threads": 2}),
+            ("native, one thread", {"backend": "native", "workers": 1}),
+            ("native, two threads", {"backend": "native", "workers": 2}),
         ]
     for way, options in ways:
         name = f"align_many, {way}"

@@ -1,4 +1,4 @@
-"""Random cases of what goes beyond the plain alignment, against enumeration by definition."""
+"""Random cases of the extended model, against enumeration by definition."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from graph2vid.alignment import Constraint, Durations, align, posterior
+from graph2vid.alignment import ClipCosts, Constraint, Durations, align, posterior
 from graph2vid.errors import GraphError, InfeasibleError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck.cases import Costs, Floats, draw_rule, plain
+from graph2vid.selfcheck.cases import Floats, draw_rule, plain
 from graph2vid.selfcheck.comparison import Mismatch, Outcome, Report, SoftOutcome, compare, has_native, tolerance_of
-from graph2vid.selfcheck.definition import enumerate_runs
+from graph2vid.selfcheck.definition import enumerate_segments
 from graph2vid.selfcheck.enumerate import Enumeration, Rule
 
-FEATURES = ("skip", "repeat", "optional", "alternatives", "doubtful edges", "durations")
+FEATURES = ("skip", "repeat", "optional", "alternatives", "soft precedence", "durations")
 _MOST_CLIPS = {1: 8, 2: 6, 3: 5, 4: 4}  # by the number of steps, so that enumeration stays cheap
 
 
@@ -29,10 +29,10 @@ class FeatureCase:
     index: int
     kind: str
     flow: FlowGraph
-    costs: Costs
+    costs: ClipCosts
     repeat: Floats | None
     durations: Durations | None
-    breaking: float
+    violation: float
     gamma: float
     rules: tuple[Rule, ...]
     exact: bool
@@ -50,7 +50,7 @@ class FeatureCase:
             "costs": {name: plain(array) for name, array in self.costs._asdict().items()},
             "repeat": plain(self.repeat),
             "durations": durations,
-            "breaking": self.breaking,
+            "violation": self.violation,
             "gamma": self.gamma,
             "rules": [list(rule) for rule in self.rules],
             "exact": self.exact,
@@ -70,7 +70,7 @@ def make_feature_case(seed: int, index: int) -> FeatureCase:
             return random.integers(0, 4, shape).astype(np.float64)
         return random.normal(1, 2, shape)
 
-    def prices(*shape: int, never: float = 0.25) -> Floats:
+    def draw_costs(*shape: int, never: float = 0.25) -> Floats:
         found = np.abs(draw(*shape))
         found[random.random(shape) < never] = np.inf
         return found
@@ -79,7 +79,7 @@ def make_feature_case(seed: int, index: int) -> FeatureCase:
         return kind == feature or (kind == "together" and random.random() < share)
 
     flow = _draw_flow(
-        random, n_steps, has("optional", 0.3), has("alternatives"), has("doubtful edges"), bool(random.random() < 0.2)
+        random, n_steps, has("optional", 0.3), has("alternatives"), has("soft precedence"), bool(random.random() < 0.2)
     )
     match, drop = draw(n_steps, n_clips), draw(n_clips)
     match[random.random(match.shape) < 0.12] = np.inf
@@ -93,24 +93,22 @@ def make_feature_case(seed: int, index: int) -> FeatureCase:
         index=index,
         kind=kind,
         flow=flow,
-        costs=Costs(match, drop, skip),
-        repeat=prices(n_steps) if has("repeat", 0.6) else None,
-        durations=_draw_durations(random, n_steps, prices) if has("durations") else None,
-        # The price of a doubtful edge is a logarithm; where sums must be exact it is nothing.
-        breaking=0.0 if exact else float(random.choice([0.0, 0.5, 1.0, 3.0])),
+        costs=ClipCosts(match, drop, skip),
+        repeat=draw_costs(n_steps) if has("repeat", 0.6) else None,
+        durations=_draw_durations(random, n_steps, draw_costs) if has("durations") else None,
+        # The cost of violating an edge is a logarithm; where sums must be exact it is nothing.
+        violation=0.0 if exact else float(random.choice([0.0, 0.5, 1.0, 3.0])),
         gamma=float(random.choice([0.05, 0.3, 1.0, 10.0])),
         rules=(draw_rule(random, n_steps, n_clips),) if random.random() < 0.15 else (),
         exact=exact,
     )
 
 
-def _draw_flow(
-    random: Generator, n_steps: int, optional: bool, alternatives: bool, doubtful: bool, bag: bool
-) -> FlowGraph:
+def _draw_flow(random: Generator, n_steps: int, optional: bool, alternatives: bool, soft: bool, bag: bool) -> FlowGraph:
     name = random.permutation(n_steps)
     while True:
         edges = [
-            (int(name[a]), int(name[b]), float(random.choice([0.4, 0.7, 0.95])) if doubtful else 1.0)
+            (int(name[a]), int(name[b]), float(random.choice([0.4, 0.7, 0.95])) if soft else 1.0)
             for b in range(n_steps)
             for a in range(b)
             if not bag and random.random() < 0.45
@@ -134,12 +132,12 @@ def _draw_flow(
             continue
 
 
-def _draw_durations(random: Generator, n_steps: int, prices: Callable[..., Floats]) -> Durations:
+def _draw_durations(random: Generator, n_steps: int, draw_costs: Callable[..., Floats]) -> Durations:
     if random.random() < 0.4:
         return Durations.least(random.integers(1, 4, n_steps), n_steps)
-    length = prices(n_steps, int(random.integers(1, 4)), never=0.15)
+    length = draw_costs(n_steps, int(random.integers(1, 4)), never=0.15)
     length[:, -1] = np.where(np.isfinite(length[:, -1]), length[:, -1], 1.0)
-    return Durations(length.astype(np.float64), prices(n_steps, never=0.0).astype(np.float64))
+    return Durations(length.astype(np.float64), draw_costs(n_steps, never=0.0).astype(np.float64))
 
 
 def _by_align(backend: str) -> Callable[[FeatureCase], Outcome]:
@@ -149,7 +147,7 @@ def _by_align(backend: str) -> Callable[[FeatureCase], Outcome]:
             *case.costs,
             repeat=case.repeat,
             durations=case.durations,
-            breaking=case.breaking,
+            violation=case.violation,
             constraints=[Constraint(*rule) for rule in case.rules],
             backend=backend,
         )
@@ -165,7 +163,7 @@ def _by_posterior(backend: str) -> Callable[[FeatureCase], SoftOutcome]:
             *case.costs,
             repeat=case.repeat,
             durations=case.durations,
-            breaking=case.breaking,
+            violation=case.violation,
             gamma=case.gamma,
             constraints=[Constraint(*rule) for rule in case.rules],
             backend=backend,
@@ -178,12 +176,12 @@ def _by_posterior(backend: str) -> Callable[[FeatureCase], SoftOutcome]:
 def check_feature_case(case: FeatureCase) -> Report:
     """Compare enumeration with the reference and the compiled kernels on one case, hard and soft."""
     report = Report(cases=1, seed=case.seed, native=has_native())
-    known: Enumeration = enumerate_runs(
+    known: Enumeration = enumerate_segments(
         case.flow,
-        *case.costs,
+        case.costs,
         repeat=case.repeat,
         durations=case.durations,
-        breaking=case.breaking,
+        violation=case.violation,
         gamma=case.gamma,
         rules=case.rules,
     )

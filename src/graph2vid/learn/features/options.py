@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graph2vid.alignment.soft import SMOOTHINGS, check_gamma
+from graph2vid.alignment import SMOOTHINGS, check_gamma
 from graph2vid.errors import InputError
 from graph2vid.learn.losses import read_drop
 
