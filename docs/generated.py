@@ -1,4 +1,4 @@
-"""Write the parts of docs/*.md that are made from the product itself: ``python docs/generated.py [--check]``.
+"""Write the parts of the pages in docs/ that are made from the product itself: ``python docs/generated.py [--check]``.
 
 They stand in the files, so that these can be read unbuilt, each between ``<!-- generated: WHAT -->`` and
 ``<!-- /generated -->``. With ``--check`` nothing is written: a part that is not current is an error. WHAT is one of
@@ -8,10 +8,17 @@ They stand in the files, so that these can be read unbuilt, each between ``<!-- 
 ``policies KIND``
     a table of the policies of a kind (match, drop, skip, repeat);
 ``run ARGUMENTS``
-    ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the sample and the procedures of the
+    ``graph2vid ARGUMENTS`` and what it prints, run in a folder with the files of the samples and the procedures of the
     examples;
 ``file PATH``
-    a file of the repository: Markdown as it is, anything else as a block of code.
+    a file of the repository: Markdown as it is, anything else as a block of code;
+``table PAGE SECTION TITLE [rows="A|B"] [columns="A|B=SHOWN"]``
+    a table that ``graph2vid evaluate SECTION --markdown PAGE`` wrote, or the rows and columns of it that are named; a
+    row is named by the beginning of one of its first two cells, a column may be shown under another name;
+``public``
+    a table of the names in ``graph2vid.__all__``;
+``native``
+    a table of the files of the extension module, by the first sentence of each.
 """
 
 from __future__ import annotations
@@ -36,23 +43,31 @@ _PART = re.compile(r"(<!-- generated: (\w+) ?([^\n]*) -->\n).*?(<!-- /generated 
 def main(arguments: list[str]) -> int:
     """Write or check all pages; return the exit status."""
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         current = filled(text)
         if current != text:
-            stale.append(page.name)
+            stale.append(page.relative_to(DOCS).as_posix())
             if "--check" not in arguments:
                 page.write_text(current, encoding="utf-8")
     if stale and "--check" in arguments:
         print(f"not current: {', '.join(f'docs/{name}' for name in stale)}; `make docs-text` writes them anew")
         return 1
-    print(f"written: {', '.join(stale)}" if stale else "what is generated in docs/*.md is current")
+    print(f"written: {', '.join(stale)}" if stale else "what is generated in docs/ is current")
     return 0
 
 
 def filled(text: str) -> str:
     """Return a page with its generated parts made anew."""
-    makers = {"commands": _commands, "policies": _policies, "run": _run, "file": _file}
+    makers = {
+        "commands": _commands,
+        "policies": _policies,
+        "run": _run,
+        "file": _file,
+        "table": _table,
+        "public": _public,
+        "native": _native,
+    }
 
     def part(found: re.Match[str]) -> str:
         made = "\n".join(makers[found[2]](found[3]))
@@ -66,14 +81,65 @@ def _file(name: str) -> Iterator[str]:
     yield text if name.endswith(".md") else f"```text\n{text}\n```"
 
 
+def _table(arguments: str) -> Iterator[str]:
+    page, section, title, *chosen = shlex.split(arguments)
+    asked = dict(one.split("=", 1) for one in chosen)
+    text = (DOCS / page).read_text(encoding="utf-8")
+    begin, end = (f"<!-- evaluate {section}: {mark} -->" for mark in ("begin", "end"))
+    found = re.search(
+        rf"^\*\*{re.escape(title)}\.\*\*.*?\n\n((?:\|.*\n)+)",
+        text.partition(begin)[2].partition(end)[0],
+        flags=re.MULTILINE,
+    )
+    if found is None:
+        sys.exit(f"docs/{page} has no table {title!r} in the section {section!r}")
+    head, rule, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines())
+    columns = [name.partition("=") for name in asked["columns"].split("|")] if "columns" in asked else []
+    if unknown := {name for name, _, _ in columns} - {*head}:
+        sys.exit(
+            f"docs/{page}: the table {title!r} has no column {', '.join(sorted(unknown))}; it has {', '.join(head)}"
+        )
+    numbers = [head.index(name) for name, _, _ in columns] or range(len(head))
+    names = tuple(asked["rows"].split("|")) if "rows" in asked else ("",)
+    wanted = [row for row in rows if any(_named(cell, name) for cell in row[:2] for name in names)]
+    yield f"| {' | '.join(shown or name for name, _, shown in columns) or ' | '.join(head)} |"
+    for row in (rule, *wanted):
+        yield f"| {' | '.join(row[number] for number in numbers)} |"
+
+
+def _named(cell: str, name: str) -> bool:
+    return not name or cell == name or cell.startswith((f"{name} ", f"{name}:"))
+
+
+def _public(_: str) -> Iterator[str]:
+    import graph2vid
+
+    yield "| name | what it is |"
+    yield "| --- | --- |"
+    for name in graph2vid.__all__:
+        if not name.startswith("_"):
+            meaning = inspect.cleandoc(getattr(graph2vid, name).__doc__ or "").split("\n\n")[0]
+            meaning = re.sub(r":[a-z]+:`[~.]*([^`]*)`", r"`\1`", meaning).replace("``", "`")
+            yield f"| `{name}` | {_cell(meaning)} |"
+
+
+def _native(_: str) -> Iterator[str]:
+    yield "| file | what it holds |"
+    yield "| --- | --- |"
+    for file in sorted((ROOT / "src" / "native").glob("*.?pp")):
+        comment = re.match(r"(?://.*\n)+", file.read_text(encoding="utf-8"))
+        text = " ".join(line.lstrip("/ ") for line in comment[0].splitlines()) if comment else ""
+        yield f"| `{file.name}` | {_cell(re.split(r'(?<=[.:])  ?(?=[A-Z]|$)', text)[0].rstrip(' :'))} |"
+
+
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder, kept until the end, with the files of the sample and the procedures of the examples."""
-    from graph2vid.sample import FILES
+    from graph2vid.sample import FILES, NarratedFiles
 
     folder = tempfile.TemporaryDirectory()
     procedures = ROOT / "examples" / "procedures"
-    for file in (*FILES, *procedures.iterdir()):
+    for file in (*FILES, *NarratedFiles().all, *procedures.iterdir()):
         with open(os.path.join(folder.name, file.name), "wb") as copy:  # noqa: PTH118, PTH123
             copy.write(file.read_bytes())
     return folder

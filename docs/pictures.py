@@ -1,6 +1,6 @@
-"""Make the pictures of the documentation with the product itself: ``python docs/pictures.py``.
+"""Make the pictures of the documentation with the product itself: ``python docs/pictures.py [NAME…]``.
 
-Those of the report need Chromium and playwright.
+Without names all are made: sample, lattice, report. Those of the report need Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ import io
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
+import graph2vid as g2v
 from graph2vid import sample
 from graph2vid._files import write_text
 from graph2vid.evidence import read_captions
@@ -27,8 +30,15 @@ ASSETS = Path(__file__).parent / "assets"
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
-def main() -> None:
-    """Draw the sample's flow graph and its grounding, and look at the report of the narrated one."""
+def main(names: list[str]) -> None:
+    """Make the pictures that are named, or all."""
+    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report}
+    for name in names or pictures:
+        pictures[name]()
+
+
+def grounded_sample() -> None:
+    """Draw the sample's flow graph, and its grounding as the terminal shows it."""
     bundled = sample.load()
     write_text(ASSETS / "pancakes.svg", bundled.flow.to_svg())
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True, color_system="truecolor")
@@ -36,7 +46,67 @@ def main() -> None:
     print_timeline(graph.grounding, console)
     picture = console.export_svg(title="graph2vid demo", code_format=FORMAT, unique_id="demo")
     write_text(ASSETS / "demo.svg", picture)
-    report()
+
+
+SALAD = g2v.FlowGraph.from_edges(
+    [("peel", "Peel the cucumber."), ("slice", "Slice it."), ("tomato", "Cut the tomato."), ("mix", "Mix everything.")],
+    [("peel", "slice"), ("slice", "mix"), ("tomato", "mix")],
+    title="A salad",
+)
+
+
+def lattice() -> None:
+    """Draw a small flow graph, its order ideals, its tSort graph with a path, and the path over the costs."""
+    match = np.full((4, 12), 3.0) - np.random.default_rng(3).random((4, 12))
+    for step, clips in ((0, slice(1, 4)), (2, slice(4, 6)), (1, slice(7, 9)), (3, slice(9, 12))):
+        match[step, clips] -= 2.2
+    found = g2v.align(SALAD, match, drop=1.6)
+    assert found.order == (0, 2, 1, 3), found.order
+    write_text(ASSETS / "lattice-flow.svg", SALAD.to_svg())
+    write_text(ASSETS / "lattice-ideals.svg", ideals_svg(SALAD))
+    write_text(ASSETS / "lattice-path.svg", path_svg(SALAD, found.order))
+    import matplotlib
+
+    matplotlib.use("Agg")
+    figure = found.plot_costs(match, 1.6).figure
+    assert figure is not None
+    figure.savefig(ASSETS / "lattice-costs.png", dpi=120, metadata={"Software": None})
+
+
+def ideals_svg(flow: g2v.FlowGraph) -> str:
+    """Draw the order ideals of a flow graph: an arrow adds a step."""
+    graph = g2v.TSortGraph.compile(flow)
+    done = [[step for step in range(len(flow)) if int(mask[0]) >> step & 1] for mask in graph.masks]
+    names = ["{ " + ", ".join(flow.ids[step] for step in ideal) + " }" if ideal else "∅" for ideal in done]
+    into = np.repeat(np.arange(graph.n_ideals), np.diff(graph.state_start))
+    edges = [(names[before], names[after]) for before, after in zip(graph.state_from.tolist(), into, strict=True)]
+    drawn = g2v.FlowGraph.from_edges([(name, name) for name in names], edges, title="Its order ideals").to_svg()
+    return re.sub(r"\d+ steps · \d+ threads", f"{graph.n_ideals} legal sets of finished steps", drawn)
+
+
+def path_svg(flow: g2v.FlowGraph, order: Sequence[int]) -> str:
+    """Draw the tSort graph of a flow graph with one path marked, and the states beside it faded."""
+    drawn = g2v.TSortGraph.compile(flow).to_svg()
+    on_path = {"nothing done", "all done"}
+    for number, step in enumerate(order, start=1):
+        done = ", ".join(flow.ids[one] for one in sorted(order[:number]))
+        on_path.add(f"{flow.ids[step]}, last of {done}")
+    line = []
+
+    def state(found: re.Match[str]) -> str:
+        if found["title"] not in on_path:
+            return found[0].replace("<g>", '<g opacity="0.35">', 1)
+        x, y, width, height = (float(found[name]) for name in ("x", "y", "width", "height"))
+        line.append((x + width / 2, y + height / 2))
+        return found[0]
+
+    box = r'x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" width="(?P<width>[\d.]+)" height="(?P<height>[\d.]+)"'
+    drawn = re.sub(rf"<g><title>(?P<title>[^<]*)</title><rect [^>]*?{box}", state, drawn)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(line, key=lambda point: point[1]))
+    marked = f'<polyline points="{points}" fill="none" stroke="#e4572e" stroke-width="5" stroke-linejoin="round"/>'
+    drawn = drawn.replace(f">{flow.title}<", ">Its tSort graph, and one path<")
+    first = drawn.index("<g><title>")
+    return drawn[:first] + marked + drawn[first:]
 
 
 def report() -> None:
@@ -68,4 +138,4 @@ def report() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

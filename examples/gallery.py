@@ -1,4 +1,4 @@
-"""Draw the gallery of the documentation: ``python examples/gallery.py`` writes docs/gallery.md and docs/gallery/*.svg.
+"""Draw the gallery of the documentation: ``python examples/gallery.py`` writes its page (docs/background) and drawings.
 
 Each procedure under examples/procedures is parsed, drawn, and compared with a flow graph made by hand
 (expected.json). A remark belongs to the very graph it was written for: where a parser has changed its mind, the remark
@@ -18,7 +18,8 @@ from graph2vid.text import Parse, Procedure, parse, read_procedure
 
 ROOT = Path(__file__).parent.parent
 PROCEDURES = Path(__file__).parent / "procedures"
-PAGE = ROOT / "docs" / "gallery.md"
+PAGE = ROOT / "docs" / "background" / "gallery.md"
+DRAWINGS = ROOT / "docs" / "assets" / "gallery"
 DRAWN = ("rules", "learned")
 COMPARED = (*DRAWN, "linear")
 
@@ -237,7 +238,7 @@ INTRODUCTION = (
     "over precedences: all pairs of steps of which one must come before the other, implied ones too. `linear` is the",
     "written order as it stands. *Missing* are expected edges that the graph does not imply, *extra* its edges that",
     "were not expected. Six procedures prove little, and some of the rules were mended after a look at these very",
-    "drawings; the figures on hundreds of recipes are in [Results](results.md#parser).",
+    "drawings; the results on hundreds of recipes are in [Results](results.md#parsers).",
     "",
 )
 
@@ -275,7 +276,7 @@ def section(
         agreement = agreements[parser]
         yield f"### {parser.capitalize()} {{ #{stem}-{parser} }}"
         yield ""
-        yield f"![{procedure.title}, by {parser}](gallery/{name})"
+        yield f"![{procedure.title}, by {parser}](../assets/gallery/{name})"
         yield ""
         missing, extra = listed(agreement.missing), listed(agreement.extra)
         remark = exhibit.remarks.get(parser)
@@ -296,10 +297,9 @@ def listed(edges: list[tuple[int, int]]) -> str:
 def main() -> None:
     """Write the page and its drawings."""
     text, drawings = page()
-    folder = PAGE.with_suffix("")
-    folder.mkdir(exist_ok=True)
+    DRAWINGS.mkdir(exist_ok=True)
     for name, drawing in drawings.items():
-        write_text(folder / name, drawing)
+        write_text(DRAWINGS / name, drawing)
     write_text(PAGE, text.rstrip("\n") + "\n")
     print(f"wrote {PAGE.relative_to(ROOT)} and {len(drawings)} drawings")
 

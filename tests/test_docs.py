@@ -10,25 +10,39 @@ from pathlib import Path
 import pytest
 
 from graph2vid.cli import main
-from graph2vid.sample import FILES
+from graph2vid.sample import FILES, NarratedFiles
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/quickstart.md")
+# Pages whose commands are run, and those whose Python is.
+COMMANDS = ("README.md", "docs/start/researcher.md", "docs/start/video-maker.md", "docs/guides/arrays.md")
+PYTHON = (
+    "README.md",
+    "docs/start/researcher.md",
+    "docs/guides/arrays.md",
+    "docs/guides/confidence.md",
+    "docs/guides/evaluate.md",
+    "docs/guides/exports.md",
+    "docs/guides/extended-model.md",
+    "docs/guides/flow-graphs.md",
+    "docs/guides/plots.md",
+    "docs/guides/procedures.md",
+    "docs/guides/report.md",
+    "docs/guides/stream.md",
+    "docs/guides/training.md",
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the files of the sample."""
-    for file in FILES:
+    """A working folder with the files of the samples."""
+    for file in (*FILES, *NarratedFiles().all):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda url: True)
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "page", (*PAGES, "docs/certainty.md", "docs/datasets.md", "docs/exports.md", "docs/parsing.md", "docs/report.md")
-)
+@pytest.mark.parametrize("page", PYTHON)
 def test_python_examples_run(page: str, folder: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks
@@ -37,9 +51,11 @@ def test_python_examples_run(page: str, folder: Path) -> None:
         exec(compile(block, page, "exec"), names)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", COMMANDS)
 def test_commands_run(page: str, folder: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    for block in re.findall(r"```csv\n(.*?)```", text, flags=re.DOTALL):
+        (folder / "corrected.csv").write_text(block, encoding="utf-8")
     lines = re.findall(r"^(?:    graph2vid|<!-- generated: run) (.*?)(?: -->| *#.*)?$", text, flags=re.MULTILINE)
     assert lines
     for line in lines:
@@ -54,7 +70,7 @@ def test_text_notation_in_the_readme_is_one() -> None:
 
 
 def test_pages_are_whole_unbuilt() -> None:
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert "--8<--" not in text and "<!-- made" not in text, page
         for part in re.findall(r"<!-- generated: [^\n]* -->\n(.*?)<!-- /generated -->", text, flags=re.DOTALL):
@@ -66,7 +82,7 @@ def test_a_page_that_is_not_current_is_found_out() -> None:
     sys.path.append(str(ROOT / "docs"))
     from generated import filled
 
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
     assert filled(page) == page
     assert (
         filled(page.replace("| `percentile` |", "| `old` |")) == page != page.replace("| `percentile` |", "| `old` |")
@@ -74,13 +90,21 @@ def test_a_page_that_is_not_current_is_found_out() -> None:
 
 
 def test_links_between_files_lead_somewhere() -> None:
-    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
-            assert target.startswith("https://") or (ROOT / target).exists(), f"{page}: {target}"
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_documentation_has_four_parts_and_an_appendix() -> None:
+    folders = {path.parent.name for path in ROOT.glob("docs/*/*.md")}
+    assert folders == {"start", "guides", "reference", "background", "appendix"}
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/**/*.md"):
+        assert page.relative_to(ROOT / "docs").as_posix() in nav, page
 
 
 def test_nothing_asks_a_package_index_for_graph2vid() -> None:
-    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("src/**/*.py")]
+    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("src/**/*.py")]
     for path in texts:
         wrong = re.search(r"pip install '?\"?graph2vid(?!-….whl)[^\n]*", path.read_text(encoding="utf-8"))
         assert not wrong, f"{path}: {wrong and wrong[0]}"

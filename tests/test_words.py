@@ -114,8 +114,6 @@ PENDING = {
     "examples": "follow the packages",
     "tools": "follow the packages",
     "docs": "being rewritten",
-    "README.md": "being rewritten",
-    "CONTRIBUTING.md": "being rewritten",
 }
 
 

@@ -1,4 +1,9 @@
-"""graph2vid: say when each step of a procedure happens in a video, in whichever legal order the video shows."""
+"""graph2vid: say when each step of a procedure happens in a video, in whichever legal order the video shows.
+
+It realises, and extends, *Graph2Vid: Flow graph to Video Grounding for Weakly-supervised Multi-Step Localization* by
+N. Dvornik, I. Hadji, H. Pham, D. Bhatt, B. Martinez, A. Fazly and A. D. Jepson (ECCV 2022,
+https://arxiv.org/abs/2210.04996).
+"""
 
 from __future__ import annotations
 

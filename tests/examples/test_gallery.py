@@ -67,7 +67,7 @@ def test_page(gallery: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery, "DRAWN", ("linear",))
     monkeypatch.setattr(gallery, "COMPARED", ("linear",))
     text, drawings = gallery.page()
-    assert set(re.findall(r"\(gallery/(.*?)\)", text)) == set(drawings)
+    assert set(re.findall(r"/gallery/(.*?)\)", text)) == set(drawings)
     assert len(drawings) == len(FILES)
     assert all(drawing.startswith("<svg") for drawing in drawings.values())
     for anchor in re.findall(r"\(#(.*?)\)", text):

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "plots.py"
 def test_plots_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = runpy.run_path(str(EXAMPLE))["draw"](tmp_path)
-    page = (EXAMPLE.parent.parent / "docs" / "exports.md").read_text(encoding="utf-8")
+    page = (EXAMPLE.parent.parent / "docs" / "guides" / "plots.md").read_text(encoding="utf-8")
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in drawn)
     for file in drawn:
         assert (EXAMPLE.parent.parent / "docs" / "assets" / file.name).exists()

@@ -37,7 +37,7 @@ def test_to_the_terminal_and_to_a_file(folder: Path, capsys: pytest.CaptureFixtu
 
 def test_every_format_stands_in_the_help_and_in_the_documentation() -> None:
     (option,) = get_type_hints(cli_export, include_extras=True)["to"].__metadata__
-    page = (Path(__file__).parent.parent.parent / "docs" / "exports.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent.parent / "docs" / "guides" / "exports.md").read_text(encoding="utf-8")
     assert set(option.help.rstrip(".").split(", ")) == set(FORMATS)
     for name in FORMATS:
         assert f"| `{name}` | `{FORMATS.get(name).suffix}` |" in page

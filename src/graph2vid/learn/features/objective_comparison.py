@@ -57,7 +57,7 @@ class Regime:
     tolerance: float = 0.0
 
 
-# Chosen on half of CrossTask's narrated videos and on the first split of 50 Salads; see docs/learning.md.
+# Chosen on half of CrossTask's narrated videos and on the first split of 50 Salads; see docs/appendix/training.md.
 REGIMES: Mapping[str, Regime] = {
     "crosstask": Regime(
         TrainingOptions(
