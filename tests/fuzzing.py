@@ -124,17 +124,19 @@ def _parquet() -> bytes:
 
 
 @cache
-def _guard(folder: str) -> Any:
-    from graph2vid.batch.guarded_worker import Guard
-    from graph2vid.batch.settings import Context
+def _pool() -> Any:
+    from graph2vid.batch.workers import WorkerPool
 
-    guard = Guard(Context(folder, str(Path(folder) / "cache")), 10.0)
-    atexit.register(guard.close)
-    return guard
+    pool = WorkerPool(1)
+    atexit.register(pool.close)
+    return pool
 
 
 def _read_parquet(path: Path) -> None:
-    _guard(str(path.parent)).check(path, path.parent / "copy.parquet")
+    from graph2vid.batch.driver import check
+    from graph2vid.batch.settings import Context
+
+    check(path, path.parent / "copy.parquet", Context(str(path.parent), str(path.parent / "cache")), _pool())
 
 
 def _read_settings(path: Path) -> None:

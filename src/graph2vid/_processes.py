@@ -30,6 +30,11 @@ _ENDING = {int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 _WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated: the terminal was closed"}
 
 
+def cpu_count() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Terminated(SystemExit):
     """The process was asked to end (SIGTERM, SIGHUP); its code is the exit status, 128 + the number of the signal."""
 

@@ -29,7 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     manifest = write_parquet(folder / "m.parquet", rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_module, "_PART_ROWS", 10)
-        patch.setattr("graph2vid.batch.job.BATCH_ROWS", {"arrays": 10, "captions": 1, "speech": 1})
+        patch.setattr("graph2vid.batch.batches.BATCH_ROWS", {"arrays": 10, "captions": 1, "speech": 1})
         run_batch(manifest, folder / "out", options=RunOptions(workers=1))
     assert len(Parts(folder / "out").files()) == 6
     return manifest, folder / "out"
@@ -168,12 +168,12 @@ def test_a_manifest_whose_reader_crashes_is_refused(tmp_path: Path, monkeypatch:
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
         "import os, sys\n"
-        "import graph2vid.batch.worker as worker\n"
-        "worker.read_manifest = lambda *_: os.kill(os.getpid(), 11)\n"
+        "import graph2vid.batch.manifest as manifest\n"
+        "manifest.read_manifest = lambda *_: os.kill(os.getpid(), 11)\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
     manifest = write_parquet(tmp_path / "m.parquet", make_rows(3))
-    with pytest.raises(FormatError, match=r"m.parquet is damaged, or too large: the process .* ended \(SIGSEGV\)"):
+    with pytest.raises(FormatError, match=r"m.parquet is damaged, or too large: its worker process ended \(SIGSEGV\)"):
         check_manifest(manifest)
     with pytest.raises(FormatError, match="SIGSEGV"):
         run_batch(manifest, tmp_path / "out")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import json
 import os
 import random
 import signal
@@ -21,10 +21,10 @@ import pytest
 from corpora import children, data_bytes, kill, make_rows, pa, plant_faults, read, write_parquet
 from graph2vid import _files
 from graph2vid.batch import RunOptions, run_batch
-from graph2vid.batch.fork_server import LostError, Nursery
-from graph2vid.batch.guarded_worker import Guard
+from graph2vid.batch.batches import RowsTask
 from graph2vid.batch.parts import Parts
 from graph2vid.batch.settings import Context
+from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import Graph2VidError
 
 ROWS = 1200
@@ -156,27 +156,34 @@ def test_endless_and_crashing_rows_fail_and_the_rest_goes_on(tmp_path: Path, fau
 
 
 def test_a_worker_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph2vid.batch.fork_server._PROGRAM", "raise SystemExit(3)")
+    monkeypatch.setattr("graph2vid.batch.workers._PROGRAM", "raise SystemExit(3)")
     with (
-        Guard(Context(str(tmp_path), str(tmp_path)), 1.0) as guard,
+        WorkerPool() as pool,
         pytest.raises(Graph2VidError, match=r"as soon as they are started \(status 3\)"),
     ):
-        guard.run(pa.table({"id": ["a"], "procedure": ["b"]}), ("align",))
+        run_rows(pool, pa.table({"id": ["a"], "procedure": ["b"]}), tmp_path)
 
 
-def test_workers_of_a_nursery_that_is_lost_are_started_anew(tmp_path: Path, faults: None) -> None:
+def run_rows(pool: WorkerPool, table: Any, folder: Path) -> Any:
+    context = Context(str(folder), str(folder))
+    pool.set_up([context], 60.0)
+    return pa.concat_tables(pool.run([[RowsTask(table, ("hear", "embed", "align"), 0, context)]]))
+
+
+def test_workers_are_started_anew_when_all_are_lost_at_once(tmp_path: Path, faults: None) -> None:
+    """The process that they are forked from is killed, and they with it."""
     rows = make_rows(400, "slow")
     manifest = write_parquet(tmp_path / "m.parquet", rows)
     killed: list[int] = []
     ending = threading.Event()
 
-    def kill_nursery() -> None:
+    def kill_parent() -> None:
         while not killed and not ending.wait(0.02):
-            for nursery in (child for child in children(os.getpid()) if children(child)):
-                killed.append(nursery)
-                kill(nursery)
+            for parent in (child for child in children(os.getpid()) if children(child)):
+                killed.append(parent)
+                kill(parent)
 
-    thread = threading.Thread(target=kill_nursery)
+    thread = threading.Thread(target=kill_parent)
     thread.start()
     try:
         summary = run_batch(manifest, tmp_path / "out", options=RunOptions(workers=2))
@@ -186,20 +193,64 @@ def test_workers_of_a_nursery_that_is_lost_are_started_anew(tmp_path: Path, faul
     assert killed and (summary.done, summary.failed) == (400, 0)
 
 
-def test_how_workers_ended_is_told() -> None:
-    with contextlib.closing(Nursery(1)) as nursery:
-        (first, one), (second, other) = nursery.start(), nursery.start()
-        os.kill(first, signal.SIGSEGV)
-        assert nursery.end(first) == "SIGSEGV"
-        assert nursery.end(second) == "SIGKILL"  # it was idle, and told to end
-        assert nursery.end(second) == "it had ended"
-        one.close(), other.close()
-        kill(nursery._process.pid)
-        with pytest.raises(LostError, match="SIGKILL"):
-            nursery.start()
-        third, connection = nursery.start()
-        connection.close()
-        assert nursery.end(third) == "status 0"
+class Ending:
+    """A task whose worker ends, or sleeps, as its first letters say."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def message(self) -> bytes:
+        return json.dumps({"end": self.what}).encode()
+
+    def answer(self, data: bytes) -> str:
+        return data.decode()
+
+    def split(self) -> list[Ending]:
+        return [self]
+
+    def give_up(self, reason: str) -> str:
+        return reason
+
+
+# In workers: a task says how they end.
+_ENDINGS = """
+import json, os, time
+import graph2vid.batch.worker as worker
+def serve(connection, context):
+    while True:
+        how = json.loads(connection.recv_bytes())["end"]
+        if how == "sleep":
+            time.sleep(60)
+        if how == "exit":
+            os._exit(3)
+        if how == "close":
+            connection.close()
+            time.sleep(60)
+        if how.isdecimal():
+            os.kill(os.getpid(), int(how))
+        connection.send_bytes(b"=" + how.encode())
+worker.serve = serve
+"""
+
+
+def test_how_workers_ended_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_ENDINGS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    tasks = [Ending(what) for what in ("a", str(int(signal.SIGSEGV)), "b", "exit", "close", "sleep", "c")]
+    with WorkerPool(1) as pool:
+        pool.set_up([Context(str(tmp_path))] * 2, 1.0)
+        found = list(pool.run([tasks[:3], tasks[3:]]))
+        assert not any(pool._sent)
+    times = "4 times in a row"
+    assert sorted(found) == sorted(
+        [
+            *("a", "b", "c"),
+            f"its worker process ended (SIGSEGV), {times}",
+            f"its worker process ended (status 3), {times}",
+            f"its worker process ended (SIGKILL), {times}",  # it was told to, since it had gone silent
+            "took longer than the limit of 1 s",
+        ]
+    )
 
 
 # -- large ---------------------------------------------------------------------------------------------------
@@ -288,12 +339,10 @@ def test_a_worker_whose_batch_is_lost_is_started_anew(tmp_path: Path) -> None:
         }
     )
     write_parquet(tmp_path / "m.parquet", rows)  # and the flow graphs
-    with Guard(Context(str(tmp_path), str(tmp_path)), 60.0) as guard:
-        first: Any = guard.run(table, ("hear", "embed", "align"))
-        before = guard.pid
-        assert before is not None
-        kill(before)
-        again = guard.run(table, ("hear", "embed", "align"))
-        assert guard.pid != before
+    with WorkerPool() as pool:
+        first = run_rows(pool, table, tmp_path)
+        (worker,) = children(pool._process.pid)
+        kill(worker)
+        again = run_rows(pool, table, tmp_path)
+        assert children(pool._process.pid) != [worker]
         assert again.drop_columns(["attempt"]).equals(first.drop_columns(["attempt"]))
-    assert guard.pid is None

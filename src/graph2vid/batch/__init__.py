@@ -1,9 +1,15 @@
-"""Whole corpora: a manifest of videos in, data sets of segments and videos out, whatever happens in between."""
+"""Whole corpora: a manifest of videos in, data sets of segments and videos out, whatever happens in between.
+
+A manifest is read and checked (:mod:`~graph2vid.batch.manifest`, :mod:`~graph2vid.batch.checking`). Its rows are cut
+into batches (:mod:`~graph2vid.batch.batches`) that worker processes (:mod:`~graph2vid.batch.workers`) or actors of Ray
+(:mod:`~graph2vid.batch.on_ray`) take through the stages (:mod:`~graph2vid.batch.stages`): transcribe, embed, align,
+where videos of one procedure are aligned side by side (:mod:`~graph2vid.batch.aligning`). Results are kept in parts
+with digests, and published as data sets at the end (:mod:`~graph2vid.batch.parts`).
+"""
 
 from __future__ import annotations
 
-from graph2vid.batch.driver import StoppedError, Summary, check_manifest, run_batch
-from graph2vid.batch.manifest import Manifest, Problem
+from graph2vid.batch.runs import Manifest, Problem, StoppedError, Summary, check_manifest, run_batch
 from graph2vid.batch.settings import RunOptions
 
 __all__ = ["Manifest", "Problem", "RunOptions", "StoppedError", "Summary", "check_manifest", "run_batch"]

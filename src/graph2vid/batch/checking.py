@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graph2vid._arrays import real
-from graph2vid.batch._packages import arrow, compute
 from graph2vid.batch.procedures import flow_of
-from graph2vid.batch.rows import ARRAYS, FILES, KINDS, Kind, holds_lists, matrices, matrix_of
-from graph2vid.batch.settings import DEFAULTS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, check_option
+from graph2vid.batch.rows import ARRAYS, FILES, holds_lists, matrices, matrix_of
+from graph2vid.batch.settings import DEFAULTS, KINDS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.batch.stages import reason_of
 from graph2vid.errors import FormatError, InputError, how_to_install
 from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
@@ -97,8 +98,6 @@ class Checker:
 
     def ids(self) -> Any:
         """Return the ids of all rows; of those that are there twice is told."""
-        pa = arrow()
-        pc = compute()
         ids = pa.concat_arrays([pa.nulls(0, pa.string()), *self._ids])
         if len(pc.unique(ids)) < len(ids):
             counts = pc.value_counts(ids)
@@ -275,8 +274,6 @@ def _opened(value: str, folder: str) -> NDArray[Any]:
 
 def _present(column: Any) -> list[bool]:
     """Tell of each row whether a column holds something."""
-    pa = arrow()
-    pc = compute()
     there = column.is_valid()
     if pa.types.is_string(column.type):
         there = pc.and_(there, pc.fill_null(pc.not_equal(column, ""), False))
@@ -286,7 +283,6 @@ def _present(column: Any) -> list[bool]:
 
 def _all_finite(column: Any) -> bool:
     """Tell whether the numbers of a column are all finite; of a column of paths or JSON it cannot be told."""
-    pc = compute()
     if not holds_lists(column):
         return False
     numbers = pc.list_flatten(pc.list_flatten(column))

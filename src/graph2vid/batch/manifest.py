@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from graph2vid._files import parse_json
 from graph2vid._values import shown, table_rows
-from graph2vid.batch._packages import arrow, compute, parquet
+from graph2vid.batch.batches import TABLE_ROWS, tables
 from graph2vid.batch.checking import Checker, Tell
-from graph2vid.batch.parquet import TABLE_ROWS, tables
-from graph2vid.batch.rows import ARRAYS, COLUMNS, KINDS, Kind, holds_lists, texts
-from graph2vid.batch.settings import ROW_OPTIONS, Context
+from graph2vid.batch.results import TOLD, to_bytes
+from graph2vid.batch.rows import ARRAYS, COLUMNS, holds_lists, texts
+from graph2vid.batch.runs import Manifest, Problem
+from graph2vid.batch.settings import KINDS, ROW_OPTIONS, Context
 from graph2vid.batch.stages import printable, reason_of
 from graph2vid.errors import FormatError, InputError
 
@@ -34,71 +39,6 @@ _LONGEST_CELL = (1 << 31) - 1  # it may hold a matrix
 _GROUP_ROWS = 500
 _TOLERANT = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _BETWEEN = re.compile(r"[\s:,]*")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something wrong with a manifest.
-
-    Attributes
-    ----------
-    place : str
-        Where: ``line 17`` or ``row 17``.
-    id : str or None
-        Of the row (its place, where it has none that can be read); None where no run can pass over it.
-    text : str
-        What is wrong, and what to do.
-    """
-
-    place: str
-    id: str | None
-    text: str
-
-    def __str__(self) -> str:
-        named = "" if self.id is None else f" ({self.id!r})"
-        return f"{self.place}{'' if self.id == self.place else named}: {self.text}"
-
-
-@dataclass(frozen=True, eq=False)
-class Manifest:
-    """A manifest that was read and checked.
-
-    Attributes
-    ----------
-    path : Path
-    rows : Path
-        A Parquet file with its rows: the manifest itself where it holds arrays, else a copy sorted by procedure.
-    ids : Arrow array of str
-    kinds : dict
-        How many rows have evidence from arrays, captions, speech.
-    problems : list of Problem
-    unreadable : dict of str to str
-        Rows that are not in ``rows``, since they cannot be read: by id, why.
-    """
-
-    path: Path
-    rows: Path
-    ids: Any
-    kinds: dict[Kind, int]
-    problems: list[Problem] = field(default_factory=list)
-    unreadable: dict[str, str] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def fatal(self) -> list[Problem]:
-        """The problems that no run can pass over."""
-        return [problem for problem in self.problems if problem.id is None]
-
-    @property
-    def unusable(self) -> dict[str, str]:
-        """By id: what is wrong with a row."""
-        found: dict[str, str] = {}
-        for problem in self.problems:
-            if problem.id is not None:
-                found.setdefault(problem.id, problem.text)
-        return found
 
 
 def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manifest:
@@ -123,8 +63,6 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
     FormatError
         The manifest as a whole cannot be read, or has columns that nobody knows.
     """
-    pa = arrow()
-    pq = parquet()
     path, copy = Path(path), Path(copy)
     if path.suffix.lower() not in SUFFIXES:
         raise FormatError(f"{path}: a manifest is a file in {', '.join(SUFFIXES)}")
@@ -171,6 +109,26 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
     problems.sort(key=lambda entry: entry[0])
     told = [problem for _, problem in problems]
     return Manifest(path, path if in_place and not lost else copy, ids, checker.kinds, told, unreadable)
+
+
+def encode_check(path: str, copy: str, context: Context) -> memoryview:
+    """Return what :func:`read_manifest` returns, or the error, as an Arrow stream from a worker to the driver."""
+    ids: Any = pa.nulls(0, pa.string())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            found = read_manifest(path, copy, context)
+            ids = found.ids
+            told: dict[str, Any] = {
+                "rows": str(found.rows),
+                "kinds": found.kinds,
+                "problems": [(problem.place, problem.id, problem.text) for problem in found.problems],
+                "unreadable": found.unreadable,
+            }
+        except Exception as error:
+            told = {"error": (type(error).__name__, reason_of(error))}
+    told["warnings"] = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+    return to_bytes(pa.table({"id": ids}).replace_schema_metadata({TOLD: json.dumps(told).encode()}))
 
 
 def _names(place: str) -> Iterator[str]:
@@ -223,7 +181,6 @@ def _is_unicode(text: str) -> bool:
 
 
 def _from_parquet(path: Path, lose: Tell) -> Iterator[Piece]:
-    pa = arrow()
     first = 1
     for table in tables(path):
         _check_columns(table.column_names, path)
@@ -245,7 +202,6 @@ def _from_parquet(path: Path, lose: Tell) -> Iterator[Piece]:
 
 def _as_columns(table: Any, path: Path) -> Any:
     """Return the columns of a Parquet manifest in the types that the check knows."""
-    pa = arrow()
     for place, name in enumerate(table.column_names):
         kind = table.schema.field(name).type
         if name in ARRAYS and holds_lists(table.column(name)):
@@ -259,16 +215,13 @@ def _as_columns(table: Any, path: Path) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    types = arrow().types
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
 def _unreadable(table: Any) -> dict[int, tuple[str | None, str]]:
     """Return by their places in a table the rows that cannot be read: the id, if that can be, and why."""
-    pa = arrow()
-    pc = compute()
     found: dict[int, tuple[str | None, str]] = {}
     for name in (name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)):
         column = table.column(name)
@@ -304,7 +257,7 @@ def _copy_readable(path: Path, copy: Path) -> None:
     try:
         for table, _ in _from_parquet(path, lambda *_: None):
             if writer is None:
-                writer = parquet().ParquetWriter(copy, table.schema, write_page_checksum=True)
+                writer = pq.ParquetWriter(copy, table.schema, write_page_checksum=True)
             writer.write_table(table, row_group_size=_GROUP_ROWS)
     finally:
         if writer is not None:
@@ -312,7 +265,6 @@ def _copy_readable(path: Path, copy: Path) -> None:
 
 
 def _is_matrix(kind: Any) -> bool:
-    pa = arrow()
     inner = kind.value_type
     lists = pa.types.is_list(inner) or pa.types.is_large_list(inner) or pa.types.is_fixed_size_list(inner)
     return bool(lists and (pa.types.is_floating(inner.value_type) or pa.types.is_integer(inner.value_type)))
@@ -390,7 +342,6 @@ def _as_text(name: str, value: Any) -> str | None:
 
 
 def _table(records: Sequence[Record]) -> Piece:
-    pa = arrow()
     present = [name for name in COLUMNS if any(name in record for _, record in records)]
     names = dict.fromkeys(["id", "procedure", *present])
     columns = {name: pa.array([record.get(name) for _, record in records], pa.string()) for name in names}

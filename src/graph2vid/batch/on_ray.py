@@ -12,16 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph2vid.batch._packages import arrow, compute, ray_data
-from graph2vid.batch.guarded_worker import Guard
-from graph2vid.batch.job import BATCH_ROWS, Job, without
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graph2vid.batch.batches import BATCH_ROWS, Job, RowsTask, without
 from graph2vid.batch.parts import Parts, is_wanted, read_part
 from graph2vid.batch.reaper import reaped
 from graph2vid.batch.results import FAILED, result_schema
-from graph2vid.batch.rows import KINDS
-from graph2vid.batch.settings import Context
+from graph2vid.batch.settings import KINDS, Context
 from graph2vid.batch.stages import STAGES
-from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.batch.workers import WorkerPool
+from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
 
 STOPPED = "stopped at row"
 
@@ -35,6 +36,16 @@ _LITTLE = {"num_cpus": 0.1}
 _TRIES = 3
 _STORE_BYTES = 256 << 20  # of a cluster that is started for the run: results are small, rows stream through
 _POLL_SECONDS = 1.0
+
+
+def ray_data() -> tuple[Any, Any]:
+    """Return the modules ray and ray.data."""
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingDependencyError("the engine ray needs the package ray", extra="ray") from None
+    return ray, ray.data
 
 
 class StageActor:
@@ -56,7 +67,9 @@ class StageActor:
         self, stages: tuple[str, ...], context: Context, row_seconds: float, attempt: int, done: Any, stop: bool
     ) -> None:
         self._stages = stages
-        self._guard = Guard(context, row_seconds)
+        self._context = context
+        self._pool = WorkerPool(threads=1)
+        self._pool.set_up([context], row_seconds)
         self._attempt = attempt
         self._done = done
         self._stop = stop
@@ -67,9 +80,9 @@ class StageActor:
         last = self._stages[-1] == "align"
         if last and not len(table):
             return result_schema().empty_table()
-        found = self._guard.run(table, self._stages, self._attempt).replace_schema_metadata(None)
+        task = RowsTask(table, self._stages, self._attempt, self._context)
+        found = pa.concat_tables(part.replace_schema_metadata(None) for part in self._pool.run([[task]]))
         if last and self._stop:
-            pc = compute()
             failed = found.filter(pc.equal(found.column("status"), FAILED)).slice(0, 1).to_pylist()
             for row in failed:
                 raise Graph2VidError(f"{STOPPED} {row['id']!r}: {row['error']}")
@@ -105,7 +118,7 @@ def _pipeline(job: Job, data: Any) -> Any:
             StageActor,
             fn_constructor_args=(
                 (stage,),
-                replace(job.context, threads=1, workers=beside),
+                replace(job.context, workers=beside),
                 job.options.row_seconds,
                 job.attempt,
                 job.done,
@@ -122,7 +135,6 @@ def _pipeline(job: Job, data: Any) -> Any:
 
 def _committed(job: Job, parts: Parts) -> Any:
     """Return the ids of rows that need no more work."""
-    pc = compute()
     known = parts.known()
     known = known.filter(is_wanted(known, job.wanted))
     tried = pc.equal(known.column("attempt"), job.attempt)
@@ -218,7 +230,6 @@ def _sink(out: Path) -> Any:
         """Commits the results of a write task as one part."""
 
         def write(self, blocks: Any, ctx: Any) -> int:
-            pa = arrow()
             tables = [block if isinstance(block, pa.Table) else pa.Table.from_pandas(block) for block in blocks]
             empty = result_schema().empty_table()
             table = pa.concat_tables([empty, *(table.cast(result_schema()) for table in tables if len(table))])

@@ -18,9 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from graph2vid._files import write_bytes
 from graph2vid._locks import hold
-from graph2vid.batch._packages import arrow, compute, parquet
 from graph2vid.batch.results import DONE, FAILED, result_schema, segment_schema, video_schema
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence.evidence_cache import text_hash
@@ -53,10 +56,9 @@ class Parts:
 
     def commit(self, table: Any) -> Path | None:
         """Keep results for good; the same rows tried again give the same file. Return it (None: no rows)."""
-        pa = arrow()
         if not len(table):
             return None
-        ids, attempt = table.column("id").to_pylist(), compute().max(table.column("attempt")).as_py()
+        ids, attempt = table.column("id").to_pylist(), pc.max(table.column("attempt")).as_py()
         digests = [(digest or b"").hex() for digest in table.column("digest").to_pylist()]
         buffer = pa.BufferOutputStream()
         # Read once and soon: what matters is that it is quickly made.
@@ -82,7 +84,6 @@ class Parts:
 
     def known(self) -> Any:
         """Return a table of id, status, attempt and digest of all rows with a result; a damaged part counts as none."""
-        pa = arrow()
         columns = ["id", "status", "attempt", "digest"]
         schema = pa.schema([result_schema().field(name) for name in columns])
         found = (read_part(path, columns) for path in self.files())
@@ -114,8 +115,6 @@ class Parts:
         LostRowsError
             Not all of them have a sound result. Nothing is published.
         """
-        pa = arrow()
-        pc = compute()
         of_part = {path: _whole(path, ["id", "digest"]) for path in self.files()}
         schema = pa.schema([result_schema().field(name) for name in ("id", "digest")])
         rows = pa.concat_tables(
@@ -162,8 +161,6 @@ def is_wanted(rows: Any, wanted: Any) -> Any:
     wanted : Arrow table with the columns id and digest
         Of the rows of the manifest. Where there is no digest the id is enough: nothing was known of the row before.
     """
-    pa = arrow()
-    pc = compute()
     place = pc.index_in(rows.column("id"), value_set=wanted.column("id"))
     now = pa.chunked_array(wanted.column("digest").take(place), pa.binary())
     same = pc.or_kleene(pc.is_null(now), pc.equal(now, rows.column("digest")))
@@ -180,7 +177,6 @@ def check_folder(out: Path, resume: bool) -> None:
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> Any | None:
     """Read a part; None if it is damaged, or gone."""
-    pa = arrow()
     data = _sound(path)
     if data is None:
         return None
@@ -220,8 +216,6 @@ def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
 
     ``paths`` are parts, each with whether all its rows are wanted.
     """
-    pa = arrow()
-    pc = compute()
     tables = [pa.Table.from_batches([], result_schema())]
     for path, whole in paths.items():
         table = _whole(path)
@@ -239,8 +233,6 @@ def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
 
 def _segment_rows(rows: Any) -> Any:
     """Return one row for each segment, with the id of its video."""
-    pa = arrow()
-    pc = compute()
     column = rows.column("segments").combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -252,7 +244,6 @@ def _segment_rows(rows: Any) -> Any:
 
 
 def _write(path: Path, table: Any) -> None:
-    pq = parquet()
     try:
         repeated = [name for name in table.column_names if name not in _ALL_DIFFERENT]
         pq.write_table(

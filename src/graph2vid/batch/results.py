@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from graph2vid.batch._packages import arrow
 from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.settings import Context
 from graph2vid.batch.stages import Item
@@ -21,6 +21,12 @@ from graph2vid.grounding.from_video import Narration
 
 DONE, FAILED = "done", "failed"
 
+SECONDS = b"seconds"
+"""Under this key the metadata of a table tell the seconds of each stage."""
+
+TOLD = b"told"
+"""Under this key the metadata of a table tell what was found of a manifest, beside the ids."""
+
 _SAID, _EVIDENCE, _FAILURE, _DIGEST = "_said", "_evidence", "_failure", "_digest"
 """Columns that stages add to a table of rows."""
 
@@ -28,7 +34,6 @@ _SAID, _EVIDENCE, _FAILURE, _DIGEST = "_said", "_evidence", "_failure", "_digest
 @cache
 def video_schema() -> Any:
     """Return the columns of the data set of videos."""
-    pa = arrow()
     return pa.schema(
         [
             ("id", pa.string()),
@@ -52,7 +57,6 @@ def video_schema() -> Any:
 @cache
 def segment_schema() -> Any:
     """Return the columns of the data set of segments, without the id of their video."""
-    pa = arrow()
     return pa.schema(
         [
             ("step", pa.int32()),
@@ -68,7 +72,6 @@ def segment_schema() -> Any:
 @cache
 def result_schema() -> Any:
     """Return the columns of a part: those of a video, its segments, how often it was tried, and the row's digest."""
-    pa = arrow()
     segments = pa.list_(pa.struct(list(segment_schema())))
     more = [pa.field("segments", segments), pa.field("attempt", pa.int32()), pa.field("digest", pa.binary())]
     return pa.schema([*video_schema(), *more])
@@ -76,7 +79,6 @@ def result_schema() -> Any:
 
 def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
     """Return the table of results of items that have gone through all stages."""
-    pa = arrow()
     groups: dict[int, list[int]] = {}
     failed = []
     for at, item in enumerate(items):
@@ -95,7 +97,6 @@ def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
 
 def failures(ids: Sequence[str], reasons: Sequence[str], attempt: int, digests: Sequence[bytes]) -> Any:
     """Return the table of results of rows of which nothing is known but why."""
-    pa = arrow()
     told = {"id": pa.array(ids, pa.string()), "error": pa.array(reasons, pa.string())}
     told["digest"] = pa.array(digests, pa.binary())
     told |= {"status": pa.repeat(FAILED, len(ids)), "attempt": pa.repeat(pa.scalar(attempt, pa.int32()), len(ids))}
@@ -109,7 +110,6 @@ def _fields(schema: Any) -> list[tuple[str, Any]]:
 
 def _answered(items: Sequence[Item], attempt: int) -> Any:
     """Return the results of items whose answers lie together."""
-    pa = arrow()
     founds = [item.found for item in items if item.found is not None]
     answers, flow = founds[0].answers, founds[0].request.flow
     requests = [found.request for found in founds]
@@ -158,12 +158,11 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
 
 def _known(numbers: NDArray[np.float64]) -> Any:
     """Return numbers of which NaN are not known."""
-    return arrow().array(numbers, mask=np.isnan(numbers))
+    return pa.array(numbers, mask=np.isnan(numbers))
 
 
 def _lists(counts: NDArray[np.int64], values: Any) -> Any:
     """Return lists of so many of the values each."""
-    pa = arrow()
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)), values)
 
 
@@ -185,7 +184,6 @@ def decode_items(table: Any, context: Context) -> list[Item]:
 
 def encode_items(table: Any, items: Sequence[Item]) -> Any:
     """Return the table of rows with what was found of them so far."""
-    pa = arrow()
     columns = {
         _SAID: pa.array([None if item.said is None else _said_as_json(item.said) for item in items], pa.string()),
         _EVIDENCE: pa.array([None if item.evidence is None else _npy(item.evidence) for item in items], pa.binary()),
@@ -232,3 +230,20 @@ def _read_evidence(item: Item, data: bytes) -> None:
 
 def _read_failure(item: Item, reason: str) -> None:
     item.failure = reason
+
+
+# -- between processes ---------------------------------------------------------------------------------------
+
+
+def to_bytes(table: Any) -> memoryview:
+    """Return a table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> Any:
+    """Return the table of an Arrow stream."""
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        return reader.read_all()

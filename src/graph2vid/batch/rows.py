@@ -7,14 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from graph2vid._files import parse_json
-from graph2vid.batch._packages import arrow
-from graph2vid.batch.settings import DEFAULTS, ROW_OPTIONS, Context, check_option
+from graph2vid.batch.settings import DEFAULTS, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.evidence import read_array
 from graph2vid.evidence.evidence_cache import content_hash
@@ -23,10 +23,6 @@ FILES = ("video", "captions")
 ARRAYS = ("scores", "log_probabilities", "clips", "steps")
 COLUMNS = ("id", "procedure", *FILES, *ARRAYS, *ROW_OPTIONS)
 """The columns of a manifest."""
-
-Kind: TypeAlias = Literal["arrays", "captions", "speech"]
-KINDS: tuple[Kind, ...] = ("arrays", "captions", "speech")
-"""Where the evidence of a row comes from, the quickest first."""
 
 _DIGEST_BYTES = 16
 
@@ -103,12 +99,11 @@ def _checked(name: str, column: Any) -> list[Any]:
 
 def texts(table: Any, name: str) -> Any:
     """Return a column as text, whatever else it holds: numbers as ids, words by their numbers in a dictionary."""
-    return table.column(name).cast(arrow().string(), safe=False)  # that it is UTF-8 was checked
+    return table.column(name).cast(pa.string(), safe=False)  # that it is UTF-8 was checked
 
 
 def holds_lists(column: Any) -> bool:
     """Tell whether a column holds matrices themselves, and not paths."""
-    pa = arrow()
     kind = column.type
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -118,7 +113,6 @@ def matrices(column: Any) -> list[NDArray[Any] | str | None]:
 
     A matrix that is not one (its lists differ in length) is empty, [0, 0]: no procedure fits it.
     """
-    pa = arrow()
     if not holds_lists(column):
         found: list[NDArray[Any] | str | None] = column.to_pylist()
         return [value or None for value in found]

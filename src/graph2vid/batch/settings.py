@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import MATCH_POLICIES, PRESETS
 from graph2vid.text import PARSERS
+
+Kind: TypeAlias = Literal["arrays", "captions", "speech"]
+KINDS: tuple[Kind, ...] = ("arrays", "captions", "speech")
+"""Where the evidence of a row comes from, the quickest first."""
 
 _LONGEST_SHOWN = 60
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
@@ -157,8 +161,6 @@ class Context:
         By id: why a row cannot be worked on.
     documents : str or None
         Where each video's grounding is written as JSON, too.
-    threads : int or None
-        Threads of one worker, in libraries that have threads of their own; None: as they like.
     workers : int
         Worker processes that share the memory of a machine.
     processors : tuple of int
@@ -170,7 +172,6 @@ class Context:
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
     documents: str | None = None
-    threads: int | None = None
     workers: int = 1
     processors: tuple[int, ...] = ()
 

@@ -1,44 +1,38 @@
-"""Worker processes, and the one that forks them: it serves its parent over a socket, whose number is its argument.
+"""Worker processes, and the program that forks them: it serves a :class:`graph2vid.batch.workers.WorkerPool`.
 
-Nothing of them outlives the parent.
+The program loads what workers need, passes tasks on to them and answers back, and ends a worker that takes too long. It
+has one thread and computes nothing, so that it can be forked at any time. Nothing of it outlives the pool.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
-import socket
 import sys
 import time
 import warnings
+from collections import deque
+from collections.abc import Mapping
 from functools import lru_cache
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, NoReturn
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
 from graph2vid._memory import share_memory
+from graph2vid._processes import end_with_parent
 from graph2vid.alignment import native
-from graph2vid.batch._packages import arrow, compute, parquet
-from graph2vid.batch.fork_server import how_it_ended
-from graph2vid.batch.manifest import read_manifest
-from graph2vid.batch.parquet import RowReader
-from graph2vid.batch.results import decode_items, encode_items, encode_results
+from graph2vid.batch.batches import RowReader
+from graph2vid.batch.manifest import encode_check
+from graph2vid.batch.results import SECONDS, decode_items, encode_items, encode_results, from_bytes, to_bytes
 from graph2vid.batch.settings import Context
 from graph2vid.batch.stages import reason_of, run_stages
-
-READY = b"ready"
-FAILED = b"!"
-"""What an answer that is no table begins with: the reason follows."""
-
-SECONDS = b"seconds"
-"""Under this key the metadata of an answer tell the seconds of each stage."""
-
-TOLD = b"told"
-"""Under this key the metadata of an answer tell what was found of a manifest, beside the ids."""
+from graph2vid.batch.workers import ANSWER, ENDED, FAILED, NUMBER_BYTES, SET_UP, how_it_ended
 
 _ENDING_SECONDS = 0.3
+_FORK = get_context("fork") if hasattr(os, "fork") else None
 
 
 def work(table: Any, stages: tuple[str, ...], context: Context, attempt: int) -> Any:
@@ -49,131 +43,110 @@ def work(table: Any, stages: tuple[str, ...], context: Context, attempt: int) ->
     return found.replace_schema_metadata({SECONDS: json.dumps(seconds).encode()})
 
 
-def to_bytes(table: Any) -> memoryview:
-    """Return a table as an Arrow stream."""
-    pa = arrow()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return memoryview(sink.getvalue())
-
-
-def from_bytes(data: bytes) -> Any:
-    """Return the table of an Arrow stream."""
-    pa = arrow()
-    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-        return reader.read_all()
-
-
-def serve(connection: Connection) -> None:
-    """Answer requests until the parent closes the connection."""
-    context = Context(**json.loads(connection.recv_bytes()))
+def serve(connection: Connection, context: Context) -> None:
+    """Be a worker: do tasks until the other side closes the connection."""
     if context.processors and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, context.processors)
     share_memory(context.workers)
-    connection.send_bytes(READY)
     opened = lru_cache(maxsize=1)(RowReader)
     while True:
-        request = json.loads(connection.recv_bytes())
-        if "manifest" in request:
-            connection.send_bytes(_checked(Path(request["manifest"]), Path(request["copy"]), context))
-            continue
-        sent = None if "path" in request else from_bytes(connection.recv_bytes())
-        answer: bytes | memoryview
+        head, _, data = connection.recv_bytes().partition(b"\n")
+        task = json.loads(head)
         try:
-            table = opened(request["path"]).read(request["places"]) if sent is None else sent
-            answer = to_bytes(work(table, tuple(request["stages"]), context, request["attempt"]))
-        except Exception as error:  # a defect of ours, or no memory: the parent tries the rows one by one
-            answer = FAILED + reason_of(error).encode()
-        connection.send_bytes(answer)
+            if "manifest" in task:
+                answer = encode_check(task["manifest"], task["copy"], context)
+            else:
+                table = opened(task["path"]).read(task["places"]) if "path" in task else from_bytes(data)
+                answer = to_bytes(work(table, tuple(task["stages"]), context, task["attempt"]))
+            connection.send_bytes(ANSWER + answer)
+        except Exception as error:  # a defect of ours, or no memory: the rows are tried one by one
+            connection.send_bytes(FAILED + reason_of(error).encode())
 
 
-def _checked(manifest: Path, copy: Path, context: Context) -> memoryview:
-    """Return the manifest after the check, or the error, as an Arrow stream: see :meth:`Guard.check`."""
-    pa = arrow()
-    ids: Any = pa.nulls(0, pa.string())
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("default")
+class _Worker:
+    """A worker process, and the tasks that wait for it; the first is the one that it works on."""
+
+    def __init__(self, context: Mapping[str, Any], seconds: float, pool: Connection) -> None:
+        self.tasks: deque[bytes] = deque()
+        self.connection: Connection | None = None
+        self.limit = math.inf
+        self._context = Context(**context)
+        self._seconds = seconds
+        self._pool = pool
+
+    def take(self, task: bytes) -> None:
+        """Take a task."""
+        self.tasks.append(task)
+        if len(self.tasks) == 1:
+            self._begin()
+
+    def answer(self) -> bytes:
+        """Return what the worker says of its first task (or why it says nothing), and begin with the next."""
         try:
-            found = read_manifest(manifest, copy, context)
-            ids = found.ids
-            told: dict[str, Any] = {
-                "rows": str(found.rows),
-                "kinds": found.kinds,
-                "problems": [(problem.place, problem.id, problem.text) for problem in found.problems],
-                "unreadable": found.unreadable,
-            }
-        except Exception as error:
-            told = {"error": (type(error).__name__, reason_of(error))}
-    told["warnings"] = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
-    return to_bytes(pa.table({"id": ids}).replace_schema_metadata({TOLD: json.dumps(told).encode()}))
+            if self.connection is None or not self.connection.poll():
+                self.end(0.0)
+                answer = FAILED + f"took longer than the limit of {self._seconds:g} s".encode()
+            else:
+                answer = self.connection.recv_bytes()
+        except (EOFError, OSError):
+            answer = ENDED + self.end().encode()
+        self.tasks.popleft()
+        if self.tasks:
+            self._begin()
+        return answer
+
+    def end(self, patience: float = _ENDING_SECONDS) -> str:
+        """End the process; return how it ended, which may be by itself within the seconds of patience."""
+        if self.connection is None:
+            return ""
+        self.connection.close()
+        self.connection = None
+        self._process.join(patience)
+        self._process.kill()
+        self._process.join()
+        return how_it_ended(self._process.exitcode)
+
+    def _begin(self) -> None:
+        if self.connection is None:
+            assert _FORK is not None
+            self.connection, theirs = _FORK.Pipe()
+            self._process = _FORK.Process(target=_work, args=(theirs, self._pool, self._context), daemon=True)
+            self._process.start()
+            theirs.close()
+        self.limit = time.monotonic() + self._seconds
+        with contextlib.suppress(OSError):  # it has ended, which is seen as soon as it is listened to
+            self.connection.send_bytes(self.tasks[0])
+
+
+def _work(connection: Connection, pool: Connection, context: Context) -> None:
+    end_with_parent()
+    pool.close()
+    with contextlib.suppress(EOFError, OSError):
+        serve(connection, context)
 
 
 def main() -> None:
-    """Run as a program: fork a worker for each socket that comes, and end those whose process id comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    """Run as a program: serve the pool at the other end of a socket, whose number is the argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool decides
     warnings.simplefilter("ignore")  # what matters is in the results
-    _load()
-    here = os.getpid()
-    workers: set[int] = set()
-    with socket.socket(fileno=int(sys.argv[1])) as control, contextlib.suppress(OSError):
+    native()  # all that workers need is loaded now
+    workers: list[_Worker] = []
+    with Connection(int(sys.argv[1])) as pool, contextlib.suppress(EOFError, OSError):
         while True:
-            message, handles, _, _ = socket.recv_fds(control, 64, 1)
-            if not message:
-                break
-            if not handles:
-                answer = _end(int(message)) if int(message) in workers else "it had ended"
-                workers.discard(int(message))
-            elif (pid := os.fork()) == 0:
-                control.close()
-                _work_until_the_end(handles[0], here)
-            else:
-                os.close(handles[0])
-                workers.add(pid)
-                answer = str(pid)
-            control.sendall(answer.encode())
-    for pid in workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _load() -> None:
-    """Load what every worker needs, and nothing more."""
-    compute(), parquet(), native()
-    arrow().array([0])  # with its first array pyarrow loads pandas, where that is installed: once, before the forks
-
-
-def _work_until_the_end(handle: int, parent: int) -> NoReturn:
-    """Be a worker."""
-    status = 1
-    try:
-        _die_with(parent)
-        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-            serve(Connection(handle))
-        status = 0
-    finally:
-        os._exit(status)
-
-
-def _die_with(parent: int) -> None:
-    """Ask the system to end this process when its parent is gone, whatever it is doing then."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it was quicker
-        os._exit(1)
-
-
-def _end(pid: int) -> str:
-    """End a worker; return how it ended, which may be before and by itself."""
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    limit = time.monotonic() + _ENDING_SECONDS
-    while not ended and time.monotonic() < limit:  # perhaps it is about to
-        time.sleep(0.005)
-        ended, status = os.waitpid(pid, os.WNOHANG)
-    if not ended:
-        os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-    return how_it_ended(os.waitstatus_to_exitcode(status))
+            busy = {worker.connection: worker for worker in workers if worker.tasks and worker.connection}
+            limit = min((worker.limit for worker in busy.values()), default=math.inf)
+            ready = wait([pool, *busy], None if limit == math.inf else max(0.0, limit - time.monotonic()))
+            if pool in ready:
+                message = pool.recv_bytes()
+                number, message = int.from_bytes(message[:NUMBER_BYTES], "little"), message[NUMBER_BYTES:]
+                if number == SET_UP:
+                    for worker in workers:
+                        worker.end()
+                    told = json.loads(message)
+                    workers = [_Worker(context, told["seconds"], pool) for context in told["contexts"]]
+                    continue
+                workers[number].take(message)
+            for number, worker in enumerate(workers):
+                if worker.tasks and (worker.connection in ready or worker.limit <= time.monotonic()):
+                    pool.send_bytes(number.to_bytes(NUMBER_BYTES, "little") + worker.answer())
+    os._exit(0)  # at once; the workers end, too
