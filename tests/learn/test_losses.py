@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from benchmarks.torch_reference import reference_cost  # noqa: E402
+from graph2vid.alignment import Durations, posterior  # noqa: E402
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError  # noqa: E402
 from graph2vid.evidence.costs import costs_from_arrays  # noqa: E402
 from graph2vid.flow import FlowGraph  # noqa: E402
@@ -320,10 +321,72 @@ def test_what_overflows_above_is_not_hidden() -> None:
     assert not torch.isfinite(found).all()
 
 
-def test_graphs_that_say_more_are_refused() -> None:
-    flow = FlowGraph.from_edges(["a", "b"], [(0, 1)], optional=[1])
-    with pytest.raises(InputError, match="video 0: its procedure has optional or alternative steps"):
-        soft_cost([TSortGraph.compile(flow)], torch.zeros(1, 2, 3), torch.zeros(1, 3))
+EXTENDED = (
+    FlowGraph.from_edges(list("abcd"), [(0, 2, 0.8), (1, 2), (2, 3, 0.6)]),
+    FlowGraph.from_edges(list("abc"), [(0, 1)], optional=[2]),
+    FlowGraph.from_edges(list("abc"), [(0, 1)], alternatives=[[1, 2]]),
+)
+LONGER = [8, 9, 6]
+SOFTMIN: dict[str, Any] = {"gamma": 0.5, "smoothing": "softmin", "contiguous": True}
+
+
+@pytest.mark.parametrize(
+    ("flows", "options"),
+    [
+        (EXTENDED, {}),
+        (EXTENDED, {"violation": 0.3}),
+        (FLOWS, {"repeat": 0.4}),
+        (FLOWS, {"durations": 2}),
+        (FLOWS, {"durations": lambda flow: Durations.log_normal([1.5] * len(flow), [0.5] * len(flow))}),
+        (EXTENDED, {"repeat": lambda flow: [0.1 * step for step in range(len(flow))], "durations": 1}),
+    ],
+)
+@pytest.mark.parametrize("skips", [True, False])
+def test_the_extended_model_is_that_of_posterior(flows: Any, options: dict[str, Any], skips: bool) -> None:
+    tsorts, (match, drop, skip) = [TSortGraph.compile(flow) for flow in flows], batch(16)
+    skip = skip.detach() if skips else None
+
+    def cost(match: Any, drop: Any) -> Any:
+        return soft_cost(tsorts, match, drop, skip, LONGER, **SOFTMIN, **options)
+
+    found = cost(match, drop)
+    for at, (tsort, length) in enumerate(zip(tsorts, LONGER, strict=True)):
+        own = {name: one(tsort.flow) if callable(one) else one for name, one in options.items()}
+        costs = (match[at, : tsort.n_steps, :length].detach().numpy(), drop[at, :length].detach().numpy())
+        given = None if skip is None else skip[at, : tsort.n_steps].numpy()
+        expected = posterior(tsort, *costs, given, gamma=0.5, **own)
+        assert found[at].item() == pytest.approx(expected.cost, abs=1e-9)
+    assert torch.autograd.gradcheck(cost, (match, drop))
+
+
+def test_losses_know_the_extended_model() -> None:
+    features, steps = embeddings(17)
+    extended: dict[str, Any] = SOFTMIN | {"repeat": 0.5, "durations": 2, "violation": 0.7}
+    loss = GraphDropDTWLoss(**extended)
+    match, drop = loss.costs(features[:1], steps[:1], [9])
+    expected = soft_cost([TSortGraph.compile(EXTENDED[0])], match, drop, None, [9], **extended)
+    found = loss(features[:1], steps[:1], EXTENDED[:1], [9])
+    assert found.item() == pytest.approx(expected.item() / 9)
+    chain = DropDTWLoss(**SOFTMIN, repeat=0.5)(features, steps, LENGTHS)
+    assert chain.item() < DropDTWLoss(**SOFTMIN)(features, steps, LENGTHS).item()  # there are more alignments
+
+
+def test_impossible_videos_of_the_extended_model_have_no_gradient() -> None:
+    match, drop, _ = batch(18)
+    cost = soft_cost(TSORTS, match, drop, None, LENGTHS, **SOFTMIN, durations=3)
+    assert torch.isfinite(cost).tolist() == [False, True, False]  # 12 clips, 9 and 6 are needed
+    cost[1].backward()
+    assert torch.isfinite(match.grad).all() and not match.grad[0].any()
+
+
+def test_what_the_extended_model_does_not_know_is_refused() -> None:
+    tsorts, (match, drop, skip) = [TSortGraph.compile(flow) for flow in EXTENDED], batch(19)
+    with pytest.raises(InputError, match="video 0: its procedure has optional or alternative steps or soft precedence"):
+        soft_cost(tsorts, match, drop, None, LENGTHS)
+    with pytest.raises(InputError, match="repeats and durations need smoothing='softmin' and contiguous=True"):
+        GraphDropDTWLoss(repeat=1.0)
+    with pytest.raises(InputError, match="no gradient of skip costs"):
+        soft_cost(tsorts, match, drop, skip, LENGTHS, **SOFTMIN)
 
 
 def test_graphs_must_be_compiled_and_some() -> None:

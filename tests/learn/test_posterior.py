@@ -63,7 +63,7 @@ CHAIN = TSortGraph.compile(FlowGraph.chain(["a", "b"]))
 
 def test_steps_with_background_inside_have_no_one_beginning() -> None:
     found = posteriors([CHAIN], torch.zeros(1, 2, 5), torch.zeros(1, 5), contiguous=False)
-    with pytest.raises(InputError, match="one unbroken run"):
+    with pytest.raises(InputError, match="one unbroken segment"):
         _ = found.expected
 
 

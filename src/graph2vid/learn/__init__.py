@@ -10,17 +10,28 @@ _PUBLIC = {
     "ClusteringLoss": "graph2vid.learn.losses",
     "DropDTWLoss": "graph2vid.learn.losses",
     "GraphDropDTWLoss": "graph2vid.learn.losses",
+    "LossOptions": "graph2vid.learn.losses",
     "ProcedureLoss": "graph2vid.learn.losses",
+    "SoftOptions": "graph2vid.learn.operator",
     "posteriors": "graph2vid.learn.posterior",
     "soft_cost": "graph2vid.learn.operator",
 }
 
 if TYPE_CHECKING:
-    from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, ProcedureLoss
-    from graph2vid.learn.operator import soft_cost
+    from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, LossOptions, ProcedureLoss
+    from graph2vid.learn.operator import SoftOptions, soft_cost
     from graph2vid.learn.posterior import posteriors
 
-__all__ = ["ClusteringLoss", "DropDTWLoss", "GraphDropDTWLoss", "ProcedureLoss", "posteriors", "soft_cost"]
+__all__ = [
+    "ClusteringLoss",
+    "DropDTWLoss",
+    "GraphDropDTWLoss",
+    "LossOptions",
+    "ProcedureLoss",
+    "SoftOptions",
+    "posteriors",
+    "soft_cost",
+]
 
 
 def __dir__() -> list[str]:

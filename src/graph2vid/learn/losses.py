@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graph2vid.alignment import check_gamma
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.operator import check_smoothing, soft_cost
+from graph2vid.learn.operator import SoftOptions, soft_cost
 from graph2vid.learn.padded import Padded, check_batch, clips_of, unit
 from graph2vid.tsort import TSortGraph
 
@@ -31,23 +31,19 @@ def _compile(graph: Graph) -> TSortGraph:
     return graph if isinstance(graph, TSortGraph) else _compile_flow(graph)
 
 
-class GraphDropDTWLoss(nn.Module):
-    """The soft cost of grounding a flow graph in a video, per clip, averaged over the videos of a batch.
+@dataclass(frozen=True)
+class LossOptions(SoftOptions):
+    """What `GraphDropDTWLoss` can be told, beside gamma, smoothing and contiguous (`SoftOptions`).
 
-    Parameters
+    Attributes
     ----------
-    gamma : float
-        How soft the minimum is.
-    smoothing : {"smoothmin", "softmin"}
-    contiguous : bool
-        Whether each step is one unbroken run of clips; the paper lets background lie inside a step.
     match : {"likelihood", "likelihood_bg", "balanced", "raw"}
         How similarities become match costs: minus the log of the softmax over the distinct steps, the same with
         background among them, or minus the similarity over the temperature. ``balanced`` is ``likelihood`` with the
         step's mean probability over the video's clips divided out: calling every clip the same step then gains nothing,
         which is how features collapse under ``likelihood``.
     drop : str or float
-        The price of background: ``"percentile:30"`` of the video's match costs (no gradient flows through it), a
+        The cost of background: ``"percentile:30"`` of the video's match costs (no gradient flows through it), a
         number, or ``"prototype"``, a learned embedding of background, compared with the clips like a step.
     temperature : float
         Divides the similarities.
@@ -61,39 +57,52 @@ class GraphDropDTWLoss(nn.Module):
         What to do with a video that cannot show all steps: name it, or leave it out of the mean.
     """
 
+    match: str = "likelihood"
+    drop: str | float = DEFAULT_DROP
+    temperature: float = 0.1
+    comparison: str = "cosine"
+    dimension: int | None = None
+    normalise: bool = True
+    on_impossible: str = "error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.match not in MATCHES:
+            raise InputError(f"unknown match policy {self.match!r}; known: {', '.join(MATCHES)}")
+        if self.comparison not in COMPARISONS:
+            raise InputError(f"unknown comparison {self.comparison!r}; known: {', '.join(COMPARISONS)}")
+        if self.on_impossible not in ON_IMPOSSIBLE:
+            raise InputError(f"on_impossible must be one of {', '.join(ON_IMPOSSIBLE)}, not {self.on_impossible!r}")
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature must be a finite number above 0, not {self.temperature!r}")
+        if read_drop(self.drop)[0] == "prototype" and self.dimension is None:
+            raise InputError("a learned prototype of background needs the dimension of the embeddings")
+
+
+class GraphDropDTWLoss(nn.Module):
+    """The soft cost of grounding a flow graph in a video, per clip, averaged over the videos of a batch.
+
+    Parameters
+    ----------
+    gamma : float
+        How soft the minimum is.
+    smoothing : {"smoothmin", "softmin"}
+    contiguous : bool
+        Whether each step is one unbroken segment of clips; the paper lets background lie inside a step.
+    **options
+        Those of `LossOptions`: match, drop, temperature, comparison, dimension, normalise, on_impossible; and for the
+        extended model, which needs ``smoothing="softmin", contiguous=True``: repeat, durations, violation.
+    """
+
     def __init__(
-        self,
-        gamma: float = 0.1,
-        smoothing: str = "smoothmin",
-        contiguous: bool = False,
-        *,
-        match: str = "likelihood",
-        drop: str | float = DEFAULT_DROP,
-        temperature: float = 0.1,
-        comparison: str = "cosine",
-        dimension: int | None = None,
-        normalise: bool = True,
-        on_impossible: str = "error",
+        self, gamma: float = 0.1, smoothing: str = "smoothmin", contiguous: bool = False, **options: Any
     ) -> None:
         super().__init__()
-        if match not in MATCHES:
-            raise InputError(f"unknown match policy {match!r}; known: {', '.join(MATCHES)}")
-        if comparison not in COMPARISONS:
-            raise InputError(f"unknown comparison {comparison!r}; known: {', '.join(COMPARISONS)}")
-        if on_impossible not in ON_IMPOSSIBLE:
-            raise InputError(f"on_impossible must be one of {', '.join(ON_IMPOSSIBLE)}, not {on_impossible!r}")
-        if not 0 < temperature < math.inf:
-            raise InputError(f"temperature must be a finite number above 0, not {temperature!r}")
-        self.gamma, self.smoothing, self.contiguous = check_gamma(gamma), check_smoothing(smoothing), contiguous
-        self.match, self.temperature, self.normalise = match, temperature, normalise
-        self.comparison = comparison
-        self.on_impossible = on_impossible
-        self.drop, self.level = read_drop(drop)
+        self.options = LossOptions(gamma, smoothing, contiguous, **options)
+        self.drop, self.level = read_drop(self.options.drop)
         self.prototype: nn.Parameter | None = None
-        if self.drop == "prototype":
-            if dimension is None:
-                raise InputError("a learned prototype of background needs the dimension of the embeddings")
-            self.prototype = nn.Parameter(functional.normalize(torch.randn(dimension), dim=0))
+        if self.options.dimension is not None and self.drop == "prototype":
+            self.prototype = nn.Parameter(functional.normalize(torch.randn(self.options.dimension), dim=0))
 
     def forward(
         self,
@@ -129,7 +138,7 @@ class GraphDropDTWLoss(nn.Module):
     def costs(self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return match costs [B, K, N] and drop costs [B, N], padded with zeros."""
         with torch.autocast(features.device.type, enabled=False):
-            batch = Padded.of(features, steps, lengths, unit if self.comparison == "cosine" else None)
+            batch = Padded.of(features, steps, lengths, unit if self.options.comparison == "cosine" else None)
             if self.prototype is not None and len(self.prototype) != features.shape[2]:
                 raise InputError(f"a prototype of {len(self.prototype)} dimensions, but clips of {features.shape[2]}")
             match, drop = self._costs(batch)
@@ -137,17 +146,17 @@ class GraphDropDTWLoss(nn.Module):
 
     def _costs(self, batch: Padded) -> tuple[Tensor, Tensor]:
         """Return match [B, K, N] and drop [B, N]; what lies beyond a video's steps and clips is any finite number."""
-        raw = -batch.products() / self.temperature
+        raw = -batch.products() / self.options.temperature
         known = raw.masked_fill(~batch.is_distinct[..., None], math.inf)  # steps that come twice count once
-        if self.match == "likelihood_bg":
+        if self.options.match == "likelihood_bg":
             level = self._level(known, batch)
             log_total = torch.logsumexp(torch.cat([-known, -level[:, None]], 1), 1)
             return raw + log_total[:, None], level + log_total
-        if self.match == "raw":
+        if self.options.match == "raw":
             return raw, self._level(known, batch)
         log_total = torch.logsumexp(-known, 1)
         raw, known = raw + log_total[:, None], known + log_total[:, None]
-        if self.match == "balanced":
+        if self.options.match == "balanced":
             log_mean = _log_mean(-known, batch)
             raw = raw + log_mean.gather(1, batch.first)[..., None]
             known = known + log_mean[..., None]
@@ -155,10 +164,11 @@ class GraphDropDTWLoss(nn.Module):
         return raw, drop + log_total if self.drop == "prototype" else drop
 
     def _level(self, match: Tensor, batch: Padded) -> Tensor:
-        """Return the price of background before it is made a likelihood, [B, N]."""
+        """Return the cost of background before it is made a likelihood, [B, N]."""
         if self.prototype is not None:
             prototype = self.prototype.to(batch.clips)
-            return -(batch.clips @ (unit(prototype) if self.comparison == "cosine" else prototype)) / self.temperature
+            prototype = unit(prototype) if self.options.comparison == "cosine" else prototype
+            return -(batch.clips @ prototype) / self.options.temperature
         if self.drop == "constant":
             return batch.clips.new_full(batch.is_clip.shape, self.level)
         return _percentile(match.detach(), batch, self.level)[:, None].expand(batch.is_clip.shape)
@@ -174,28 +184,20 @@ class GraphDropDTWLoss(nn.Module):
         """Return the loss from ready costs: match [B, K, N], drop [B, N], skip [B, K]."""
         tsorts = [_compile(graph) for graph in graphs]
         clips = clips_of(lengths, len(tsorts), match.shape[-1])
-        cost = soft_cost(
-            tsorts,
-            match,
-            drop,
-            skip,
-            clips,
-            gamma=self.gamma,
-            smoothing=self.smoothing,
-            contiguous=self.contiguous,
-        )
+        how = {name.name: getattr(self.options, name.name) for name in fields(SoftOptions)}
+        cost = soft_cost(tsorts, match, drop, skip, clips, **how)
         if (strange := torch.isnan(cost.detach())).any():
             raise InputError(f"video {int(strange.nonzero()[0, 0])}: its costs hold NaN or -inf")
         possible = torch.isfinite(cost.detach())
-        if self.on_impossible == "error" and not possible.all():
+        if self.options.on_impossible == "error" and not possible.all():
             raise InfeasibleError(_why_impossible(int((~possible).nonzero()[0, 0]), tsorts, clips))
-        if self.normalise:
+        if self.options.normalise:
             cost = cost / torch.tensor(clips, dtype=cost.dtype, device=cost.device)
         return torch.where(possible, cost, 0.0).sum() / possible.sum().clamp(min=1)
 
 
 def read_drop(drop: str | float) -> tuple[str, float]:
-    """Return the kind of price that background has (percentile, constant, prototype), and its number."""
+    """Return the kind of cost that background has (percentile, constant, prototype), and its number."""
     if drop == "prototype":
         return "prototype", 0.0
     name, _, value = drop.partition(":") if isinstance(drop, str) and ":" in drop else ("constant", "", drop)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -12,10 +13,78 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graph2vid.alignment import SMOOTHINGS, ClipCosts, check_gamma, soft_costs
-from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.alignment import SMOOTHINGS, ClipCosts, Durations, Problem, SoftCost, check_gamma, soft_costs
+from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
+from graph2vid.flow import FlowGraph
 from graph2vid.learn.padded import clips_of
 from graph2vid.tsort import TSortGraph
+
+
+@dataclass(frozen=True)
+class SoftOptions:
+    """How soft costs are computed.
+
+    Attributes
+    ----------
+    gamma : float
+        How soft the minimum is, > 0.
+    smoothing : {"smoothmin", "softmin"}
+    contiguous : bool
+        Whether each step is one unbroken segment of clips.
+    repeat : float or callable, optional
+        The cost of each repeat of a step; by default none is repeated. A function is called with the flow graph of each
+        video, and returns a cost or one for each step.
+    durations : int, Durations or callable, optional
+        The fewest clips of a segment, or what segments cost by their length (:class:`graph2vid.Durations`), or a
+        function of the flow graph that returns either.
+    violation : float
+        What the log-odds of an edge's confidence are multiplied by to give the cost of violating it.
+    """
+
+    gamma: float = 0.1
+    smoothing: str = "smoothmin"
+    contiguous: bool = False
+    repeat: float | Callable[[FlowGraph], Any] | None = None
+    durations: int | Durations | Callable[[FlowGraph], Any] | None = None
+    violation: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+        if self.smoothing not in SMOOTHINGS:
+            raise InputError(f"unknown smoothing {self.smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+        if (self.repeat is not None or self.durations is not None) and not self.knows_extended:
+            raise InputError("repeats and durations need smoothing='softmin' and contiguous=True")
+
+    @property
+    def knows_extended(self) -> bool:
+        """Whether the extended model can be computed: the sum over its alignments is known for softmin alone."""
+        return self.smoothing == "softmin" and self.contiguous
+
+    def extended(self, tsorts: Iterable[TSortGraph]) -> bool:
+        """Whether a batch needs the extended model; one that is not known with these options is refused."""
+        if self.repeat is not None or self.durations is not None:
+            return True
+        if self.knows_extended:
+            return not all(tsort.flow.is_plain for tsort in tsorts)
+        refuse_extended(tsorts, "smoothing='softmin' with contiguous=True knows them")
+        return False
+
+    def posterior(self, tsort: TSortGraph, costs: ClipCosts) -> SoftCost:
+        """Return the soft cost of a video in the extended model; its gradients are the probabilities of labels."""
+        repeat, durations = (one(tsort.flow) if callable(one) else one for one in (self.repeat, self.durations))
+        try:
+            found = Problem(
+                tsort,
+                costs.match,
+                costs.drop,
+                costs.skip,
+                repeat=repeat,
+                durations=durations,
+                violation=self.violation,
+            ).posterior(self.gamma)
+        except InfeasibleError:
+            return SoftCost(np.inf, None, None, None)
+        return SoftCost(found.cost, found.probability[:-1], found.probability[-1], None)
 
 
 def soft_cost(
@@ -24,17 +93,15 @@ def soft_cost(
     drop: Tensor,
     skip: Tensor | None = None,
     lengths: Sequence[int] | Tensor | None = None,
-    *,
-    gamma: float = 0.1,
-    smoothing: str = "smoothmin",
-    contiguous: bool = False,
+    **options: Any,
 ) -> Tensor:
     """Return the soft cost of each video of a padded batch; differentiable once.
 
     Parameters
     ----------
     tsorts : sequence of B TSortGraph
-        The compiled procedure of each video.
+        The compiled procedure of each video. Optional and alternative steps and soft precedence need
+        ``smoothing="softmin", contiguous=True``.
     match : Tensor [B, K, N]
         Match costs; K and N are those of the largest procedure and the longest video. What lies beyond a video's own
         steps and clips is never read.
@@ -43,11 +110,9 @@ def soft_cost(
         +inf: the step must appear; that is so for all steps by default.
     lengths : sequence of B int, optional
         The clips of each video; N by default.
-    gamma : float
-        How soft the minimum is, > 0.
-    smoothing : {"smoothmin", "softmin"}
-    contiguous : bool
-        Whether each step is one unbroken run of clips.
+    **options
+        Those of `SoftOptions`: gamma, smoothing, contiguous, repeat, durations, violation. In the extended model no
+        gradient flows into ``skip``, and tensors on the GPU are computed on the CPU.
 
     Returns
     -------
@@ -56,25 +121,20 @@ def soft_cost(
         The gradient of such a video is zero. NaN and -inf among the costs are refused; on the GPU, where looking would
         make everything wait, the cost of such a video is NaN.
     """
-    check_smoothing(smoothing)
+    how = SoftOptions(**options)
     clips = check_costs(tsorts, match, drop, skip, lengths)
     dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
     with torch.autocast(match.device.type, enabled=False):
         costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
-        wanted = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
-        how = (check_gamma(gamma), smoothing == "smoothmin", contiguous, wanted)
+        gradient = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
         if torch.compiler.is_compiling():
-            opaque: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, *how)[0]
+            if how.repeat is not None or how.durations is not None:
+                raise InputError("repeats and durations cannot be compiled: wrap the call in torch.compiler.disable")
+            flags = [how.smoothing == "smoothmin", how.contiguous, gradient]
+            opaque: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, how.gamma, flags)[0]
             return opaque
-        found: Tensor = _SoftCost.apply(*costs, tsorts, clips, *how)  # type: ignore[no-untyped-call]
+        found: Tensor = _SoftCost.apply(*costs, tsorts, clips, how, gradient)  # type: ignore[no-untyped-call]
     return found
-
-
-def check_smoothing(smoothing: str) -> str:
-    """Return the name of a smoothing that there is."""
-    if smoothing not in SMOOTHINGS:
-        raise InputError(f"unknown smoothing {smoothing!r}; known: {', '.join(SMOOTHINGS)}")
-    return smoothing
 
 
 def check_costs(
@@ -109,66 +169,74 @@ def _compute(
     skip: Tensor | None,
     tsorts: Sequence[TSortGraph],
     lengths: Sequence[int],
-    gamma: float,
-    smooth: bool,
-    contiguous: bool,
+    how: SoftOptions,
     gradient: bool,
 ) -> Found:
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
-    smoothing = "smoothmin" if smooth else "softmin"
-    refuse_features(tsorts)
+    extended = how.extended(tsorts)
+    if extended and gradient and skip is not None and skip.requires_grad:
+        raise InputError("the extended model knows no gradient of skip costs: detach them (skip.detach())")
     if match.is_cuda:
-        if gpu_kernels():
+        if gpu_kernels() and not extended:
             from graph2vid.learn.cuda import Kind, costs_on_gpu
 
-            kind = Kind(smoothing, contiguous, gradient, skips=skip is not None)
-            gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=gamma, kind=kind)
+            kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
+            gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=how.gamma, kind=kind)
             nothing = match.new_empty(0)
             if gpu.match is None or gpu.drop is None or gpu.skip is None:
                 return gpu.cost, nothing, nothing.clone(), nothing.clone()
             return gpu.cost, gpu.match, gpu.drop, gpu.skip
-        _warn_of_detour()
-    videos = list(zip(tsorts, lengths, strict=True))
-    found = soft_costs(
-        own_costs(videos, match, drop, skip),
-        gamma=gamma,
-        smoothing=smoothing,
-        contiguous=contiguous,
-        gradient=gradient,
-    )
+        _warn_of_detour("the extended model has no CUDA kernels" if extended else "NVRTC is not installed")
+    own = own_costs(tsorts, lengths, match, drop, skip)
+    if extended:
+        found = [how.posterior(*video) for video in own]
+    else:
+        found = soft_costs(
+            own,
+            gamma=how.gamma,
+            smoothing=how.smoothing,
+            contiguous=how.contiguous,
+            gradient=gradient,
+        )
+    cost, *gradients = padded_results(found, match, ("match", "drop", "skip"))
+    if not gradient:
+        gradients = [match.new_empty(0) for _ in gradients]
+    elif skip is None:
+        gradients[2] = match.new_empty(0)
+    return cost, *gradients  # type: ignore[return-value]
+
+
+def padded_results(found: Sequence[SoftCost], match: Tensor, names: Iterable[str]) -> list[Tensor]:
+    """Return the cost of each video, and the named gradients padded with zeros to the shapes of the batch."""
     dtype = np.float64 if match.dtype == torch.float64 else np.float32
-    cost = np.array([result.cost for result in found], dtype)
-    shapes = (match.shape, drop.shape, (0,) if skip is None else skip.shape) if gradient else ((0,),) * 3
-    match_grad, drop_grad, skip_grad = (np.zeros(shape, dtype) for shape in shapes)
-    if gradient:
-        for at, (result, (tsort, length)) in enumerate(zip(found, videos, strict=True)):
-            match_grad[at, : tsort.n_steps, :length] = result.match
-            drop_grad[at, :length] = result.drop
-            if skip is not None:
-                skip_grad[at, : tsort.n_steps] = result.skip
-    arrays = (cost, match_grad, drop_grad, skip_grad)
-    return tuple(torch.from_numpy(part).to(match.device) for part in arrays)  # type: ignore[return-value]
+    shapes = {"match": match.shape, "start": match.shape, "drop": match.shape[::2], "skip": match.shape[:2]}
+    wholes = [np.array([video.cost for video in found], dtype)]
+    for name in names:
+        whole = np.zeros(shapes[name], dtype)
+        for at, video in enumerate(found):
+            if (own := getattr(video, name)) is not None:
+                whole[at][tuple(map(slice, own.shape))] = own
+        wholes.append(whole)
+    return [torch.from_numpy(whole).to(match.device) for whole in wholes]
 
 
-def refuse_features(tsorts: Sequence[TSortGraph]) -> None:
-    """Refuse procedures that say more than a plain graph can."""
+def refuse_extended(tsorts: Iterable[TSortGraph], advice: str) -> None:
+    """Refuse procedures with optional or alternative steps or soft precedence."""
     for at, tsort in enumerate(tsorts):
         if not tsort.flow.is_plain:
             raise InputError(
-                f"video {at}: its procedure has optional or alternative steps, or edges that are not certain; batches "
-                "know plain graphs and skip costs alone (graph2vid.posterior knows the rest)"
+                f"video {at}: its procedure has optional or alternative steps or soft precedence; {advice}"
             )
 
 
-Videos: TypeAlias = Sequence[tuple[TSortGraph, int]]
-
-
-def own_costs(videos: Videos, match: Tensor, drop: Tensor, skip: Tensor | None) -> list[tuple[TSortGraph, ClipCosts]]:
+def own_costs(
+    tsorts: Sequence[TSortGraph], lengths: Sequence[int], match: Tensor, drop: Tensor, skip: Tensor | None
+) -> list[tuple[TSortGraph, ClipCosts]]:
     """Return each video's graph and its costs without padding, on the CPU; NaN and -inf are refused."""
     matches, drops = (part.detach().cpu().numpy() for part in (match, drop))
     skips = None if skip is None else skip.detach().cpu().numpy()
     found = []
-    for at, (tsort, length) in enumerate(videos):
+    for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
         costs = ClipCosts(
             _checked(matches[at, : tsort.n_steps, :length], f"video {at}: its match costs"),
             _checked(drops[at, :length], f"video {at}: its drop costs"),
@@ -192,13 +260,15 @@ def _soft_cost(
     graphs: list[int],
     lengths: list[int],
     gamma: float,
-    smooth: bool,
-    contiguous: bool,
-    gradient: bool,
+    flags: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Do the same where torch compiles: an operator it does not look into, which takes numbers and tensors alone."""
-    tsorts = [TSortGraph.numbered(number) for number in graphs]
-    return _compute(match, drop, skip, tsorts, lengths, gamma, smooth, contiguous, gradient)
+    """Do the same where torch compiles: an operator it does not look into, which takes numbers and tensors alone.
+
+    ``flags`` are smoothmin, contiguous, gradient.
+    """
+    smooth, contiguous, gradient = flags
+    how = SoftOptions(gamma, "smoothmin" if smooth else "softmin", contiguous)
+    return _compute(match, drop, skip, [TSortGraph.numbered(number) for number in graphs], lengths, how, gradient)
 
 
 @_soft_cost.register_fake
@@ -209,12 +279,10 @@ def _(
     graphs: list[int],
     lengths: list[int],
     gamma: float,
-    smooth: bool,
-    contiguous: bool,
-    gradient: bool,
+    flags: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     cost = match.new_empty(match.shape[0])
-    if not gradient:
+    if not flags[2]:
         return cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
     like_skip = match.new_empty(0) if skip is None else torch.empty_like(skip)
     return cost, torch.empty_like(match), torch.empty_like(drop), like_skip
@@ -251,7 +319,7 @@ def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> Gradients:
         scale[:, None, None] * match_grad,
         scale[:, None] * drop_grad,
         scale[:, None] * skip_grad if ctx.skips else None,
-        *[None] * 6,
+        *[None] * 4,
     )
 
 
@@ -272,10 +340,10 @@ def gpu_kernels() -> bool:
 
 
 @cache
-def _warn_of_detour() -> None:
+def _warn_of_detour(why: str) -> None:
     """Say once that the GPU waits for the CPU."""
     warnings.warn(
-        "the recursion runs on the CPU, and tensors on the GPU are copied there and back: NVRTC is not installed",
+        f"the recursion runs on the CPU, and tensors on the GPU are copied there and back: {why}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graph2vid.alignment import check_gamma, soft_costs
 from graph2vid.errors import InputError
-from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs, refuse_features
+from graph2vid.learn.operator import check_costs, gpu_kernels, own_costs, padded_results, refuse_extended
 from graph2vid.tsort import TSortGraph
 
 
@@ -58,7 +58,7 @@ class Posteriors:
     @property
     def _start(self) -> Tensor:
         if self.start is None:
-            raise InputError("only steps that are one unbroken run of clips have one beginning and one end")
+            raise InputError("only steps that are one unbroken segment of clips have one beginning and one end")
         return self.start
 
 
@@ -87,11 +87,11 @@ def posteriors(
     gamma : float
         How soft the minimum is.
     contiguous : bool
-        Whether each step is one unbroken run of clips.
+        Whether each step is one unbroken segment of clips.
     """
     gamma = check_gamma(gamma)
     clips = check_costs(tsorts, match, drop, skip, lengths)
-    refuse_features(tsorts)
+    refuse_extended(tsorts, "graph2vid.posterior knows them")
     dtype = match.dtype if match.dtype == torch.float64 else torch.float32
     match, drop, skip = match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
     if match.is_cuda and gpu_kernels():
@@ -100,26 +100,16 @@ def posteriors(
         kind = Kind("softmin", contiguous, gradient=True, skips=skip is not None)
         shown = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
         assert shown.match is not None and shown.drop is not None
-        start = None
+        begun = None
         if contiguous:
-            start = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
-        return Posteriors(shown.cost, shown.match, shown.drop, start)
-    videos = list(zip(tsorts, clips, strict=True))
+            begun = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
+        return Posteriors(shown.cost, shown.match, shown.drop, begun)
     found = soft_costs(
-        own_costs(videos, match, drop, skip),
+        own_costs(tsorts, clips, match, drop, skip),
         gamma=gamma,
         smoothing="softmin",
         contiguous=contiguous,
         starts=contiguous,
     )
-    cost = torch.tensor([video.cost for video in found], dtype=dtype)
-    shows, drops, starts = (torch.zeros(shape, dtype=dtype) for shape in (match.shape, drop.shape, match.shape))
-    for at, (tsort, length) in enumerate(videos):
-        video = found[at]
-        assert video.match is not None and video.drop is not None
-        shows[at, : tsort.n_steps, :length] = torch.from_numpy(video.match)
-        drops[at, :length] = torch.from_numpy(video.drop)
-        if video.start is not None:
-            starts[at, : tsort.n_steps, :length] = torch.from_numpy(video.start)
-    cost, shows, drops, starts = (part.to(match.device) for part in (cost, shows, drops, starts))
-    return Posteriors(cost, shows, drops, starts if contiguous else None)
+    cost, shown_by, dropped, start = padded_results(found, match, ("match", "drop", "start"))
+    return Posteriors(cost, shown_by, dropped, start if contiguous else None)
