@@ -250,32 +250,60 @@ template <int LANES> __device__ __forceinline__ real sum_of_lanes(real value) {
     return value;
 }
 
-struct Entered {
+struct Minimum {
     real value, mean;
-    // By one thread, or by the lanes of a warp.
-    template <int LANES> static __device__ Entered of(const Waiving &from, int state) {
-        const Graph &graph = from.graph;
-        const int begin = graph.entry_start[state] + threadIdx.x % LANES, end = graph.entry_start[state + 1];
-        Entered in{INFINITE, INFINITE};
-        for (int e = begin; e < end; e += LANES) {
-            const real a = from.of(graph.entry_from[e], graph.entry_waived[e]);
-            in.value = a < in.value ? a : in.value;
-        }
-        in.value = lowest_of_lanes<LANES>(in.value);
-#if !HARD
-        if (in.value == INFINITE) return in;
-        real total = 0, moment = 0;
-        for (int e = begin; e < end; e += LANES) {
-            const real weight = from.soft.weight(from.of(graph.entry_from[e], graph.entry_waived[e]) - in.value);
-            total += weight;
-            if (SMOOTH) moment += times(weight, from.mean_of(graph.entry_from[e], graph.entry_waived[e]) - in.value);
-        }
-        total = sum_of_lanes<LANES>(total);
-        if (SMOOTH) in.mean = in.value + sum_of_lanes<LANES>(moment) * inverse_(total);
-        in.value += from.soft.log(total);
-#endif
-        return in;
+};
+
+// The minimum over a set of ideals; each thread takes every `stride`-th member, and all threads of the set get the result.
+template <class Set> __device__ __forceinline__ Minimum minimum_over(const Waiving &from, const Set &set) {
+    Minimum found{INFINITE, INFINITE};
+    for (int n = set.begin; n < set.end; n += set.stride) {
+        const real a = from.of(set.ideal(n), set.waived(n));
+        found.value = a < found.value ? a : found.value;
     }
+    found.value = set.lowest(found.value);
+#if !HARD
+    if (found.value == INFINITE) return found;
+    real total = 0, moment = 0;
+    for (int n = set.begin; n < set.end; n += set.stride) {
+        const real weight = from.soft.weight(from.of(set.ideal(n), set.waived(n)) - found.value);
+        total += weight;
+        if (SMOOTH) moment += times(weight, from.mean_of(set.ideal(n), set.waived(n)) - found.value);
+    }
+    total = set.sum(total);
+    if (SMOOTH) found.mean = found.value + set.sum(moment) * inverse_(total);
+    found.value += from.soft.log(total);
+#endif
+    return found;
+}
+
+// The entries of a state, by one thread or by the lanes of a warp.
+template <int LANES> struct Entries {
+    const Graph &graph;
+    int begin, end;
+    static const int stride = LANES;
+    __device__ Entries(const Graph &graph, int state)
+        : graph(graph), begin(graph.entry_start[state] + threadIdx.x % LANES), end(graph.entry_start[state + 1]) {}
+    __device__ int ideal(int entry) const { return graph.entry_from[entry]; }
+    __device__ int waived(int entry) const { return graph.entry_waived[entry]; }
+    __device__ real lowest(real value) const { return lowest_of_lanes<LANES>(value); }
+    __device__ real sum(real value) const { return sum_of_lanes<LANES>(value); }
+};
+
+// All ideals, by all threads of a block: what is missing is waived at the end.
+struct Ends {
+    const Graph &graph;
+    real *scratch;
+    int begin, end, stride;
+    __device__ Ends(const Graph &graph, real *scratch)
+        : graph(graph), scratch(scratch), begin(threadIdx.x), end(graph.ideals), stride(blockDim.x) {}
+    __device__ int ideal(int ideal) const { return ideal; }
+    __device__ int waived(int ideal) const { return graph.end_waived[ideal]; }
+    __device__ real lowest(real value) const {
+        __syncthreads();
+        return ::lowest(value, scratch);
+    }
+    __device__ real sum(real value) const { return sum_of(value, scratch); }
 };
 
 // The wide states, by all threads of a block: [WIDE_PARTS][wides]. Ends with a barrier.
@@ -283,7 +311,7 @@ enum { WIDE_VALUE, WIDE_MEAN, WIDE_SHOWN, WIDE_SHARE, WIDE_CHOSEN, WIDE_PARTS };
 __device__ void enter_wide(const Waiving &from, real *wide) {
     const int wides = from.graph.wides;
     for (int n = threadIdx.x / 32; n < wides; n += blockDim.x / 32) {
-        const Entered in = Entered::of<32>(from, from.graph.wide[n]);
+        const Minimum in = minimum_over(from, Entries<32>(from.graph, from.graph.wide[n]));
         if (threadIdx.x % 32) continue;
         wide[WIDE_VALUE * wides + n] = in.value;
         wide[WIDE_MEAN * wides + n] = in.mean;
@@ -291,9 +319,9 @@ __device__ void enter_wide(const Waiving &from, real *wide) {
     __syncthreads();
 }
 
-__device__ __forceinline__ Entered entered(const Waiving &from, const real *wide, int state) {
+__device__ __forceinline__ Minimum entered(const Waiving &from, const real *wide, int state) {
     const int n = from.graph.wide_at[state], wides = from.graph.wides;
-    if (n < 0) return Entered::of<1>(from, state);
+    if (n < 0) return minimum_over(from, Entries<1>(from.graph, state));
     return {wide[WIDE_VALUE * wides + n], wide[WIDE_MEAN * wides + n]};
 }
 
@@ -312,57 +340,56 @@ __device__ void pass_to_entries(const Waiving &from, int state, real shown, real
         of_entry[e] += shown * sloped;
     }
 }
-
-// The same of all ideals, by all threads of a block: what is missing is waived at the end. Ends with a barrier.
-struct Ended {
-    real value, mean;
-    __device__ Ended(const Waiving &from, real *scratch) {
-        const Graph &graph = from.graph;
-        value = INFINITE;
-        for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x) {
-            const real a = from.of(i, graph.end_waived[i]);
-            value = a < value ? a : value;
-        }
-        __syncthreads();
-        value = mean = lowest(value, scratch);
-#if !HARD
-        if (value == INFINITE) return;
-        real total = 0, moment = 0;
-        for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x) {
-            const real weight = from.soft.weight(from.of(i, graph.end_waived[i]) - value);
-            total += weight;
-            if (SMOOTH) moment += times(weight, from.mean_of(i, graph.end_waived[i]) - value);
-        }
-        total = sum_of(total, scratch);
-        moment = sum_of(moment, scratch);
-        if (SMOOTH) mean = value + moment * inverse_(total);
-        value += from.soft.log(total);
-#endif
-    }
-};
 #endif
 
 __device__ __forceinline__ long long column_size(const Graph &graph) { return graph.states + PARTS * (long long)graph.ideals + 1; }
 
 extern __shared__ double shared_memory[];
 
+// What a block works on, and where; clips `batch.first` ... last - 1 are to be done.
+struct Block {
+    const int video;
+    const Graph graph;
+    const int clips, last;
+    const Soft soft;
+    const long long size;  // of a column
+    real *const table;
+    double *const sum;     // from here on in shared memory
+    real *const scratch;   // [32]
+    int *const place;      // as in Graph
+    Costs costs;
+    real *const working;   // what ideals and states tell one another; may be spilled
+
+    __device__ __forceinline__ explicit Block(const Batch &batch)
+        : video(batch.video[blockIdx.x]), graph(batch.graphs[batch.graph[blockIdx.x]]), clips(batch.clips[blockIdx.x]),
+          last(batch.last < clips ? batch.last : clips), soft(batch.gamma), size(column_size(graph)),
+          table(TABLE ? batch.table + batch.table_at[blockIdx.x] : nullptr), sum(shared_memory),
+          scratch((real *)(shared_memory + 1)), place((int *)(scratch + 32)),
+          costs{(real *)(place + ((graph.width + 2) & ~1))},
+          working(SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : costs.at + (graph.steps + 1) * CHUNK) {
+        for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
+    }
+};
+
+// The names of what a block works on, for the body of a kernel.
+#define UNPACK(block)                                              \
+    const Graph &graph = (block).graph;                            \
+    const Soft &soft = (block).soft;                               \
+    Costs &costs = (block).costs;                                  \
+    const int video = (block).video, clips = (block).clips, last = (block).last; \
+    const long long size = (block).size;                           \
+    double *const sum = (block).sum;                               \
+    real *const scratch = (block).scratch;                         \
+    const int *const place = (block).place
+
 // From the column before clip `first` to that after clip `last - 1`.
 extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_constant__ Batch batch) {
-    const int video = batch.video[blockIdx.x];
-    const Graph graph = batch.graphs[batch.graph[blockIdx.x]];
-    const int clips = batch.clips[blockIdx.x], last = batch.last < clips ? batch.last : clips;
+    Block block(batch);
+    UNPACK(block);
     if (batch.first >= clips) return;
-    const Soft soft(batch.gamma);
-    const long long size = column_size(graph);
-    real *table = TABLE ? batch.table + batch.table_at[blockIdx.x] : nullptr;
-    const auto column = [&](int j) { return table + (KEEP ? j - batch.first : (j - batch.first) & 1) * size; };
+    const auto column = [&](int j) { return block.table + (KEEP ? j - batch.first : (j - batch.first) & 1) * size; };
 
-    double *sum = shared_memory;
-    real *scratch = (real *)(shared_memory + 1);
-    int *place = (int *)(scratch + 32);
-    Costs costs{(real *)(place + ((graph.width + 2) & ~1))};
-    real *best = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : costs.at + (graph.steps + 1) * CHUNK;
-    for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
+    real *best = block.working;
 #if SKIPS
     real *price = best + 2 * PARTS * (graph.ideals + 1), *wide = price + graph.waivers;
     put_prices(batch, graph, video, price);
@@ -474,7 +501,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
                     const real old = before_x[place[w] + i] - lost;
 #endif
 #if SKIPS
-                    const Entered in = entered(waiving, wide, place[w] + i);
+                    const Minimum in = entered(waiving, wide, place[w] + i);
                     const real enter = in.value, set_mean = in.mean;
 #else
                     const int from = FROM(r, w, i);
@@ -528,7 +555,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
     if (threadIdx.x == 0) batch.base[blockIdx.x] = base;
     if (last == clips) {
 #if SKIPS
-        const Ended end(Waiving{graph, soft, now, now + (FLAT ? stride : 0), price, 0}, scratch);
+        const Minimum end = minimum_over(Waiving{graph, soft, now, now + (FLAT ? stride : 0), price, 0}, Ends(graph, scratch));
         const real cost = SMOOTH ? end.mean : end.value;
 #else
         const real cost = now[(FLAT ? stride : 0) + graph.full];
@@ -545,22 +572,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
 // From the gradients of the column after clip `last - 1` to those of the column before clip `first`. The value of each state
 // in the table gives way to the gradient of its match cost.
 extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_constant__ Batch batch) {
-    const int video = batch.video[blockIdx.x];
-    const Graph graph = batch.graphs[batch.graph[blockIdx.x]];
-    const int clips = batch.clips[blockIdx.x], last = batch.last < clips ? batch.last : clips;
+    Block block(batch);
+    UNPACK(block);
     if (batch.first >= clips) return;
-    const Soft soft(batch.gamma);
-    const long long size = column_size(graph);
-    real *table = batch.table + batch.table_at[blockIdx.x];
-    const auto column = [&](int j) { return table + (j - batch.first) * size; };
+    const auto column = [&](int j) { return block.table + (j - batch.first) * size; };
 
-    double *sum = shared_memory;
-    real *scratch = (real *)(shared_memory + 1);
-    int *place = (int *)(scratch + 32);
-    Costs costs{(real *)(place + ((graph.width + 2) & ~1))};
-    real *after_costs = costs.at + (graph.steps + 1) * CHUNK;
     // Two buffers each: the values of the ideals one clip back, and what states pass to the ideals they were entered from.
-    real *values = SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : after_costs;
+    real *values = block.working;
 #if SKIPS
     const int passes = graph.entries;
 #else
@@ -576,7 +594,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
     real *price = passed + 2 * PARTS * pass_stride, *wide = price + graph.waivers;
     put_prices(batch, graph, video, price);
 #endif
-    for (int w = threadIdx.x; w <= graph.width; w += blockDim.x) place[w] = graph.place[w];
     __syncthreads();
 
     real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
@@ -606,7 +623,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #if SKIPS
     real *of_entry = pulls + PARTS * graph.ideals, *of_end = of_entry + graph.entries;  // gradients of what is waived
     const Waiving at_end{graph, soft, final_, final_ + (FLAT ? graph.ideals : 0), price, 0};
-    const Ended whole(at_end, scratch);
+    const Minimum whole = minimum_over(at_end, Ends(graph, scratch));
     for (int e = threadIdx.x; ends && e < graph.entries; e += blockDim.x) of_entry[e] = 0;
 #else
     const bool possible = final_[graph.full] < INFINITE;
@@ -719,7 +736,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
                 EACH_STATE(w, n) {
                     const real now = XNOW(w), old = XBACK(w) - lost;
 #if SKIPS
-                    const Entered in = entered(waiving, wide, place[w] + i);
+                    const Minimum in = entered(waiving, wide, place[w] + i);
                     const real enter = in.value, set_mean = in.mean;
 #else
                     const int from = FROM(r, w, i);
