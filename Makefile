@@ -20,7 +20,7 @@ else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which i
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test demo lint types format docs docs-text bench fuzz check-wheel licenses sbom sanitize clean
+.PHONY: help setup test test-slow coverage demo lint types format docs docs-text bench fuzz check-wheel licenses sbom sanitize clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,16 @@ setup: $(VENV)/.package $(VENV)/.debian  ## create .venv, build the kernels, ins
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest $(ARGS)
+
+# Those on real data skip unless GRAPH2VID_DATA names the folder that holds it.
+test-slow: setup  ## run the slow sweeps: 20 kill seeds, a lost Ray node, all narrated videos in a batch, large searches
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+coverage: setup  ## run the tests and say which share of the lines of the package they run
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/python -m coverage run -m pytest $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report --skip-covered --sort=cover | tail -40
 
 demo: $(VENV)/.demo  ## ground the bundled sample and show its timeline
 	@mkdir -p build

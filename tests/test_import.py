@@ -73,9 +73,10 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded.strip() == "[]"
 
 
-def test_import_is_quick() -> None:
-    code = "import time; t = time.process_time(); import graph2vid; print(time.process_time() - t)"
-    assert min(float(run(code)) for _ in range(5)) < 0.1
+def test_import_loads_few_modules() -> None:
+    """How long that takes, ``python -m benchmarks.startup`` says."""
+    own = run("import sys, graph2vid; print([name for name in sys.modules if name.startswith('graph2vid')])")
+    assert own.strip() == "['graph2vid']"
 
 
 # Modules that Python has on POSIX systems only; `fork` likewise.
