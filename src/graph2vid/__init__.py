@@ -87,4 +87,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, "learn"})
+    dunder = [name for name in globals() if name.startswith("__")]
+    return sorted({*__all__, "learn", *dunder})
