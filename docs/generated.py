@@ -17,6 +17,8 @@ They stand in the files, so that these can be read unbuilt, each between ``<!-- 
     row is named by the beginning of one of its first two cells, a column may be shown under another name;
 ``public``
     a table of the names in ``graph2vid.__all__``;
+``options``
+    tables of the options of grounding, by concern;
 ``native``
     a table of the files of the extension module, by the first sentence of each.
 """
@@ -67,6 +69,7 @@ def filled(text: str) -> str:
         "table": _table,
         "public": _public,
         "native": _native,
+        "options": _options,
     }
 
     def part(found: re.Match[str]) -> str:
@@ -121,6 +124,21 @@ def _public(_: str) -> Iterator[str]:
             meaning = inspect.cleandoc(getattr(graph2vid, name).__doc__ or "").split("\n\n")[0]
             meaning = re.sub(r":[a-z]+:`[~.]*([^`]*)`", r"`\1`", meaning).replace("``", "`")
             yield f"| `{name}` | {_cell(meaning)} |"
+
+
+def _options(_: str) -> Iterator[str]:
+    from graph2vid import _options as options
+    from graph2vid.cli.defaults_file import CONCERNS
+
+    for concern, group in CONCERNS.items():
+        yield from (f"## {concern.capitalize()}", "", inspect.cleandoc(group.__doc__ or ""), "")
+        yield from ("| option | meaning | default |", "| --- | --- | --- |")
+        for one in options.declared(group):
+            default = (
+                "" if one.default is None else f"`{str(one.default).lower() if one.kind is bool else one.default}`"
+            )
+            yield f"| `{one.name}` | {_cell(one.about.help)} | {default} |"
+        yield ""
 
 
 def _native(_: str) -> Iterator[str]:

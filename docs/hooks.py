@@ -1,4 +1,4 @@
-"""Additions to the documentation while it is built: the changelog as a page, and how much each part counts in search."""
+"""Additions while the documentation is built: the changelog as a page, and how much each part counts in search."""
 
 from __future__ import annotations
 
