@@ -232,8 +232,8 @@ def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
                 "clip. Whole call: `align` or `align_many` on a compiled procedure with all checks, on two threads "
                 "where that pays. The ratios say how many times quicker the kernel is than a scalar compiled scan "
                 "(one minimum and one addition per update), than a plain-Python loop (which finds no labels), and "
-                "on two threads than on one. Features off: the whole call on one thread with returns, durations and "
-                "doubtful edges named but not used, over the same call without any of that; 1.00× is no slower.",
+                "on two threads than on one. Features off: the whole call on one thread with repeats, durations and "
+                "soft precedence named but not used, over the same call without any of that; 1.00× is no slower.",
                 (
                     "case",
                     "states",

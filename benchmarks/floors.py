@@ -31,9 +31,9 @@ def python_loop(tsort: TSortGraph, match: Floats, drop: Floats) -> Callable[[], 
     tsort : TSortGraph
         The procedure.
     match : [K, N]
-        Price of showing a step in a clip.
+        Cost of showing a step in a clip.
     drop : [N]
-        Price of a clip as background.
+        Cost of a clip as background.
     """
     starts = tsort.state_start.tolist()
     steps = tsort.state_step.tolist()
@@ -44,25 +44,25 @@ def python_loop(tsort: TSortGraph, match: Floats, drop: Floats) -> Callable[[], 
 
     def loop() -> float:
         nothing_done = [0.0]
-        for price in drops:
-            nothing_done.append(nothing_done[-1] + price)
+        for clip_cost in drops:
+            nothing_done.append(nothing_done[-1] + clip_cost)
         best = [nothing_done]  # of each ideal: its best cost after 0, 1, … clips
         for ideal in range(1, len(starts) - 1):
             own = [infinity] * (len(drops) + 1)
             for state in range(starts[ideal], starts[ideal + 1]):
                 cost = infinity
                 clip = 0  # counted by hand, which is quicker than enumerate
-                for before, price in zip(best[origins[state]], shows[steps[state]]):  # noqa: B905
+                for before, clip_cost in zip(best[origins[state]], shows[steps[state]]):  # noqa: B905
                     if before < cost:
                         cost = before
-                    cost += price
+                    cost += clip_cost
                     clip += 1  # noqa: SIM113
                     if cost < own[clip]:
                         own[clip] = cost
             cost = infinity
             clip = 0
-            for price in drops:
-                cost += price
+            for clip_cost in drops:
+                cost += clip_cost
                 clip += 1  # noqa: SIM113
                 if own[clip] < cost:
                     cost = own[clip]

@@ -100,9 +100,9 @@ def make_batch(random: np.random.Generator, videos: int) -> Batch:
         if random.random() < 0.5:
             costs_[random.random(costs_.shape) < 0.2] = np.inf
         match[at, : tsort.n_steps, :length], drop[at, :length] = costs_[:-1], costs_[-1]
-        prices = random.normal(size=tsort.n_steps) * scale * 3
-        prices[random.random(tsort.n_steps) < random.random()] = np.inf
-        skip[at, : tsort.n_steps] = prices
+        skips = random.normal(size=tsort.n_steps) * scale * 3
+        skips[random.random(tsort.n_steps) < random.random()] = np.inf
+        skip[at, : tsort.n_steps] = skips
     return Batch(tsorts, lengths, *map(torch.from_numpy, (match, drop, skip)))
 
 

@@ -68,9 +68,9 @@ class Report:
     machine : dict
         What it ran on.
     cases : tuple of dict
-        The figures, times in seconds.
+        The results, times in seconds.
     tables : tuple of Table
-        The figures for people.
+        The results for people.
     seconds : float
         How long the whole took.
     """
@@ -88,7 +88,7 @@ class Report:
         return f"python -m benchmarks {self.name}" + (f" --only {','.join(self.only)}" if self.only else "")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as a JSON document."""
+        """Return the results as a JSON document."""
         return {
             "format": "graph2vid-bench",
             "version": 1,

@@ -146,12 +146,12 @@ def reference_cost(
     tables = _tables(tsort, skip is not None)
     infinite = match.new_full((1,), math.inf)
 
-    def price(waived: Tensor) -> Tensor:
+    def cost(waived: Tensor) -> Tensor:
         if skip is None:
             return torch.where(waived.any(-1), math.inf, 0.0).to(match)
         return torch.where(waived > 0, skip, 0.0).sum(-1)
 
-    entered, ended = price(tables.waived), price(tables.ends)
+    entered, ended = cost(tables.waived), cost(tables.ends)
 
     def by_ideal(states: Tensor, start: Tensor) -> Tensor:
         """Return the values of the states of each ideal, and one row of +inf more: [I + 1, m]."""

@@ -118,3 +118,12 @@ def test_errors_share_one_hint() -> None:
     )
     spelt_out = [path for path in (ROOT / "src").rglob("*.py") if re.search(r"pip install '", path.read_text("utf-8"))]
     assert [path.name for path in spelt_out] == ["errors.py"]
+
+
+def test_the_places_that_contributing_names_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src|tests|docs|benchmarks|examples|tools|requirements)/[\w./-]*)`", text)
+    missing = [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+    assert len(named) > 40 and not missing, missing
+    for file in re.findall(r"`(\w+\.(?:py|cpp|cu))`", text):
+        assert list((ROOT / "src").rglob(file)), file

@@ -1,9 +1,9 @@
-"""How good evidence from narration is: ``python benchmarks/narration_study.py DATA [--page docs/narration.md]``.
+"""How good evidence from narration is: ``python benchmarks/narration_experiment.py DATA``.
 
 DATA holds ``crosstask_release``, ``crosstask_procedures``, ``crosstask_narrated`` and ``youcook2_narrated``. Settings
-are chosen on some folds and judged on the one that is left out: on CrossTask the three large tasks and the rest, on
+are chosen on some folds and evaluated on the one that is left out: on CrossTask the three large tasks and the rest, on
 YouCook2 four groups of recipe types. The product's defaults, which were set by hand, stand beside. Prints the tables,
-or writes them into the page between its marks.
+or writes them into a page between its marks (``--page docs/appendix/narration.md``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGE = {"Make French Toast": "French toast", "Make Irish Coffee": "Irish coffee
     "Build Simple Floating Shelves": "Floating shelves"
 }
 RECIPE_FOLDS = 4
-BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
+BEGIN, END = "<!-- experiment: begin -->", "<!-- experiment: end -->"
 
 START = NarrationSettings(
     spread=3.0, lag=0.0, later=0.0, words=0.0, silence=0.3, rivalry=0.0, edges=0.0, order=0.0, level=0.0, skip_gain=0.0
@@ -82,7 +82,7 @@ class Case:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the study."""
+    """Run the experiment."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("data", type=Path)
     asked.add_argument("--page", type=Path, help="Write the tables into this page, between its marks.")
@@ -91,10 +91,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = asked.parse_args(arguments)
     cases = read_cases(given.data, given.embedder)
     say(f"{len(cases)} videos, {process_time():.0f} s")
-    study = Study(cases, given.embedder, given.threads)
-    parts = [study.left_out(), study.alternatives(), study.chosen(), study.skips(), study.fit_to_procedure(given.data)]
+    experiment = Experiment(cases, given.embedder, given.threads)
+    parts = [
+        experiment.left_out(),
+        experiment.alternatives(),
+        experiment.chosen(),
+        experiment.skips(),
+        experiment.fit_to_procedure(given.data),
+    ]
     seconds = process_time()
-    parts.append(f"{len(study.known)} settings tried in {seconds:.0f} s of one processor, embedder {given.embedder}.")
+    parts.append(
+        f"{len(experiment.known)} settings tried in {seconds:.0f} s of one processor, embedder {given.embedder}."
+    )
     text = "\n\n".join(parts)
     if given.page is None:
         print(text)
@@ -106,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Tell how far the study is."""
+    """Tell how far the experiment is."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -171,7 +179,7 @@ class Truths:
         return np.stack([100 * hits / np.where(union > 0, union, np.nan) for union in unions], axis=1)
 
 
-class Study:
+class Experiment:
     """Settings tried on the videos, each once."""
 
     def __init__(self, cases: Sequence[Case], embedder: str, threads: int) -> None:
@@ -209,7 +217,7 @@ class Study:
         return found
 
     def measures(self, settings: NarrationSettings) -> Measures:
-        """Return the measures of all videos with these settings."""
+        """Return the metrics of all videos with these settings."""
         if settings not in self.known:
 
             def costs(case: Case) -> tuple[Any, Any, Any]:
@@ -249,8 +257,8 @@ class Study:
         tried = [replace(settings, level=value) for value in SPACE["level"]]
         return max(tried, key=lambda one: self.objective(one, without))
 
-    def judged(self, chosen: Mapping[str, NarrationSettings]) -> Measures:
-        """Return for each video the measures with the settings that were chosen without its fold."""
+    def evaluated(self, chosen: Mapping[str, NarrationSettings]) -> Measures:
+        """Return for each video the metrics with the settings that were chosen without its fold."""
         found: Measures = {}
         for key in self.plain:
             cases = self.members[key[0]]
@@ -265,7 +273,7 @@ class Study:
         for fold in self.folds:
             self.best[fold] = self.search(fold)
             say(f"without {fold}: {len(self.known)} settings tried")
-        self.left = self.judged(self.best)
+        self.left = self.evaluated(self.best)
         lines = [
             "| | plain | left out | gain, IoU | gain, strict IoU |",
             "| --- | ---: | ---: | ---: | ---: |",
@@ -300,7 +308,7 @@ class Study:
             "no edges": {"edges": 0.0},
             "no order": {"order": 0.0},
             "every step required": {"skip_gain": 1000.0, "skip_strength": 1e-9},
-            "one price for skipping": {"skip_gain": 0.0},
+            "one skip cost": {"skip_gain": 0.0},
             "wide smoothing": {"spread": 6.0},
         }
         keys = list(self.left)
@@ -310,7 +318,7 @@ class Study:
         lines += ["| **all parts** | " + " | ".join(_pair(self.left[key]) for key in keys) + " |"]
         for name, fixed in tried.items():
             chosen = {fold: self.with_level(fold, replace(self.best[fold], **fixed)) for fold in self.folds}
-            found = self.judged(chosen)
+            found = self.evaluated(chosen)
             lines.append(f"| {name} | " + " | ".join(_pair(found[key]) for key in keys) + " |")
             say(f"{name}: {len(self.known)} settings tried")
         return "### Alternatives\n\nIoU / strict IoU on the left-out folds.\n\n" + "\n".join(lines)
@@ -324,7 +332,7 @@ class Study:
         lines += [self._row(f"{key[0]}, {key[1]}", self.plain[key], now[key]) for key in self.plain]
         best = ", ".join(f"{name} {asdict(found)[name]:g}" for name in SPACE)
         lines += ["", f"A search on all videos ends at: {best}."]
-        return "### Defaults\n\nSet by hand, and judged on the videos they were set on.\n\n" + "\n".join(lines)
+        return "### Defaults\n\nSet by hand, and evaluated on the videos they were set on.\n\n" + "\n".join(lines)
 
     def skips(self) -> str:
         """Say how often steps that are there, and steps that are not, are called not shown."""

@@ -1,10 +1,9 @@
-"""How the policies ``auto`` of skips and returns were chosen: ``python benchmarks/price_study.py DATA [--page FILE]``.
+"""How the policies ``auto`` of skips and repeats were chosen: ``python benchmarks/cost_experiment.py DATA``.
 
-DATA holds ``salads50``, CrossTask with captions, ``captaincook4d`` and ``youcook2_narrated``. Prices are multiples of
-what one run of a middling step gains. A data set is left out in turn, and judged with the multiple that is best on the
-others: that of the highest mean change of strict IoU among those that make none of them worse; the least price, where
-equal.
-Prints the table, or writes it into the page between its marks.
+DATA holds ``salads50``, CrossTask with captions, ``captaincook4d`` and ``youcook2_narrated``. Costs are multiples of
+what one segment of a middling step gains. A data set is left out in turn, and evaluated with the multiple that is best
+on the others: that of the highest mean change of strict IoU among those that make none of them worse; the least cost,
+where equal. Prints the table, or writes it into a page between its marks (``--page docs/appendix/extended-model.md``).
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ MULTIPLES = {
     "repeat": (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0),
 }
 NO_WORSE = -0.05  # points: far less than the intervals of these means
-BEGIN, END = "<!-- prices: begin -->", "<!-- prices: end -->"
+BEGIN, END = "<!-- costs: begin -->", "<!-- costs: end -->"
 
 
 def strict_iou(videos: list[tuple[Video, Plan]], kind: str, multiple: float) -> float:
-    """Return the mean strict IoU in percent with prices of one kind, multiples of each video's gain of a run."""
+    """Return the mean strict IoU in percent with costs of one kind, multiples of each video's gain of a segment."""
     matches = [np.ascontiguousarray(video.costs.match[plan.rows]) for video, plan in videos]
     drops = [video.costs.drop for video, _ in videos]
-    prices = [
+    step_costs = [
         np.full(
             len(match),
             multiple * run_gain(StepEvidence(match.astype(np.float64), drop.astype(np.float64), np.arange(len(match))))
@@ -53,15 +52,15 @@ def strict_iou(videos: list[tuple[Video, Plan]], kind: str, multiple: float) -> 
         )
         for match, drop in zip(matches, drops, strict=True)
     ]
-    skips = prices if kind == "skip" else None
-    repeats = prices if kind == "repeat" else None
+    skips = step_costs if kind == "skip" else None
+    repeats = step_costs if kind == "repeat" else None
     found = align_many([plan.flow for _, plan in videos], matches, drops, skips, repeats=repeats)
     scores = []
     for (video, plan), alignment in zip(videos, found, strict=True):
         true, predicted = shared_classes(video.task.correspondence, len(video.task.procedure))
         labels = np.append(plan.rows, -1)[alignment.labels]
-        measures = evaluate_video(labels, video.truth, predicted_classes=predicted, true_classes=true)
-        scores.append(measures["iou_strict"])
+        metrics = evaluate_video(labels, video.truth, predicted_classes=predicted, true_classes=true)
+        scores.append(metrics["iou_strict"])
     return 100 * float(np.nanmean(scores))
 
 
@@ -73,8 +72,8 @@ def best_multiple(changes: dict[str, dict[float, float]], left_out: str | None) 
     return max(harmless or multiples, key=lambda one: (round(sum(of[one] for of in others), 2), -one))
 
 
-def study(data: Path) -> str:
-    """Return the tables of both prices."""
+def experiment(data: Path) -> str:
+    """Return the tables of both costs."""
     videos: dict[str, list[tuple[Video, Plan]]] = {}
     for name, (folder, method, reader) in DATASETS.items():
         options = Options(skip="constant:inf")
@@ -88,8 +87,8 @@ def study(data: Path) -> str:
             for name, members in videos.items()
         }
         lines += [
-            f"**{kind}.** Change of strict IoU in points, by multiple of the gain of a run; and of the multiple that "
-            "the other data sets choose.",
+            f"**{kind}.** Change of strict IoU in points, by multiple of the gain of a segment; and of the multiple "
+            "that the other data sets choose.",
             "",
             f"| data set | videos | none | {' | '.join(f'{one:g}' for one in multiples)} | others choose | change |",
             f"| :--- |{' ---: |' * (len(multiples) + 4)}",
@@ -105,12 +104,12 @@ def study(data: Path) -> str:
 
 
 def main() -> None:
-    """Run the study."""
+    """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args()
-    tables = study(asked.data)
+    tables = experiment(asked.data)
     if asked.page is None:
         print(tables)
         return

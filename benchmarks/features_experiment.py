@@ -1,7 +1,7 @@
-"""What the defaults of ``train features`` learn on small data sets: ``python benchmarks/features_study.py DATA``.
+"""What the defaults of ``train features`` learn on small data sets: ``python benchmarks/features_experiment.py DATA``.
 
 DATA holds ``salads50`` and ``salads50_edtcn``; without, the synthetic data alone are tried. Prints the table of
-docs/learning.md, "How the defaults were chosen".
+docs/appendix/training.md, "How the defaults were chosen".
 """
 
 from __future__ import annotations
