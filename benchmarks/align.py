@@ -151,10 +151,10 @@ def _kernel(case: Case, dtype: type[np.floating[Any]], clips: int | None = None,
     if case.videos == 1:
         ((match, drop),) = costs
         return lambda: solve.solve(
-            match, drop, None, contiguous=True, cost_only=False, block=0, window=0, threads=threads
+            match, drop, None, contiguous=True, cost_only=False, block=0, window=0, workers=threads
         )
     matches, drops, skips = [match for match, _ in costs], [drop for _, drop in costs], [None] * case.videos
-    return lambda: solve.solve_many(matches, drops, skips, contiguous=True, cost_only=False, block=0, threads=threads)
+    return lambda: solve.solve_many(matches, drops, skips, contiguous=True, cost_only=False, block=0, workers=threads)
 
 
 def _without_features(case: Case) -> Call:
@@ -172,7 +172,7 @@ def _without_features(case: Case) -> Call:
     def many() -> list[Alignment]:
         checked = [check_costs(flow, match, drop, None) for match, drop in costs]
         solved = procedure(case.tsort).solve_many(
-            *map(list, zip(*checked, strict=True)), contiguous=True, cost_only=False, block=0, threads=1
+            *map(list, zip(*checked, strict=True)), contiguous=True, cost_only=False, block=0, workers=1
         )
         return [result(one, *answer) for one, answer in zip(checked, solved, strict=True)]
 
@@ -198,7 +198,7 @@ def _contestants(case: Case, dtype: type[np.floating[Any]]) -> dict[str, Call]:
     if case.videos == 1:
         ((match, drop),) = costs
         calls["cost only"] = lambda: solve.solve(
-            match, drop, None, contiguous=True, cost_only=True, block=0, window=1, threads=1
+            match, drop, None, contiguous=True, cost_only=True, block=0, window=1, workers=1
         )
         calls["whole call"] = lambda: align(case.tsort, match, drop)
     else:
@@ -208,7 +208,7 @@ def _contestants(case: Case, dtype: type[np.floating[Any]]) -> dict[str, Call]:
             [None] * case.videos,
         )
         calls["cost only"] = lambda: solve.solve_many(
-            matches, drops, skips, contiguous=True, cost_only=True, block=0, threads=1
+            matches, drops, skips, contiguous=True, cost_only=True, block=0, workers=1
         )
         calls["whole call"] = lambda: align_many(case.tsort, matches, drops)
     return calls

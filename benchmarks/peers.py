@@ -67,13 +67,13 @@ def bench_peers(
 def _kernel(tsort: TSortGraph, match: Floats, drop: Floats, contiguous: bool = True) -> Call:
     """Return a call of our kernel with labels, on one thread."""
     solve = procedure(tsort).solve
-    return lambda: solve(match, drop, None, contiguous=contiguous, cost_only=False, block=0, window=0, threads=1)
+    return lambda: solve(match, drop, None, contiguous=contiguous, cost_only=False, block=0, window=0, workers=1)
 
 
 def _kernel_cost(tsort: TSortGraph, match: Floats, drop: Floats) -> Call:
     """Return a call of our kernel for the cost alone, on one thread."""
     solve = procedure(tsort).solve
-    return lambda: solve(match, drop, None, contiguous=True, cost_only=True, block=0, window=1, threads=1)
+    return lambda: solve(match, drop, None, contiguous=True, cost_only=True, block=0, window=1, workers=1)
 
 
 def _series() -> tuple[Floats, Floats, Floats]:
@@ -179,7 +179,7 @@ def _brute(effort: Effort) -> Rows:
     solve_many = procedure(chain).solve_many
 
     def side_by_side() -> Any:
-        return solve_many(sorts, drops, skips, contiguous=True, cost_only=True, block=0, threads=1)
+        return solve_many(sorts, drops, skips, contiguous=True, cost_only=True, block=0, workers=1)
 
     kernel = _kernel(tsort, match, drop)
     # Name, brute force, ours, what is timed; brute force and ours both return a cost.

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from graph2vid.selfcheck import Case
 from graph2vid.selfcheck.definition import all_sequences, segments_cost
 from graph2vid.selfcheck.enumerate import allowed, is_legal
-from graph2vid.selfcheck.features import FeatureCase
+from graph2vid.selfcheck.features import FeatureCase, make_feature_case
+
+
+def double_case(seed: int, index: int) -> FeatureCase:
+    """Return a case in double precision, so that costs can be compared closely."""
+    case = make_feature_case(seed, index)
+    return replace(case, costs=case.costs.astype(np.float64))
 
 
 def priced_sequences(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:

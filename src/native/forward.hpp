@@ -72,10 +72,10 @@ public:
     };
 
     Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips,
-            bool contiguous, int64_t window, bool checkpoints, int threads, Poll &poll)
+            bool contiguous, int64_t window, bool checkpoints, int workers, Poll &poll)
         : poll_(poll), layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
           contiguous_(contiguous), each_(layout.videos ? L : 1), window_(std::min(window, sizes.blocks)),
-          threads_(threads), checkpoints_(checkpoints),
+          workers_(workers), checkpoints_(checkpoints),
           table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
           start_(sizeof(T) * static_cast<size_t>(sizes.start_numbers)),
           saved_(checkpoints ? sizeof(T) * static_cast<size_t>(sizes.start_numbers * windows()) : 1) {
@@ -144,7 +144,7 @@ private:
     bool contiguous_;
     int each_;  // numbers per cost
     int64_t window_;
-    int threads_;
+    int workers_;
     bool checkpoints_;
     Scratch table_;
     Scratch start_;  // the column before the next block [groups][LANES], and the value of every state there
@@ -179,7 +179,7 @@ private:
             std::copy_n(column() + group * L, L, block(0) + group * sizes_.row * L);
         // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups. A
         // piece is no more than a few milliseconds of work.
-        const int64_t wanted = std::min<int64_t>(threads_, window_), groups = layout_.groups();
+        const int64_t wanted = std::min<int64_t>(workers_, window_), groups = layout_.groups();
         const int64_t most = std::max<int64_t>(Poll::OFTEN * groups / std::max<int64_t>(layout_.n_slots() * L * sizes_.width, 1), 1);
         const int64_t piece = std::min(wanted == 1 ? groups : std::max<int64_t>(groups / 256, 1), most);
         std::vector<std::atomic<int64_t>> done(static_cast<size_t>(window_));  // groups done, of each block

@@ -290,11 +290,6 @@ template <class T> void interleave(const T *match, int64_t match_stride, const i
 }  // namespace
 }  // namespace G2V_ARCH
 
-#define G2V_JOIN2(a, b) a##b
-#define G2V_JOIN(a, b) G2V_JOIN2(a, b)
-#define G2V_TEXT2(a) #a
-#define G2V_TEXT(a) G2V_TEXT2(a)
-
 Kernels G2V_JOIN(kernels_, G2V_ARCH)() {
     return {G2V_TEXT(G2V_ARCH), G2V_ARCH::advance<float>, G2V_ARCH::advance<double>,
             G2V_ARCH::interleave<float>, G2V_ARCH::interleave<double>};

@@ -5,6 +5,13 @@
 
 namespace g2v {
 
+// What the kernels see of whoever may stop them (watch.hpp): they say how much they have done, in updates.
+struct Pause {
+    void (*call)(void *, int64_t work);
+    void *poll;
+    void operator()(int64_t work) const { call(poll, work); }
+};
+
 // Every kernel works on vectors of 32 bytes: 8 floats or 4 doubles.
 template <class T> constexpr int LANES = 32 / static_cast<int>(sizeof(T));
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "machine.hpp"
+#include "automaton_solve.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
 #include "tsort.hpp"
@@ -62,11 +62,11 @@ nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit, const Watc
 
 template <class T>
 nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop, const std::optional<Array<T>> &skip,
-                bool contiguous, bool cost_only, int64_t block, int64_t window, int threads, const Watch *watch) {
+                bool contiguous, bool cost_only, int64_t block, int64_t window, int workers, const Watch *watch) {
     const int64_t clips = static_cast<int64_t>(match.shape(1));
     std::vector<int64_t> labels(cost_only ? 0 : static_cast<size_t>(clips), -1);
     Video<T> video{match.data(), drop.data(), pointer(skip), clips, cost_only ? nullptr : labels.data(), 0};
-    run(watch, [&](Poll &poll) { solve_one(p, video, {contiguous, block, window, threads}, poll); });
+    run(watch, [&](Poll &poll) { solve_one(p, video, {contiguous, block, window, workers}, poll); });
     const double cost = video.cost;
     if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
     return nb::make_tuple(cost, give(std::move(labels), {static_cast<size_t>(clips)}));
@@ -74,7 +74,7 @@ nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop,
 
 template <class T>
 nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, const std::vector<Array<T>> &drops,
-                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int threads,
+                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int workers,
                      const Watch *watch) {
     std::vector<Video<T>> videos;
     std::vector<std::vector<int64_t>> labels(matches.size());
@@ -84,7 +84,7 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
         videos.push_back({matches[i].data(), drops[i].data(), pointer(skips[i]), clips,
                           cost_only ? nullptr : labels[i].data(), 0});
     }
-    run(watch, [&](Poll &poll) { solve_many(p, videos, {contiguous, block, 0, threads}, poll); });
+    run(watch, [&](Poll &poll) { solve_many(p, videos, {contiguous, block, 0, workers}, poll); });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
         const double cost = videos[i].cost;
@@ -100,7 +100,7 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
 template <class T>
 nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
                     const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips, double gamma,
-                    bool smooth, bool contiguous, bool gradient, bool starts, int threads, int64_t memory,
+                    bool smooth, bool contiguous, bool gradient, bool starts, int workers, int64_t memory,
                     const Watch *watch) {
     std::vector<SoftVideo<T>> videos;
     std::vector<std::vector<T>> grads(matches.size());
@@ -118,7 +118,7 @@ nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std:
         videos.push_back(v);
     }
     run(watch, [&](Poll &poll) {
-        soft_many(videos, {gamma, smooth, contiguous, threads, memory}, soft_kernels_for<T>(), poll);
+        soft_many(videos, {gamma, smooth, contiguous, workers, memory}, soft_kernels_for<T>(), poll);
     });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
@@ -152,34 +152,77 @@ template <class T> int64_t lane_memory(const Procedure &p, int64_t clips, const 
     return found;
 }
 
-const MachineKernels &machine_kernels() {
-#if defined(G2V_HAVE_AVX2)
-    static const MachineKernels avx2 = machine_kernels_avx2();
-    if (std::string_view(kernels().name) == "avx2") return avx2;
-#endif
-    static const MachineKernels base = machine_kernels_base();
-    return base;
+template <class T> class AutomatonCall {
+public:
+    using Costs = const Array<T> &;
+    AutomatonCall(const Automaton &automaton, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail)
+        : automaton_(automaton), video_{{},
+                                        static_cast<int64_t>(match.shape(1)),
+                                        static_cast<int64_t>(match.shape(0)),
+                                        static_cast<int64_t>(length.shape(0)),
+                                        automaton.state_start.data(),
+                                        automaton.arc_start.data(),
+                                        automaton.state_step.data(),
+                                        automaton.arc_from.data(),
+                                        match.data(),
+                                        drop.data(),
+                                        arc.data(),
+                                        end.data(),
+                                        length.data(),
+                                        tail.data()} {}
+
+    // Cost and labels [clips]; None where they are not wanted or there is no alignment.
+    nb::tuple hard(bool cost_only, int workers, const Watch *watch) {
+        const size_t clips = static_cast<size_t>(video_.clips);
+        std::vector<int64_t> labels(cost_only ? 0 : clips, -1);
+        const double cost = solve(workers, watch, [&](auto &solver) { return solver.hard(cost_only ? nullptr : labels.data()); });
+        if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
+        return nb::make_tuple(cost, give(std::move(labels), {clips}));
+    }
+    // Cost, probabilities [steps + 1][clips], and those of a segment beginning [steps][clips]; None where there is no alignment.
+    nb::tuple soft(int workers, const Watch *watch) {
+        const size_t clips = static_cast<size_t>(video_.clips), steps = static_cast<size_t>(video_.steps);
+        std::vector<T> probability((steps + 1) * clips), start(steps * clips);
+        const double cost = solve(workers, watch, [&](auto &solver) { return solver.soft(probability.data(), start.data()); });
+        if (cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none(), nb::none());
+        return nb::make_tuple(cost, give(std::move(probability), {steps + 1, clips}), give(std::move(start), {steps, clips}));
+    }
+
+private:
+    const Automaton &automaton_;
+    AutomatonVideo<T> video_;
+
+    template <class Ask> double solve(int workers, const Watch *watch, Ask ask) {
+        double cost = 0;
+        run(watch, [&](Poll &poll) {
+            AutomatonSolver<T> solver(automaton_, video_, workers, poll);
+            cost = ask(solver);
+        });
+        return cost;
+    }
+};
+
+template <class T> void bind_automaton(nb::class_<Automaton> &automaton) {
+    using Costs = typename AutomatonCall<T>::Costs;
+    automaton.def(
+        "solve",
+        [](const Automaton &self, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail, bool cost_only, int workers,
+           const Watch *watch) { return AutomatonCall<T>(self, match, drop, arc, end, length, tail).hard(cost_only, workers, watch); },
+        "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
+        "tail"_a.noconvert(), "cost_only"_a, "workers"_a, "watch"_a.none() = nb::none());
 }
 
-// Cost and labels [clips], or cost and probabilities [steps + 1][clips]; None where they are not wanted or there is no alignment.
-nb::tuple solve_machine(const Machine &machine, const Array<double> &match, const Array<double> &drop, const Array<double> &entry,
-                        const Array<double> &end, const Array<double> &length, const Array<double> &tail, bool soft,
-                        bool cost_only, const Watch *watch) {
-    const size_t clips = match.shape(0), steps = match.shape(1);
-    MachineVideo video{{}, &machine, static_cast<int64_t>(clips), static_cast<int64_t>(length.shape(0)), match.data(),
-                             drop.data(), entry.data(), end.data(), length.data(), tail.data()};
-    std::vector<int64_t> labels(cost_only || soft ? 0 : clips, -1);
-    std::vector<double> probability(cost_only || !soft ? 0 : (steps + 1) * clips);
-    double cost = 0;
-    run(watch, [&](Poll &poll) {
-        const MachineKernels &kernels = machine_kernels();
-        video.pause = poll.pause();
-        cost = soft ? kernels.soft(video, cost_only ? nullptr : probability.data())
-                    : kernels.hard(video, cost_only ? nullptr : labels.data());
-    });
-    if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
-    if (soft) return nb::make_tuple(cost, give(std::move(probability), {steps + 1, clips}));
-    return nb::make_tuple(cost, give(std::move(labels), {clips}));
+// The same functions for both dtypes.
+template <class T> void bind_procedure(nb::class_<Procedure> &procedure) {
+    procedure
+        .def("solve", &solve<T>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(), "contiguous"_a,
+             "cost_only"_a, "block"_a, "window"_a, "workers"_a, "watch"_a.none() = nb::none())
+        .def("solve_many", &solve_batch<T>, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(), "contiguous"_a,
+             "cost_only"_a, "block"_a, "workers"_a, "watch"_a.none() = nb::none());
+}
+template <class T> void bind_soft(nb::module_ &m) {
+    m.def("soft_many", &soft_batch<T>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
+          "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "workers"_a, "memory"_a, "watch"_a.none() = nb::none());
 }
 
 }  // namespace
@@ -203,22 +246,30 @@ NB_MODULE(_native, m) {
     }, "Since the last time: questions whether to go on, the most work between two of them, all work (in updates).");
     m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a, "watch"_a.none() = nb::none());
 
-    m.def("soft_many", &soft_batch<float>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a, "watch"_a.none() = nb::none());
-    m.def("soft_many", &soft_batch<double>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(),
-          "skips"_a.noconvert(), "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "threads"_a, "memory"_a, "watch"_a.none() = nb::none());
+    bind_soft<float>(m);
+    bind_soft<double>(m);
 
-    nb::class_<Machine>(m, "Machine")
-        .def("__init__",
-             [](Machine *self, int n_steps, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
-                const Array<int64_t> &entry_start, const Array<int32_t> &entry_from) {
-                 new (self) Machine{n_steps, take(state_start), take(entry_start), take(state_step), take(entry_from)};
-             },
-             "n_steps"_a, "state_start"_a, "state_step"_a, "entry_start"_a, "entry_from"_a)
-        .def("solve", &solve_machine, "match"_a.noconvert(), "drop"_a.noconvert(), "entry"_a.noconvert(), "end"_a.noconvert(),
-             "length"_a.noconvert(), "tail"_a.noconvert(), "soft"_a, "cost_only"_a, "watch"_a.none() = nb::none());
+    nb::class_<Automaton> automaton(m, "Automaton");
+    automaton.def(
+        "__init__",
+        [](Automaton *self, int n_steps, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
+           const Array<int64_t> &arc_start, const Array<int32_t> &arc_from) {
+            new (self) Automaton(n_steps, take(state_start), take(state_step), take(arc_start), take(arc_from));
+        },
+        "n_steps"_a, "state_start"_a, "state_step"_a, "arc_start"_a, "arc_from"_a);
+    bind_automaton<float>(automaton);
+    bind_automaton<double>(automaton);
+    automaton.def(
+        "posterior",
+        [](const Automaton &self, const Array<double> &match, const Array<double> &drop, const Array<double> &arc,
+           const Array<double> &end, const Array<double> &length, const Array<double> &tail, int workers, const Watch *watch) {
+            return AutomatonCall<double>(self, match, drop, arc, end, length, tail).soft(workers, watch);
+        },
+        "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
+        "tail"_a.noconvert(), "workers"_a, "watch"_a.none() = nb::none());
 
-    nb::class_<Procedure>(m, "Procedure")
+    nb::class_<Procedure> procedure(m, "Procedure");
+    procedure
         .def("__init__",
              [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
                 const Array<int64_t> &level_start, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
@@ -234,14 +285,6 @@ NB_MODULE(_native, m) {
                  self->state_from = take(state_from);
              },
              "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
-        .def("solve", &solve<float>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a, "watch"_a.none() = nb::none())
-        .def("solve", &solve<double>, "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert().none(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "window"_a, "threads"_a, "watch"_a.none() = nb::none())
-        .def("solve_many", &solve_batch<float>, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
-             "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a, "watch"_a.none() = nb::none())
-        .def("solve_many", &solve_batch<double>, "matches"_a.noconvert(), "drops"_a.noconvert(),
-             "skips"_a.noconvert(), "contiguous"_a, "cost_only"_a, "block"_a, "threads"_a, "watch"_a.none() = nb::none())
         .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {
             return itemsize == 4 ? memory<float>(p, clips, window, cost_only, watch)
                                  : memory<double>(p, clips, window, cost_only, watch);
@@ -249,4 +292,6 @@ NB_MODULE(_native, m) {
         .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips, const Watch *watch) {
             return itemsize == 4 ? lane_memory<float>(p, clips, watch) : lane_memory<double>(p, clips, watch);
         }, "itemsize"_a, "clips"_a, "watch"_a.none() = nb::none());
+    bind_procedure<float>(procedure);
+    bind_procedure<double>(procedure);
 }

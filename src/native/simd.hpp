@@ -8,6 +8,10 @@
 #endif
 
 #define G2V_INLINE inline __attribute__((always_inline))
+#define G2V_JOIN2(a, b) a##b
+#define G2V_JOIN(a, b) G2V_JOIN2(a, b)
+#define G2V_TEXT2(a) #a
+#define G2V_TEXT(a) G2V_TEXT2(a)
 
 namespace g2v {
 namespace G2V_ARCH {

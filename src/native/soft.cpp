@@ -423,8 +423,6 @@ void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *aft
 }  // namespace
 }  // namespace G2V_ARCH
 
-#define G2V_JOIN2(a, b) a##b
-#define G2V_JOIN(a, b) G2V_JOIN2(a, b)
 
 SoftKernelsOf G2V_JOIN(soft_kernels_, G2V_ARCH)() {
     return {{G2V_ARCH::forward<float>, G2V_ARCH::backward<float>}, {G2V_ARCH::forward<double>, G2V_ARCH::backward<double>}};

@@ -25,7 +25,7 @@ template <class T> struct SoftVideo {
 struct SoftOptions {
     double gamma;
     bool smooth, contiguous;
-    int threads;
+    int workers;
     int64_t memory;  // bytes that the tables of all threads may take together
 };
 
@@ -411,7 +411,7 @@ void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const So
             i += taken;
         }
     }
-    const int64_t team_size = std::min<int64_t>(o.threads, static_cast<int64_t>(batches.size()));
+    const int64_t team_size = std::min<int64_t>(o.workers, static_cast<int64_t>(batches.size()));
     std::atomic<size_t> next{0};
     run_team(team_size, poll, [&](int64_t, int64_t) {
         for (size_t b; (b = next++) < batches.size();)

@@ -6,7 +6,6 @@
 // exact where it matters however many clips there are.
 #pragma once
 #include "job.hpp"
-#include "watch.hpp"
 
 namespace g2v {
 

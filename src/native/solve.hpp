@@ -54,7 +54,7 @@ struct Options {
     bool contiguous;
     int64_t block;   // clips per block; 0: chosen
     int64_t window;  // blocks kept at a time; 0: all
-    int threads;
+    int workers;
 };
 
 // Costs of up to LANES videos, padded and interleaved (or of one video, padded).
@@ -110,7 +110,7 @@ template <class T> void solve_together(const Procedure &g, std::span<Video<T>> v
     const bool labels = videos[0].labels;
     const int64_t window = o.window ? o.window : sizes.blocks;
     Forward<T> forward(layout, sizes, advance_for<T>(), padded.costs, longest, o.contiguous, window,
-                       labels && window < sizes.blocks, o.threads, poll);
+                       labels && window < sizes.blocks, o.workers, poll);
     for (size_t lane = 0; lane < videos.size(); ++lane) {
         Video<T> &v = videos[lane];
         v.cost = forward.best(g.ideals() - 1, v.clips, static_cast<int>(lane));
@@ -131,7 +131,7 @@ template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &vi
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
     const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
     std::atomic<int64_t> next{0};
-    run_team(std::min<int64_t>(o.threads, batches), poll, [&](int64_t, int64_t) {
+    run_team(std::min<int64_t>(o.workers, batches), poll, [&](int64_t, int64_t) {
         for (int64_t b; (b = next++) < batches;) {
             const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
             std::vector<Video<T>> batch;

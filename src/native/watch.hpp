@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "job.hpp"
+
 namespace g2v {
 
 // Thrown through everything that is under way; what it holds is freed on the way.
@@ -31,13 +33,6 @@ public:
     const Watch *const outer;
     const Clock::time_point ends;
     std::atomic<bool> stop{false};
-};
-
-// What the kernels see of it: they are compiled once per instruction set and know plain pointers alone.
-struct Pause {
-    void (*call)(void *, int64_t work);
-    void *poll;
-    void operator()(int64_t work) const { call(poll, work); }
 };
 
 // How often all calls together asked, the most work between two questions, and all work; for tests.

@@ -129,6 +129,58 @@ def test_the_automaton_of_a_plain_procedure_is_its_tsort_graph(flow: FlowGraph) 
     assert automaton.arc_from.tolist() == tsort.state_from.tolist()
 
 
+@pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("durations", [None, 3])
+def test_workers_change_nothing(dtype: Any, durations: int | None) -> None:
+    flow = FlowGraph.from_edges([str(i) for i in range(9)], [(0, 1), (2, 3), (4, 5, 0.8)], alternatives=[[[6], [7, 8]]])
+    random = np.random.default_rng(1)
+    match = random.normal(size=(9, 70)).astype(dtype)
+    match[random.random(match.shape) < 0.05] = np.inf
+    problem = Problem(flow, match, dtype(0.3), 2.0, 1.5, durations)
+    one, two = problem.align(workers=1), problem.align(workers=2)
+    assert one.cost == two.cost and one.labels.tolist() == two.labels.tolist()
+    assert one.options["dtype"] == np.dtype(dtype).name
+    assert one.cost == pytest.approx(problem.align(cost_only=True).cost)
+    soft, other = problem.posterior(workers=1), problem.posterior(workers=2)
+    assert soft.cost == other.cost and (soft.probability == other.probability).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_single_precision_is_computed_in_single_precision(backend: str) -> None:
+    """The sum of three costs that float64 tells from 1 and float32 does not."""
+    match, drop = np.array([[1.0, 1e-9, 1e-9]], np.float32), np.full(3, 5.0, np.float32)
+    flow = FlowGraph.chain(["a"])
+    single = align(flow, match, drop, durations=2, backend=backend)
+    assert (single.cost, single.options["dtype"]) == (1.0, "float32")
+    double = align(flow, match.astype(np.float64), drop, durations=2, backend=backend)
+    assert double.cost > 1.0 and double.options["dtype"] == "float64"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_single_precision_is_widened_where_it_tells_nothing_apart(backend: str) -> None:
+    match = np.full((1, 6), 3e6, np.float32)
+    match[0, 2:4] -= 0.25
+    found = align(FlowGraph.chain(["a"]), match, 3e6, durations=2, backend=backend)
+    assert found.options["dtype"] == "float64" and found.labels.tolist() == [-1, -1, 0, 0, -1, -1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_expected_times_with_durations(backend: str) -> None:
+    """Of the alignments that show a step; against the labels of a posterior that is all but certain."""
+    shown = [0, 0, -1, 1, 1, 1, 2, 2, -1]
+    flow = FlowGraph.from_edges(ABC, [(0, 1, 0.9), (1, 2)])
+    problem = Problem(flow, *costs_of(shown, 3), durations=2)
+    assert problem.posterior(0.05, backend=backend).expected == pytest.approx(
+        np.array([[0, 2], [3, 6], [6, 8]]), abs=1e-6
+    )
+    soft = problem.posterior(2.0, backend=backend)
+    assert soft.start is not None and soft.start.sum(axis=1) == pytest.approx(1.0)
+    again = Problem(flow, *costs_of(shown, 3), repeat=1.0).posterior(backend=backend)
+    with pytest.raises(InputError, match="one unbroken"):
+        _ = again.expected
+
+
 def test_many_videos_are_as_each_alone() -> None:
     random = np.random.default_rng(3)
     flow = FlowGraph.from_edges(ABC, [(0, 2, 0.9), (1, 2)])
@@ -153,14 +205,14 @@ def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn
     match, drop = random.random((10, 12)), np.full(12, 0.5)
     whole = align(flow, match, drop)
     assert "made_certain" not in whole.options and not recwarn.list
-    short = align(flow, match, drop, memory_limit=12_000 + 8 * 13 * 600)  # one node, and the table
+    short = align(flow, match, drop, memory_limit=16_500 + 8 * 13 * 600)  # one node, and the table
     assert "too many nodes" in str(recwarn.pop(RuntimeWarning).message)
     made_certain = [tuple(edge) for edge in short.options["made_certain"]]
     assert made_certain and all(flow.confidence[edge] == 0.9 for edge in made_certain)
     assert short.cost >= whole.cost
     with pytest.raises(TooLargeError, match="nodes"):
         align(
-            FlowGraph.bag(steps), match, drop, repeat=1.0, memory_limit=12_000 + 8 * 13 * 600
+            FlowGraph.bag(steps), match, drop, repeat=1.0, memory_limit=16_500 + 8 * 13 * 600
         )  # one node, and the table
 
 

@@ -12,8 +12,8 @@ from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck import make_case
 from graph2vid.selfcheck.enumerate import count_sequences, labels_cost
-from graph2vid.selfcheck.features import FeatureCase, make_feature_case
-from sequences import legal_sequences, order_of, priced_sequences
+from graph2vid.selfcheck.features import FeatureCase
+from sequences import double_case, legal_sequences, order_of, priced_sequences
 
 CASES = range(300)
 
@@ -30,7 +30,7 @@ def options_of(case: FeatureCase) -> dict[str, Any]:
 def test_margins_are_those_of_enumeration() -> None:
     checked = 0
     for index in CASES:
-        case = make_feature_case(3, index)
+        case = double_case(3, index)
         known = priced_sequences(case)
         if not known:
             continue
@@ -48,7 +48,7 @@ def test_margins_are_those_of_enumeration() -> None:
 def test_best_orders_are_those_of_enumeration() -> None:
     several = 0
     for index in CASES:
-        case = make_feature_case(5, index)
+        case = double_case(5, index)
         known = priced_sequences(case)
         best: dict[tuple[int, ...], float] = {}
         for cost, labels in known:

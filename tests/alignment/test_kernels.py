@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,3 +134,15 @@ def test_float_costs_are_the_sum_of_what_the_labels_say() -> None:
         cost, labels = backends.procedure(tsort).solve(match, drop, None, True, False, 0, 0, 1)
         chosen = np.where(labels < 0, drop, match[labels, np.arange(500)])
         assert cost == pytest.approx(chosen.sum(dtype=np.float64), rel=1e-6)
+
+
+OBJECTS = sorted(Path(__file__).parents[2].glob("build/*/CMakeFiles/kernel_*.dir/*.o"))
+
+
+@pytest.mark.skipif(not OBJECTS or shutil.which("nm") is None, reason="there is no build tree here, or no nm")
+def test_no_template_is_emitted_per_instruction_set() -> None:
+    """The linker keeps one copy of a weak symbol: that of AVX2 must not be the one that runs elsewhere."""
+    for path in OBJECTS:
+        listed = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=True).stdout
+        weak = [line for line in listed.splitlines() if re.search(r" [VWuvw] ", line)]
+        assert not weak, f"{path.parent.name}/{path.name}: {weak[:5]}"

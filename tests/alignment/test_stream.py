@@ -13,13 +13,13 @@ from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck import make_case
 from graph2vid.selfcheck.definition import all_sequences, segments_cost
 from graph2vid.selfcheck.enumerate import count_sequences
-from graph2vid.selfcheck.features import FeatureCase, make_feature_case
-from sequences import legal_sequences
+from graph2vid.selfcheck.features import FeatureCase
+from sequences import double_case, legal_sequences
 
 
 def cases(seed: int, count: int) -> list[FeatureCase]:
     """Cases without what streams do not know: durations and constraints."""
-    drawn = (make_feature_case(seed, index) for index in itertools.count())
+    drawn = (double_case(seed, index) for index in itertools.count())
     fit = (case for case in drawn if case.durations is None and not case.rules)
     return list(itertools.islice(fit, count))
 

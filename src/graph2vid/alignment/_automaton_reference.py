@@ -14,7 +14,7 @@ where a repeat of a step, from its own node, must not follow a segment of the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -75,6 +75,11 @@ class _Sum(_Algebra[float]):
         return value + cost
 
 
+def _numbers(costs: Any) -> list[Any]:
+    """Return costs as numbers that are computed with in the dtype of the array: Python's own where it is float64."""
+    return list(costs.tolist() if costs.dtype == np.float64 else costs)
+
+
 class _Recursion(Generic[Value]):
     """Forwards through all nodes."""
 
@@ -83,6 +88,7 @@ class _Recursion(Generic[Value]):
         self.automaton = problem.automaton
         self.algebra = algebra
         self.n_clips = len(problem.drop)
+        self.drop, self.arc, self.end = (_numbers(costs) for costs in (problem.drop, problem.arc, problem.end))
         self.costs = [self._segment_costs(step) for step in range(len(problem.match))]
         self.best: list[list[Value]] = []
         self.enter: list[list[Value]] = [[] for _ in range(self.automaton.n_states)]
@@ -92,15 +98,19 @@ class _Recursion(Generic[Value]):
 
     def _segment_costs(self, step: int) -> list[list[float]]:
         """[N+1][N+1] the cost of a segment of ``step`` from one time to another."""
-        length, tail = self.problem.length[step], float(self.problem.tail[step])
+        match, length, tail = (
+            _numbers(self.problem.match[step]),
+            _numbers(self.problem.length[step]),
+            self.problem.tail[step],
+        )
         table = [[math.inf] * (self.n_clips + 1) for _ in range(self.n_clips + 1)]
         for start in range(self.n_clips):
             clips = 0.0
             for stop in range(start + 1, self.n_clips + 1):
-                clips += float(self.problem.match[step, stop - 1])
+                clips += match[stop - 1]
                 count = stop - start
                 over = max(count - len(length), 0)
-                table[start][stop] = clips + float(length[count - over - 1]) + over * tail
+                table[start][stop] = clips + length[count - over - 1] + (over * tail if over else 0.0)
         return table
 
     def states(self, node: int) -> range:
@@ -109,7 +119,7 @@ class _Recursion(Generic[Value]):
     def arcs(self, state: int) -> list[tuple[int, float]]:
         """Where a state is entered from, and at what cost."""
         which = range(int(self.automaton.arc_start[state]), int(self.automaton.arc_start[state + 1]))
-        return [(int(self.automaton.arc_from[arc]), float(self.problem.arc[arc])) for arc in which]
+        return [(int(self.automaton.arc_from[arc]), self.arc[arc]) for arc in which]
 
     def _node(self, node: int) -> None:
         algebra, states = self.algebra, self.states(node)
@@ -125,7 +135,7 @@ class _Recursion(Generic[Value]):
                 )
                 self.ended[state].append(algebra.all(ways))
             if time:
-                rest = algebra.then(best[time - 1], float(self.problem.drop[time - 1]), -1, 1)
+                rest = algebra.then(best[time - 1], self.drop[time - 1], -1, 1)
             else:
                 rest = algebra.never if node else algebra.start
             best.append(algebra.all([rest, *(self.ended[state][time] for state in states)]))
@@ -143,10 +153,7 @@ class _Recursion(Generic[Value]):
         return self.algebra.all([rest, *others])
 
     def ends(self) -> list[Value]:
-        return [
-            self.algebra.then(best[self.n_clips], float(cost))
-            for best, cost in zip(self.best, self.problem.end, strict=True)
-        ]
+        return [self.algebra.then(best[self.n_clips], cost) for best, cost in zip(self.best, self.end, strict=True)]
 
 
 def solve(problem: AutomatonProblem) -> tuple[float, NDArray[np.int64] | None]:
@@ -154,18 +161,22 @@ def solve(problem: AutomatonProblem) -> tuple[float, NDArray[np.int64] | None]:
     cost, labels = min(_Recursion(problem, _Cheapest()).ends())
     if not math.isfinite(cost):
         return math.inf, None
-    return cost, np.array(labels[::-1], np.int64)
+    return float(cost), np.array(labels[::-1], np.int64)
 
 
-def posterior(problem: AutomatonProblem) -> tuple[float, NDArray[np.float64] | None]:
-    """Return -log Σ exp(-cost) over all alignments, and the probability of each label at each clip, [K+1, N]."""
+Probabilities = NDArray[np.float64]
+
+
+def posterior(problem: AutomatonProblem) -> tuple[float, Probabilities | None, Probabilities | None]:
+    """Return -log Σ exp(-cost) over all alignments, and the probability of each label at each clip, [K+1, N], and of a
+    segment of each step beginning there, [K, N]."""
     algebra = _Sum()
     forward = _Recursion(problem, algebra)
     automaton, n_clips = problem.automaton, forward.n_clips
     total = algebra.all(forward.ends())
     if not math.isfinite(total):
-        return math.inf, None
-    probability = np.zeros((len(problem.match) + 1, n_clips))
+        return math.inf, None, None
+    probability, start = np.zeros((len(problem.match) + 1, n_clips)), np.zeros((len(problem.match), n_clips))
     onward: list[list[float]] = [[math.inf] * n_clips + [float(cost)] for cost in problem.end]
     for node in reversed(range(automaton.n_nodes)):
         states = forward.states(node)
@@ -192,18 +203,21 @@ def posterior(problem: AutomatonProblem) -> tuple[float, NDArray[np.float64] | N
                 if source != node:
                     for time in range(n_clips + 1):
                         onward[source][time] = algebra.plus(onward[source][time], cost + begin[state][time])
-            _add_segments(forward, state, leave[state], total, probability)
+            for step, first, stop, mass in _masses(forward, state, leave[state], total):
+                probability[step, first:stop] += mass
+                start[step, first] += mass
         for time in range(n_clips):
             mass = forward.best[node][time] + float(problem.drop[time]) + follows[time + 1]
             probability[-1, time] += math.exp(total - mass)
-    return total, probability
+    return total, probability, start
 
 
-def _add_segments(forward: _Recursion[Any], state: int, leave: list[float], total: float, probability: Any) -> None:
-    """Add to each clip the weight of the segments of a state that cover it."""
+def _masses(
+    forward: _Recursion[Any], state: int, leave: list[float], total: float
+) -> Iterator[tuple[int, int, int, float]]:
+    """Yield each segment of a state: its step, its first clip, the one after its last, and its probability."""
     step = int(forward.automaton.state_step[state])
     for start, entered in enumerate(forward.enter[state]):
         for stop in range(start + 1, forward.n_clips + 1):
-            probability[step, start:stop] += math.exp(
-                total - (entered + forward.costs[step][start][stop] + leave[stop])
-            )
+            mass = math.exp(total - (entered + forward.costs[step][start][stop] + leave[stop]))
+            yield step, start, stop, mass

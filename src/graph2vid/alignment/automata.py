@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._arrays import Floats
-from graph2vid._memory import in_units
+from graph2vid._memory import FREE_BYTES, in_units
 from graph2vid._stopping import native_watch
 from graph2vid.alignment import _automaton_reference
 from graph2vid.alignment.alignment_result import Labels
-from graph2vid.alignment.backends import Resources, memory_bound, native
+from graph2vid.alignment.backends import Resources, choose_workers, memory_bound, native
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
 from graph2vid.errors import TooLargeError
@@ -112,9 +112,8 @@ def automaton_problem(
     durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
-    widest = n_steps + 4
     bound = memory_bound(memory_limit)
-    of_node = 8 * widest * (8 * (n_clips + 1) + longest)
+    of_node = _node_bytes(n_steps, n_clips, longest, work)
     fitting = max(0, bound - of_node) // (8 * tables * (n_clips + 1))
     if fitting < 1:
         raise TooLargeError(
@@ -146,6 +145,11 @@ def automaton_problem(
         return AutomatonProblem(automaton, costs.match, costs.drop, *others, made_certain)  # type: ignore[call-arg, arg-type]
 
 
+def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:
+    """Return what is worked out of one node at most, of all steps side by side."""
+    return 8 * (n_steps + 8) * ((8 if work == 1 else 12) * (n_clips + 2) + longest)
+
+
 def _fitting(
     flow: FlowGraph, may_skip: int, may_repeat: int, limit: int, most_states: int | None
 ) -> tuple[Automaton, tuple[tuple[int, int], ...]]:
@@ -171,32 +175,43 @@ def _fitting(
 _natives: WeakKeyDictionary[Automaton, Any] = WeakKeyDictionary()
 
 
-def _solve_native(problem: AutomatonProblem, soft: bool, cost_only: bool, workers: int | None) -> Any:
-    compiled, automaton = _natives.get(problem.automaton), problem.automaton
+def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple[Any, dict[str, Any]]:
+    """Return the automaton as the extension holds it, made once, and what its methods are called with."""
+    automaton, module = problem.automaton, native()
+    compiled = _natives.get(automaton)
     if compiled is None:
-        module = native()
         assert module is not None
-        compiled = module.Machine(
-            len(automaton.flow), automaton.state_start, automaton.state_step, automaton.arc_start, automaton.arc_from
+        compiled = module.Automaton(
+            n_steps=len(automaton.flow),
+            state_start=automaton.state_start,
+            state_step=automaton.state_step,
+            arc_start=automaton.arc_start,
+            arc_from=automaton.arc_from,
         )
         _natives[automaton] = compiled
-    return compiled.solve(
-        np.ascontiguousarray(problem.match.T).astype(np.float64),
-        problem.drop.astype(np.float64),
-        problem.arc.astype(np.float64),
-        problem.end.astype(np.float64),
-        np.ascontiguousarray(problem.length.T).astype(np.float64),
-        problem.tail.astype(np.float64),
-        soft,
-        cost_only,
-        native_watch(),
-    )
+    (n_steps, n_clips), longest = problem.match.shape, problem.length.shape[1]
+    workers = choose_workers(resources.workers, work * automaton.n_states * n_clips * (1 + longest // 16))
+    if workers > 1:  # each works a node out; no more of them than fit beside the tables
+        bound = FREE_BYTES if resources.memory_limit is None else memory_bound(resources.memory_limit) // 4
+        workers = min(workers, max(1, bound // _node_bytes(n_steps, n_clips, longest, work)))
+    arguments = {
+        "match": np.ascontiguousarray(problem.match.T),
+        "drop": problem.drop,
+        "arc": problem.arc,
+        "end": problem.end,
+        "length": np.ascontiguousarray(problem.length.T),
+        "tail": problem.tail,
+        "workers": workers,
+        "watch": native_watch(),
+    }
+    return compiled, arguments
 
 
 def solve(problem: AutomatonProblem, cost_only: bool, resources: Resources) -> tuple[float, Labels | None]:
     """Find the cheapest alignment; cost ∞ and no labels where there is none."""
     if resources.backend == "native":
-        answer: tuple[float, Labels | None] = _solve_native(problem, False, cost_only, resources.workers)
+        compiled, arguments = _native(problem, resources, work=1)
+        answer: tuple[float, Labels | None] = compiled.solve(**arguments, cost_only=cost_only)
         return answer
     cost, labels = _automaton_reference.solve(problem)
     return cost, None if cost_only else labels
@@ -207,19 +222,22 @@ class SoftAnswer(NamedTuple):
 
     cost: float
     probability: NDArray[np.float64]
-    start: NDArray[np.float64] | None
+    start: NDArray[Any] | None
 
 
 def posterior(problem: AutomatonProblem, gamma: float, resources: Resources) -> SoftAnswer:
-    """Sum over all alignments, weighted by exp(-cost / gamma); ∞ and zeros where there is none."""
+    """Sum over all alignments, weighted by exp(-cost / gamma), in float64; ∞ and zeros where there is none."""
     scaled = problem.scaled(1.0 / gamma)
     if resources.backend == "native":
-        cost, probability = _solve_native(scaled, True, False, resources.workers)
+        compiled, arguments = _native(scaled, resources, work=SOFT)
+        cost, probability, start = compiled.posterior(**arguments)
     else:
-        cost, probability = _automaton_reference.posterior(scaled)
+        cost, probability, start = _automaton_reference.posterior(scaled)
     if probability is None:
-        return SoftAnswer(np.inf, np.zeros((len(problem.match) + 1, len(problem.drop))), None)
-    return SoftAnswer(cost * gamma, probability / probability.sum(axis=0), None)
+        n_steps, n_clips = problem.match.shape
+        return SoftAnswer(np.inf, np.zeros((n_steps + 1, n_clips)), np.zeros((n_steps, n_clips)))
+    total = probability.sum(axis=0)
+    return SoftAnswer(cost * gamma, probability / total, start / total)
 
 
 def report(problem: AutomatonProblem) -> dict[str, Any]:

@@ -328,7 +328,7 @@ def soft_costs(
             contiguous=contiguous,
             gradient=gradient,
             starts=starts,
-            threads=team,
+            workers=team,
             memory=bound - beside * team,
             watch=native_watch(),
         )

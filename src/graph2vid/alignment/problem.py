@@ -18,7 +18,7 @@ from graph2vid._stopping import within
 from graph2vid.alignment import _brute, _reference, anytime, automata, branches, orders
 from graph2vid.alignment.alignment_result import Alignment, Labels, Posterior
 from graph2vid.alignment.anytime import Answer
-from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, automaton_problem
+from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, SoftAnswer, automaton_problem
 from graph2vid.alignment.backends import Resources, memory_bound, soft_costs, solve_exactly, too_large
 from graph2vid.alignment.clip_costs import (
     LONG,
@@ -172,13 +172,13 @@ class Problem:
             if self.is_extended:
                 seconds = resources.time_limit or QUICK_SECONDS
                 asked = automaton_problem(self, costs, memory_limit, tables=2, work=SOFT, seconds=seconds)
-                cost, probability, start = automata.posterior(asked, gamma, resources)
+                found = automata.posterior(asked, gamma, resources)
                 options |= automata.report(asked)
-                start = start if self.repeat is None else None
             else:
-                cost, probability, start = self._plain_posterior(costs, gamma, resources)
-        self._require_finite(cost)
-        return Posterior(self.flow, cost, probability, options, start)
+                found = self._plain_posterior(costs, gamma, resources)
+        self._require_finite(found.cost)
+        has_start = self.contiguous and self.repeat is None
+        return Posterior(self.flow, found.cost, found.probability, options, found.start if has_start else None)
 
     def k_best(
         self,
@@ -322,9 +322,7 @@ class Problem:
         search = branches.solve if flow.alternatives else anytime.solve_quickly
         return self._told(search(flow, self.costs, _rest(resources, began)), cost_only, report)
 
-    def _plain_posterior(
-        self, costs: ClipCosts, gamma: float, resources: Resources
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64] | None]:
+    def _plain_posterior(self, costs: ClipCosts, gamma: float, resources: Resources) -> SoftAnswer:
         tsort, clips, memory_limit = self.tsort, costs.match.shape[1], resources.memory_limit
         if resources.backend == "native":
             (found,) = soft_costs(
@@ -337,12 +335,11 @@ class Problem:
                 memory_limit=memory_limit,
             )
             assert found.match is not None and found.drop is not None
-            return found.cost, np.vstack([found.match, found.drop]), found.start  # type: ignore[return-value]
+            return SoftAnswer(found.cost, np.vstack([found.match, found.drop]), found.start)
         needed = 16 * (tsort.n_ideals + tsort.n_states) * (clips + 1)
         if needed > (bound := memory_bound(memory_limit)):
             raise too_large(tsort, clips, needed, bound, "")
-        cost, probability, start = _reference.forward_backward(tsort, *costs, contiguous=self.contiguous, gamma=gamma)
-        return cost, probability, start if self.contiguous else None
+        return SoftAnswer(*_reference.forward_backward(tsort, *costs, contiguous=self.contiguous, gamma=gamma))
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._processes import worker_pool
-from graph2vid.alignment import ClipCosts, Constraint, _reference, align, align_many, backends, posterior
+from graph2vid.alignment import ClipCosts, Constraint, Problem, Stream, _reference, align_many, backends
 from graph2vid.errors import InfeasibleError
 from graph2vid.selfcheck.cases import Case, make_case
 from graph2vid.selfcheck.enumerate import (
@@ -43,14 +43,23 @@ class Outcome(NamedTuple):
 
 
 class SoftOutcome(NamedTuple):
-    """What a solver of the soft form found: the soft cost, and probabilities [K+1, N]."""
+    """What a solver of the soft form found: the soft cost, probabilities [K+1, N], and (if it says them) those of
+    segments beginning [K, N]."""
 
     cost: float
     probability: NDArray[np.float64]
+    start: NDArray[Any] | None
+
+    def distance(self, other: SoftOutcome) -> float:
+        """Return by how much probabilities differ at most; ∞ where they are of different shapes."""
+        pairs = [(self.probability, other.probability)]
+        if self.start is not None and other.start is not None:
+            pairs.append((self.start, other.start))
+        return max(float(np.abs(a - b).max(initial=0.0)) if a.shape == b.shape else math.inf for a, b in pairs)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Asked:
     """A case with what all solvers share; they raise InfeasibleError where there is no finite alignment."""
 
     case: Case
@@ -68,6 +77,12 @@ class Problem:
         return tuple(Constraint(*rule) for rule in self.case.rules)
 
     @cached_property
+    def whole(self) -> Problem:
+        """The problem as everybody asks it: constraints are written into the costs by it."""
+        case = self.case
+        return Problem(self.tsort, *case.costs, constraints=self.constraints, contiguous=case.contiguous)
+
+    @cached_property
     def enumeration(self) -> Enumeration | None:
         """What enumeration says, where it is cheap enough."""
         case = self.case
@@ -82,9 +97,9 @@ class Problem:
         return count_sorts(self.case.flow).upper <= _MOST_SORTS
 
 
-Solver = Callable[[Problem], Outcome | None]
+Solver = Callable[[Asked], Outcome | None]
 """Returns None where the case is not for it."""
-SoftSolver = Callable[[Problem], SoftOutcome | None]
+SoftSolver = Callable[[Asked], SoftOutcome | None]
 
 
 def _found(cost: float, labels: NDArray[np.int64] | None) -> Outcome:
@@ -96,13 +111,13 @@ def _found(cost: float, labels: NDArray[np.int64] | None) -> Outcome:
 def _by_reference(**options: Any) -> Solver:
     """The NumPy solver itself, on costs into which the constraints were written here."""
 
-    def run(problem: Problem) -> Outcome:
+    def run(problem: Asked) -> Outcome:
         return _found(*_reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous, **options))
 
     return run
 
 
-def _by_enumeration(problem: Problem) -> Outcome | None:
+def _by_enumeration(problem: Asked) -> Outcome | None:
     if problem.enumeration is None:
         return None
     return _found(problem.enumeration.cost, problem.enumeration.labels)
@@ -111,35 +126,28 @@ def _by_enumeration(problem: Problem) -> Outcome | None:
 def _by_align(**options: Any) -> Solver:
     """The public function, which writes constraints into the costs itself."""
 
-    def run(problem: Problem) -> Outcome | None:
-        case = problem.case
+    def run(problem: Asked) -> Outcome | None:
         if options.get("method") == "brute" and not problem.few_sorts:
             return None
-        found = align(
-            case.flow if options.get("method") == "brute" else problem.tsort,
-            *case.costs,
-            contiguous=case.contiguous,
-            constraints=problem.constraints,
-            **options,
-        )
+        found = problem.whole.align(**options)
         return Outcome(found.cost, None if options.get("cost_only") else found.labels)
 
     return run
 
 
-def _by_kernel(*, simd: int = 0, window: int = 0, threads: int = 1, cost_only: bool = False) -> Solver:
+def _by_kernel(*, simd: int = 0, window: int = 0, workers: int = 1, cost_only: bool = False) -> Solver:
     """The compiled kernels themselves, on costs into which the constraints were written here, 8 clips at a time.
 
     Small cases would otherwise never need a second block, let alone a second window of blocks.
     """
 
-    def run(problem: Problem) -> Outcome:
+    def run(problem: Asked) -> Outcome:
         native = backends.native()
         assert native is not None
         kernels = backends.procedure(problem.tsort)
         native.use_simd(simd)
         try:
-            found = kernels.solve(*problem.lowered, problem.case.contiguous, cost_only, 8, window, threads)
+            found = kernels.solve(*problem.lowered, problem.case.contiguous, cost_only, 8, window, workers)
         finally:
             native.use_simd(0)
         return _found(*found)
@@ -147,29 +155,42 @@ def _by_kernel(*, simd: int = 0, window: int = 0, threads: int = 1, cost_only: b
     return run
 
 
-def _soft_by_enumeration(problem: Problem) -> SoftOutcome | None:
+def _soft_by_enumeration(problem: Asked) -> SoftOutcome | None:
     found = problem.enumeration
     if found is None:
         return None
     if found.labels is None:
         raise InfeasibleError("no finite alignment")
-    return SoftOutcome(found.soft_cost, found.probability)
+    return SoftOutcome(found.soft_cost, found.probability, found.start)
 
 
-def _soft_by_posterior(backend: str) -> SoftSolver:
-    def run(problem: Problem) -> SoftOutcome:
-        case = problem.case
-        found = posterior(
-            problem.tsort,
-            *case.costs,
-            gamma=case.gamma,
-            contiguous=case.contiguous,
-            constraints=problem.constraints,
-            backend=backend,
-        )
-        return SoftOutcome(found.cost, found.probability)
+def _soft_by_posterior(**resources: Any) -> SoftSolver:
+    def run(problem: Asked) -> SoftOutcome:
+        found = problem.whole.posterior(problem.case.gamma, **resources)
+        return SoftOutcome(found.cost, found.probability, found.start)
 
     return run
+
+
+def by_k_best(**resources: Any) -> Callable[[Any], Outcome]:
+    """The best of all orders, of which there may be several: its cost is that of the cheapest alignment."""
+    return lambda asked: Outcome(asked.whole.k_best(1, **resources)[0].cost, None)
+
+
+def _by_best_order(problem: Asked) -> Outcome | None:
+    return None if problem.enumeration is None else by_k_best()(problem)
+
+
+def _by_stream(problem: Asked) -> Outcome | None:
+    """The video clip by clip, on costs into which the constraints were written here."""
+    if problem.enumeration is None:
+        return None
+    match, drop, skip = problem.lowered.astype(np.float64)
+    stream = Stream(problem.tsort, skip, contiguous=problem.case.contiguous)
+    for clip, dropped in enumerate(drop.tolist()):
+        stream.push(match[:, clip], dropped)
+    found = stream.finish()
+    return Outcome(found.cost, found.labels)
 
 
 def has_native() -> bool:
@@ -186,15 +207,17 @@ def solvers() -> dict[str, Solver]:
         "enumeration": _by_enumeration,
         "align, reference": _by_align(backend="reference"),
         "align, brute force": _by_align(method="brute"),
+        "k_best": _by_best_order,
+        "stream": _by_stream,
     }
     if has_native():
         table |= {
             "align, native": _by_align(backend="native"),
             "align, native, cost only": _by_align(backend="native", cost_only=True),
             "kernels, many blocks": _by_kernel(),
-            "kernels, many blocks, two threads": _by_kernel(threads=2),
+            "kernels, many blocks, two workers": _by_kernel(workers=2),
             "kernels, low memory": _by_kernel(window=1),
-            "kernels, low memory, two threads": _by_kernel(window=2, threads=2),
+            "kernels, low memory, two workers": _by_kernel(window=2, workers=2),
             "kernels, many blocks, cost only": _by_kernel(window=1, cost_only=True),
         }
         levels = backends.native().simd_levels()  # type: ignore[union-attr]
@@ -206,10 +229,10 @@ def soft_solvers() -> dict[str, SoftSolver]:
     """Return what is compared on each case in the soft form; the first one that answers is the measure."""
     table: dict[str, SoftSolver] = {
         "posterior, enumeration": _soft_by_enumeration,
-        "posterior, reference": _soft_by_posterior("reference"),
+        "posterior, reference": _soft_by_posterior(backend="reference"),
     }
     if has_native():
-        table["posterior, native"] = _soft_by_posterior("native")
+        table["posterior, native"] = _soft_by_posterior(backend="native")
     return table
 
 
@@ -330,10 +353,8 @@ def _soft_problem_with(case: Case, found: SoftOutcome, expected: SoftOutcome) ->
     tolerance = tolerance_of(case.costs.astype(np.float64)) + 1e-12 * case.gamma
     if not abs(found.cost - expected.cost) <= 10 * tolerance:
         return f"soft cost {found.cost!r}, expected {expected.cost!r} (gamma {case.gamma})"
-    if found.probability.shape != expected.probability.shape:
-        return f"probabilities of shape {found.probability.shape}, expected {expected.probability.shape}"
     # The error of a probability is that of the log weights, which are costs divided by gamma.
-    apart = float(np.abs(found.probability - expected.probability).max(initial=0.0))
+    apart = found.distance(expected)
     if not apart <= 1e-9 + 10 * tolerance / case.gamma:
         return f"probabilities differ by {apart:.3g} (gamma {case.gamma})"
     return None
@@ -342,7 +363,7 @@ def _soft_problem_with(case: Case, found: SoftOutcome, expected: SoftOutcome) ->
 def check_case(case: Case) -> Report:
     """Compare every solver on one case."""
     report = Report(cases=1, seed=case.seed, native=has_native())
-    problem = Problem(case)
+    problem = Asked(case)
 
     def note(check: str, trouble: str | None) -> None:
         report.checks[check] += 1
@@ -384,7 +405,7 @@ def compare(
     return None if expected is None else expected.answer
 
 
-def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> None:
+def _check_batch(problem: Asked, note: Callable[[str, str | None], None]) -> None:
     """Many videos at once against each of them alone by the reference."""
     case = problem.case
 
@@ -416,8 +437,8 @@ def _check_batch(problem: Problem, note: Callable[[str, str | None], None]) -> N
     ways: list[tuple[str, dict[str, Any]]] = [("reference", {"backend": "reference"})]
     if has_native():
         ways += [
-            ("native, one thread", {"backend": "native", "workers": 1}),
-            ("native, two threads", {"backend": "native", "workers": 2}),
+            ("native, one worker", {"backend": "native", "workers": 1}),
+            ("native, two workers", {"backend": "native", "workers": 2}),
         ]
     for way, options in ways:
         name = f"align_many, {way}"

@@ -123,14 +123,4 @@ def enumerate_segments(
         if cost < math.inf:
             kept.append(labels)
             totals.append(cost)
-    probability = np.zeros((n_steps + 1, n_clips))
-    if not totals:
-        return Enumeration(math.inf, None, math.inf, probability)
-    cost_of, label_of = np.array(totals), np.array(kept, np.int64)
-    best = int(cost_of.argmin())
-    weight = np.exp((cost_of[best] - cost_of) / gamma)
-    for clip in range(n_clips):
-        mass = np.bincount(label_of[:, clip] % (n_steps + 1), weight, n_steps + 1)
-        probability[:, clip] = mass / weight.sum()
-    soft_cost = float(cost_of[best] - gamma * np.log(weight.sum()))
-    return Enumeration(float(cost_of[best]), label_of[best], soft_cost, probability)
+    return Enumeration.of(np.array(kept, np.int64).reshape(-1, n_clips), np.array(totals), n_steps, gamma)

@@ -30,6 +30,24 @@ class Enumeration(NamedTuple):
     labels: NDArray[np.int64] | None
     soft_cost: float
     probability: NDArray[np.float64]
+    start: NDArray[np.float64]  # [K, N] the probability of a segment of each step beginning at each clip
+
+    @classmethod
+    def of(cls, labels: NDArray[np.int64], cost: Floats, n_steps: int, gamma: float) -> Enumeration:
+        """Sum up label sequences [T, N] of finite cost [T], the smallest one first when read backwards."""
+        n_clips = labels.shape[1]
+        probability, start = np.zeros((n_steps + 1, n_clips)), np.zeros((n_steps + 1, n_clips))
+        if not len(cost):
+            return cls(math.inf, None, math.inf, probability, start[:-1])
+        best = int(cost.argmin())
+        weight = np.exp((cost[best] - cost) / gamma)
+        for clip in range(n_clips):
+            row = labels[:, clip] % (n_steps + 1)  # -1 becomes K, the last row
+            begins = labels[:, clip] != labels[:, clip - 1] if clip else True
+            probability[:, clip] = np.bincount(row, weight, n_steps + 1) / weight.sum()
+            start[:, clip] = np.bincount(row, weight * begins, n_steps + 1) / weight.sum()
+        soft_cost = float(cost[best] - gamma * np.log(weight.sum()))
+        return cls(float(cost[best]), labels[best].astype(np.int64), soft_cost, probability, start[:-1])
 
 
 class _Sequences(NamedTuple):
@@ -155,14 +173,4 @@ def enumerate_alignments(
     labels = labels[keep]
     cost = labels_cost(labels, match, drop, skip)
     finite = np.isfinite(cost)
-    labels, cost = labels[finite], cost[finite]
-    probability = np.zeros((n_steps + 1, n_clips))
-    if not len(cost):
-        return Enumeration(math.inf, None, math.inf, probability)
-    best = int(cost.argmin())
-    weight = np.exp((cost[best] - cost) / gamma)
-    for clip in range(n_clips):
-        mass = np.bincount(labels[:, clip] % (n_steps + 1), weight, n_steps + 1)  # -1 becomes K, the last row
-        probability[:, clip] = mass / weight.sum()
-    soft_cost = float(cost[best] - gamma * np.log(weight.sum()))
-    return Enumeration(float(cost[best]), labels[best].astype(np.int64), soft_cost, probability)
+    return Enumeration.of(labels[finite], cost[finite], n_steps, gamma)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from graph2vid.alignment import ClipCosts, Constraint, Durations, align, posterior
+from graph2vid.alignment import ClipCosts, Constraint, Durations, Problem
 from graph2vid.errors import GraphError, InfeasibleError
 from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck.cases import Floats, draw_rule, plain
-from graph2vid.selfcheck.comparison import Mismatch, Outcome, Report, SoftOutcome, compare, has_native, tolerance_of
+from graph2vid.selfcheck.comparison import (
+    Mismatch,
+    Outcome,
+    Report,
+    SoftOutcome,
+    by_k_best,
+    compare,
+    has_native,
+    tolerance_of,
+)
 from graph2vid.selfcheck.definition import enumerate_segments
 from graph2vid.selfcheck.enumerate import Enumeration, Rule
 
@@ -37,6 +47,12 @@ class FeatureCase:
     rules: tuple[Rule, ...]
     exact: bool
 
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem as everybody asks it."""
+        rules = [Constraint(*rule) for rule in self.rules]
+        return Problem(self.flow, *self.costs, self.repeat, self.durations, self.violation, rules)
+
     def to_json(self) -> dict[str, Any]:
         """Return everything about the case as plain JSON values (∞ is written "inf")."""
         durations = None
@@ -47,6 +63,7 @@ class FeatureCase:
             "index": self.index,
             "kind": self.kind,
             "flow": self.flow.to_json(),
+            "dtype": str(self.costs.match.dtype),
             "costs": {name: plain(array) for name, array in self.costs._asdict().items()},
             "repeat": plain(self.repeat),
             "durations": durations,
@@ -64,6 +81,7 @@ def make_feature_case(seed: int, index: int) -> FeatureCase:
     n_steps = int(random.integers(1, 5))
     n_clips = int(random.integers(1, _MOST_CLIPS[n_steps] + 1))
     exact = bool(random.random() < 0.6)
+    dtype = np.float32 if np.random.default_rng([seed, index, 9]).random() < 0.3 else np.float64
 
     def draw(*shape: int) -> Floats:
         if exact:
@@ -93,7 +111,7 @@ def make_feature_case(seed: int, index: int) -> FeatureCase:
         index=index,
         kind=kind,
         flow=flow,
-        costs=ClipCosts(match, drop, skip),
+        costs=ClipCosts(match, drop, skip).astype(dtype),
         repeat=draw_costs(n_steps) if has("repeat", 0.6) else None,
         durations=_draw_durations(random, n_steps, draw_costs) if has("durations") else None,
         # The cost of violating an edge is a logarithm; where sums must be exact it is nothing.
@@ -140,35 +158,18 @@ def _draw_durations(random: Generator, n_steps: int, draw_costs: Callable[..., F
     return Durations(length.astype(np.float64), draw_costs(n_steps, never=0.0).astype(np.float64))
 
 
-def _by_align(backend: str) -> Callable[[FeatureCase], Outcome]:
+def _by_align(**options: Any) -> Callable[[FeatureCase], Outcome]:
     def run(case: FeatureCase) -> Outcome:
-        found = align(
-            case.flow,
-            *case.costs,
-            repeat=case.repeat,
-            durations=case.durations,
-            violation=case.violation,
-            constraints=[Constraint(*rule) for rule in case.rules],
-            backend=backend,
-        )
+        found = case.whole.align(**options)
         return Outcome(found.cost, found.labels)
 
     return run
 
 
-def _by_posterior(backend: str) -> Callable[[FeatureCase], SoftOutcome]:
+def _by_posterior(**options: Any) -> Callable[[FeatureCase], SoftOutcome]:
     def run(case: FeatureCase) -> SoftOutcome:
-        found = posterior(
-            case.flow,
-            *case.costs,
-            repeat=case.repeat,
-            durations=case.durations,
-            violation=case.violation,
-            gamma=case.gamma,
-            constraints=[Constraint(*rule) for rule in case.rules],
-            backend=backend,
-        )
-        return SoftOutcome(found.cost, found.probability)
+        found = case.whole.posterior(case.gamma, **options)
+        return SoftOutcome(found.cost, found.probability, found.start)
 
     return run
 
@@ -186,7 +187,9 @@ def check_feature_case(case: FeatureCase) -> Report:
         rules=case.rules,
     )
     report.infeasible = int(known.labels is None)
-    backends = ["reference", *(["native"] if has_native() else [])]
+    ways: dict[str, dict[str, Any]] = {"reference": {"backend": "reference"}}
+    if has_native():
+        ways |= {"native": {"backend": "native"}, "native, two workers": {"backend": "native", "workers": 2}}
 
     def enumeration(_: FeatureCase) -> Outcome:
         if known.labels is None:
@@ -194,7 +197,7 @@ def check_feature_case(case: FeatureCase) -> Report:
         return Outcome(known.cost, known.labels)
 
     def soft_enumeration(_: FeatureCase) -> SoftOutcome:
-        return SoftOutcome(known.soft_cost if enumeration(case) else 0.0, known.probability)
+        return SoftOutcome(known.soft_cost if enumeration(case) else 0.0, known.probability, known.start)
 
     def note(check: str, trouble: str | None) -> None:
         if "enumeration" in check:
@@ -205,23 +208,28 @@ def check_feature_case(case: FeatureCase) -> Report:
             report.failures[name] += 1
             report.mismatches.append(Mismatch(name, trouble, case))
 
-    tolerance = 10 * tolerance_of(case.costs) + 1e-11
+    tolerance, soft_tolerance = (
+        10 * tolerance_of(costs) + 1e-11 for costs in (case.costs, case.costs.astype(np.float64))
+    )
 
     def wrong(found: Outcome, expected: Outcome) -> str | None:
         if abs(found.cost - expected.cost) > tolerance:
             return f"cost {found.cost!r}, expected {expected.cost!r}"
-        if case.exact and not np.array_equal(found.labels, expected.labels):  # type: ignore[arg-type]
+        if case.exact and found.labels is not None and not np.array_equal(found.labels, expected.labels):  # type: ignore[arg-type]
             return f"labels {found.labels}, expected {expected.labels}"
         return None
 
     def soft_wrong(found: SoftOutcome, expected: SoftOutcome) -> str | None:
-        apart = float(np.abs(found.probability - expected.probability).max())
-        if abs(found.cost - expected.cost) > tolerance or apart > 1e-9 + tolerance / case.gamma:
+        apart = found.distance(expected)
+        if abs(found.cost - expected.cost) > soft_tolerance or apart > 1e-9 + soft_tolerance / case.gamma:
             return f"soft cost {found.cost!r}, expected {expected.cost!r}; probabilities differ by {apart:.3g}"
         return None
 
-    hard = {"enumeration": enumeration} | {f"align, {backend}": _by_align(backend) for backend in backends}
-    compare(hard, case, note, wrong)
+    hard: dict[str, Callable[[FeatureCase], Outcome]] = {"enumeration": enumeration}
+    hard |= {f"align, {way}": _by_align(**options) for way, options in ways.items()}
+    compare(hard | {"k_best": by_k_best()}, case, note, wrong)
     soft: dict[str, Callable[[FeatureCase], SoftOutcome]] = {"enumeration": soft_enumeration}
-    compare(soft | {f"posterior, {backend}": _by_posterior(backend) for backend in backends}, case, note, soft_wrong)
+    compare(
+        soft | {f"posterior, {way}": _by_posterior(**options) for way, options in ways.items()}, case, note, soft_wrong
+    )
     return report
