@@ -140,10 +140,11 @@ def test_what_takes_longer_than_its_time_is_left_to_ground(monkeypatch: pytest.M
     assert len(alone) == 10
 
 
-@pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"breaking": 0.5}, {"time_limit": 9.0}])
+@pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"violation": 0.5}, {"time_limit": 9.0}])
 def test_answers_beyond_the_ordinary_are_those_of_ground(options: dict[str, Any]) -> None:
     asked = [request(seed, **options) for seed in range(4)]
-    given = {"durations": options["min_clips"]} if "min_clips" in options else options
+    names = {"min_clips": "durations", "violation": "breaking"}
+    given = {names.get(name, name): value for name, value in options.items()}
     for one, found in zip(asked, align_requests(asked), strict=True):
         check(found, ground(one.flow, **one.evidence, **given))
 

@@ -99,8 +99,8 @@ def test_check_lists_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         (["none.jsonl", "--check"], "is not there"),
         (["m.parquet"], "--out DIR"),
-        (["m.parquet", "--out", "o", "--engine", "cloud"], "engine is local or ray"),
-        (["m.parquet", "--out", "o", "--clip-seconds", "-1"], "clip_seconds must be positive"),
+        (["m.parquet", "--out", "o", "--engine", "cloud"], "engine must be one of local, ray"),
+        (["m.parquet", "--out", "o", "--clip-seconds", "-1"], "clip_seconds must be a number above 0"),
         (["m.parquet", "--out", "o", "--match", "best"], "match must be one of"),
         (["m.parquet", "--out", "m.parquet"], "is a file"),
     ],

@@ -293,12 +293,12 @@ def _flow(path: Path) -> Any:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"engine": "cloud"}, "engine is local or ray"),
-        ({"on_error": "pray"}, "on_error is skip or stop"),
-        ({"workers": 0}, "at least one worker"),
-        ({"row_seconds": 0}, "time limit"),
+        ({"engine": "cloud"}, "engine must be one of local, ray"),
+        ({"on_error": "pray"}, "on_error must be one of skip, stop"),
+        ({"workers": 0}, "workers must be a whole number of at least 1"),
+        ({"row_seconds": 0}, "row_seconds must be a number above 0"),
         ({"gpus": 1}, "--engine ray"),
-        ({"gpus": -1, "engine": "ray"}, "from 0 on"),
+        ({"gpus": -1, "engine": "ray"}, "gpus must be a number of at least 0"),
         ({"retry_failed": True}, "--resume"),
     ],
 )

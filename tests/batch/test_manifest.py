@@ -121,7 +121,7 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
         {"id": "returns", "repeat": "entropy"} | good,
         {"id": "runs", "min_clips": 1.5} | good,
         {"id": "lengths", "durations": "lost.json"} | good,
-        {"id": "doubt", "breaking": -1} | good,
+        {"id": "violation", "violation": -1} | good,
         {"id": "seen", "frames": "clip:small"} | good,
         {"id": "unseen", "procedure": "tea.flow", "captions": "words.srt", "frames": "clip:small"},
         {"id": "nobody sees", "procedure": "tea.flow", "captions": "words.srt", "frames": "eyes"},
@@ -142,7 +142,7 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
             ("not", "not a .npy file"),
             ("gone", "gone.mp4 is not there"),
             ("doc", "use one of"),
-            ("speed", "clip_seconds must be positive"),
+            ("speed", "clip_seconds must be a number above 0"),
             ("policy", "unknown drop policy"),
             ("own", "preset is for arrays"),
             ("language", "language is for narration"),
@@ -150,7 +150,7 @@ def test_all_problems_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
             ("returns", "unknown repeat policy"),
             ("runs", "min_clips must be a whole number"),
             ("lengths", "durations: cannot read"),
-            ("doubt", "breaking must be 0 or more"),
+            ("violation", "violation must be a number of at least 0"),
             ("seen", "frames is for narration"),
             ("unseen", "the row has captions alone"),
             ("nobody sees", "unknown embedder 'eyes'"),
@@ -203,6 +203,14 @@ def test_lines_that_are_no_rows_are_rows_that_fail(tmp_path: Path) -> None:
     assert "has 2 cells" in check_manifest(tmp_path / "m.csv").unreadable["line 2"]
     with pytest.raises(InputError, match="is not there"):
         check_manifest(tmp_path / "none.jsonl")
+
+
+def test_columns_of_the_release_before_are_read(tmp_path: Path) -> None:
+    rows = [row | {"breaking": 0.5} for row in make_rows(3)]
+    for manifest in (write_parquet(tmp_path / "m.parquet", rows), write_jsonl(tmp_path / "m.jsonl", rows)):
+        with pytest.warns(UserWarning, match="the column breaking is called violation now"):
+            found, decoded = read_rows(manifest)
+        assert not found.problems and all(row.options["violation"] == 0.5 for row in decoded)
 
 
 def test_own_columns_begin_with_an_underscore(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from graph2vid._memory import FREE_BYTES
 from graph2vid._stopping import native_watch, within
 from graph2vid.alignment import LONG, ClipCosts, gamma_bounds, native, procedure, widened
 from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
-from graph2vid.batch.settings import BEYOND
+from graph2vid.batch.settings import DEFAULTS, OF_ONE
 from graph2vid.errors import TooLargeError
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
@@ -25,7 +25,7 @@ Floats64: TypeAlias = NDArray[np.float64]
 
 _OF_GROUND = (
     *COST_OPTIONS,
-    *("clip_seconds", "offset", "contiguous", "confidence", "gamma", "repeat", "breaking", "time_limit"),
+    *("clip_seconds", "offset", "contiguous", "confidence", "gamma", "repeat", "violation", "time_limit"),
 )
 _THREADS = 1  # a worker is there for each processor
 _LANE_BYTES = 64 << 20  # videos whose tables are larger than this are answered one after the other
@@ -130,6 +130,7 @@ def ground_request(request: Request) -> Grounding:
     durations = durations_of(
         request.flow, options["clip_seconds"], options.get("durations"), options.get("min_clips", 1)
     )
+    given["breaking"] = given.pop("violation", 1.0)
     return ground(request.tsort or request.flow, durations=durations, **given)
 
 
@@ -137,7 +138,7 @@ def _of_options(options: Mapping[str, Any]) -> Any:
     """Return what requests that are answered together have in common; None where each is answered alone."""
     policies = [options.get(name) for name in COST_OPTIONS]
     scalar = all(value is None or isinstance(value, str | float) for value in policies)
-    if not scalar or any(name in options for name in BEYOND):
+    if not scalar or any(options.get(name) != DEFAULTS.get(name) for name in OF_ONE):
         return None
     return *policies, options["contiguous"], options["confidence"], options["gamma"], options.get("time_limit")
 

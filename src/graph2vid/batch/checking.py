@@ -13,17 +13,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graph2vid._arrays import real
+from graph2vid._values import shown
+from graph2vid.alignment.problem import METHODS
 from graph2vid.batch.procedures import flow_of
 from graph2vid.batch.rows import ARRAYS, FILES, holds_lists, matrices, matrix_of
 from graph2vid.batch.settings import DEFAULTS, KINDS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.batch.stages import reason_of
 from graph2vid.errors import FormatError, InputError, how_to_install
-from graph2vid.evidence import DROP_POLICIES, SKIP_POLICIES, read_array, text_embedder
+from graph2vid.evidence import DROP_POLICIES, MATCH_POLICIES, PRESETS, SKIP_POLICIES, read_array, text_embedder
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
 from graph2vid.evidence.costs import resolve_choice
 from graph2vid.evidence.embed import EMBEDDERS
 from graph2vid.evidence.policies import REPEAT_POLICIES
 from graph2vid.grounding.durations_file import read_durations
+from graph2vid.text import PARSERS
 
 Tell: TypeAlias = Callable[[int, str | None, str], None]
 """Is told the place of a problem, the id of the row (None: no run can pass over it) and what is wrong.
@@ -33,6 +36,7 @@ Whatever goes wrong with a row, of whichever kind the error is, is a problem of 
 
 _CAPTIONS = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
 _REMEMBERED = 10_000
+_NAMES: dict[str, Any] = {"parser": PARSERS, "preset": PRESETS, "match": MATCH_POLICIES, "method": METHODS}
 _POLICIES: dict[str, Any] = {"drop": DROP_POLICIES, "skip": SKIP_POLICIES, "repeat": REPEAT_POLICIES}
 
 
@@ -126,7 +130,7 @@ class Checker:
                 if name in (OF_NARRATION if kind == "arrays" else OF_ARRAYS):
                     whose = "narration" if kind == "arrays" else "arrays"
                     problems.append(f"{name} is for {whose}; this row has {kind}")
-                problems += _of_option(name, value, self._context.folder)
+                problems += problems_of_option(name, value, self._context.folder)
             if kind != "arrays" and not problems:
                 own = {name: value for name, value in zip(chosen, values, strict=True) if value not in (None, "")}
                 problems += _of_media(kind, "video" in there, self._usual | own)
@@ -206,7 +210,7 @@ class Checker:
         return None
 
 
-def _of_option(name: str, value: Any, folder: str) -> list[str]:
+def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
     """Return what is wrong with the value of an option, if anything is."""
     try:
         checked = check_option(name, value)
@@ -217,6 +221,8 @@ def _of_option(name: str, value: Any, folder: str) -> list[str]:
             registry.get(resolve_choice(checked, registry, of_array="")[0])
         elif name == "frames":
             EMBEDDERS.get(checked.partition(":")[0])
+        elif name in _NAMES and checked not in _NAMES[name]:
+            return [f"{name} must be one of {', '.join(sorted(_NAMES[name]))}, not {shown(value)}"]
     except Exception as error:
         return [reason_of(error)]
     return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from graph2vid._files import parse_json
 from graph2vid._values import shown, table_rows
 from graph2vid.batch.batches import TABLE_ROWS, tables
-from graph2vid.batch.checking import Checker, Tell
+from graph2vid.batch.checking import Checker, Tell, problems_of_option
 from graph2vid.batch.results import TOLD, to_bytes
 from graph2vid.batch.rows import ARRAYS, COLUMNS, holds_lists, texts
 from graph2vid.batch.runs import Manifest, Problem
-from graph2vid.batch.settings import KINDS, ROW_OPTIONS, Context
+from graph2vid.batch.settings import KINDS, RENAMED, ROW_OPTIONS, Context
 from graph2vid.batch.stages import printable, reason_of
 from graph2vid.errors import FormatError, InputError
 
@@ -68,6 +68,9 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
         raise FormatError(f"{path}: a manifest is a file in {', '.join(SUFFIXES)}")
     if not path.is_file():
         raise InputError(f"the manifest {path} is not there")
+    for option, value in context.options.items():
+        for wrong in problems_of_option(option, value, context.folder):
+            raise InputError(wrong)
     word = "row" if path.suffix.lower() == ".parquet" else "line"
     problems: list[tuple[int, Problem]] = []
     lost: dict[int, tuple[str | None, str]] = {}
@@ -183,6 +186,7 @@ def _is_unicode(text: str) -> bool:
 def _from_parquet(path: Path, lose: Tell) -> Iterator[Piece]:
     first = 1
     for table in tables(path):
+        table = table.rename_columns(_current(table.column_names))
         _check_columns(table.column_names, path)
         try:
             table = _as_columns(table.select([name for name in table.column_names if name in COLUMNS]), path)
@@ -279,6 +283,7 @@ def _json_records(path: Path, lose: Tell) -> Iterator[Record]:
                 record = parse_json(line, "this line", infinite=True)
                 if not isinstance(record, dict):
                     raise FormatError('must be an object: {"id": …, "procedure": …, …}')
+                record = dict(zip(_current(record), record.values(), strict=True))
                 texts = {name: _as_text(name, value) for name, value in record.items() if name in COLUMNS}
             except Exception as error:
                 lose(number, _id_in(line), reason_of(error))
@@ -310,6 +315,7 @@ def _csv_records(path: Path, lose: Tell) -> Iterator[Record]:
     with _lines(path) as file:
         rows = table_rows(file, str(path), longest=_LONGEST_CELL)
         _, names = next(rows, (1, []))
+        names = _current(names)
         _check_columns(names, path)
         for number, cells in rows:
             if cells and len(cells) != len(names):
@@ -346,6 +352,14 @@ def _table(records: Sequence[Record]) -> Piece:
     names = dict.fromkeys(["id", "procedure", *present])
     columns = {name: pa.array([record.get(name) for _, record in records], pa.string()) for name in names}
     return pa.table(columns), [number for number, _ in records]
+
+
+def _current(names: Iterable[str]) -> list[str]:
+    """Return the names of columns with those of the release before replaced by those of today."""
+    for name in names:
+        if name in RENAMED:
+            warnings.warn(f"the column {name} is called {RENAMED[name]} now: rename it", stacklevel=2)
+    return [RENAMED.get(name, name) for name in names]
 
 
 def _check_columns(names: Any, path: Path, where: str = "") -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from graph2vid._files import parse_json
-from graph2vid.batch.settings import DEFAULTS, ROW_OPTIONS, Context, Kind, check_option
+from graph2vid.batch.settings import DEFAULTS, RENAMED, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.evidence import read_array
 from graph2vid.evidence.evidence_cache import content_hash
@@ -57,7 +57,8 @@ class Row:
 
 def decode(table: Any, context: Context) -> list[Row]:
     """Return the rows of a table; what the check of the manifest refused is left out of ``inputs`` and ``options``."""
-    names = table.column_names
+    names = [RENAMED.get(name, name) for name in table.column_names]
+    table = table.rename_columns(names)
     ids, procedures = texts(table, "id").to_pylist(), texts(table, "procedure").to_pylist()
     inputs = {name: texts(table, name).to_pylist() for name in FILES if name in names}
     inputs |= {name: matrices(table.column(name)) for name in ARRAYS if name in names}

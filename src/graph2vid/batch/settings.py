@@ -2,118 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from graph2vid._options import (
+    AlignOptions,
+    CostOptions,
+    Declared,
+    EvidenceOptions,
+    Options,
+    ProcedureOptions,
+    declared,
+    option,
+)
+from graph2vid._values import shown
 from graph2vid.errors import InputError
-from graph2vid.evidence import MATCH_POLICIES, PRESETS
-from graph2vid.text import PARSERS
 
 Kind: TypeAlias = Literal["arrays", "captions", "speech"]
 KINDS: tuple[Kind, ...] = ("arrays", "captions", "speech")
 """Where the evidence of a row comes from, the quickest first."""
 
-_LONGEST_SHOWN = 60
-_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+@dataclass(frozen=True)
+class RowOptions(Options):
+    """What a row alone can say."""
+
+    duration: float | None = option(None, "How long the video of captions lasts.", metavar="SECONDS", above=0.0)
 
 
-def _shown(value: Any) -> str:
-    """Return a value as a message shows it: not longer than a line."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
-
-
-def _number(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"must be a number, not {_shown(value)}") from None
-    if isinstance(value, bool) or not math.isfinite(number):
-        raise InputError(f"must be a finite number, not {_shown(value)}")
-    return number
-
-
-def _positive(value: Any) -> float:
-    number = _number(value)
-    if number <= 0:
-        raise InputError(f"must be positive, not {_shown(value)}")
-    return number
-
-
-def _not_negative(value: Any) -> float:
-    number = _number(value)
-    if number < 0:
-        raise InputError(f"must be 0 or more, not {_shown(value)}")
-    return number
-
-
-def _count(value: Any) -> int:
-    number = _number(value)
-    if number < 1 or number != int(number):
-        raise InputError(f"must be a whole number from 1 on, not {_shown(value)}")
-    return int(number)
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text not in (*_TRUE, *_FALSE):
-        raise InputError(f"must be true or false, not {_shown(value)}")
-    return text in _TRUE
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"must be text, not {_shown(value)}")
-    return value
-
-
-def _choice(value: Any) -> str:
-    """Check POLICY[:VALUE], or a number."""
-    return value if isinstance(value, str) else f"{_number(value):g}"
-
-
-def _one_of(known: Any) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if value not in known:
-            raise InputError(f"must be one of {', '.join(sorted(known))}, not {_shown(value)}")
-        return str(value)
-
-    return check
-
-
-ROW_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "clip_seconds": _positive,
-    "offset": _number,
-    "duration": _positive,
-    "max_hours": _positive,
-    "preset": _one_of(PRESETS),
-    "match": _one_of(MATCH_POLICIES),
-    "drop": _choice,
-    "skip": _choice,
-    "repeat": _choice,
-    "durations": _text,
-    "min_clips": _count,
-    "breaking": _not_negative,
-    "temperature": _positive,
-    "time_limit": _positive,
-    "gamma": _positive,
-    "contiguous": _truth,
-    "confidence": _truth,
-    "parser": _one_of(PARSERS),
-    "embedder": _text,
-    "speech_model": _text,
-    "language": _text,
-    "frames": _text,
-    "narration_weight": _not_negative,
-    "frames_weight": _not_negative,
+ROW_OPTIONS: Mapping[str, Declared] = {
+    one.name: one
+    for cls in (EvidenceOptions, RowOptions, CostOptions, AlignOptions, ProcedureOptions)
+    for one in declared(cls)
+    if one.name != "margins"  # the data sets have no place for them
 }
-"""What a column of this name, or the command line, may say of a row: a check that returns the value."""
+"""What a column of this name may say of a row, and a flag of all rows."""
 
-OF_ARRAYS = frozenset({"offset", "preset", "contiguous"})
+RENAMED: Mapping[str, str] = {one.about.was: name for name, one in ROW_OPTIONS.items() if one.about.was}
+"""Columns of the release before that are called otherwise now."""
+
+DEFAULTS: Mapping[str, Any] = {name: one.default for name, one in ROW_OPTIONS.items() if one.default is not None}
+
+POLICIES = ("drop", "skip", "repeat")
+"""Options that name a policy, POLICY[:VALUE], or are a number."""
+
+OF_ARRAYS = frozenset({"offset", "preset", "match", "drop", "temperature", "contiguous"})
 """Options that narration has no use for: it has its own."""
 
 OF_NARRATION = frozenset(
@@ -121,28 +55,20 @@ OF_NARRATION = frozenset(
 )
 """Options that arrays have no use for."""
 
-BEYOND = frozenset({"repeat", "durations", "min_clips", "breaking"})
-"""Options for which videos are aligned one by one, on machines of their own."""
-
-DEFAULTS: Mapping[str, Any] = {
-    "clip_seconds": 1.0,
-    "offset": 0.0,
-    "gamma": 1.0,
-    "contiguous": True,
-    "confidence": True,
-    "parser": "auto",
-    "embedder": "wordllama",
-    "narration_weight": 1.0,
-    "frames_weight": 1.0,
-}
+OF_ONE = frozenset({"repeat", "durations", "min_clips", "violation", "method"})
+"""Options with which videos are aligned one by one, where they are not the default."""
 
 
 def check_option(name: str, value: Any) -> Any:
     """Return the value of an option in its own type; a wrong one is an error that names the option."""
-    try:
-        return ROW_OPTIONS[name](value)
-    except InputError as error:
-        raise InputError(f"{name} {error}") from None
+    if name in POLICIES and not isinstance(value, str):
+        try:
+            return f"{float(value):g}"
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name} must be a policy or a number, not {shown(value)}") from None
+    if name == "durations" and not isinstance(value, str):
+        raise InputError(f"durations must be the path of a file, not {shown(value)}")
+    return ROW_OPTIONS[name].checked(value, text=True)
 
 
 @dataclass(frozen=True)
@@ -177,51 +103,38 @@ class Context:
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """How a manifest is worked through; the results do not depend on it.
+class RunOptions(Options, panel="Run"):
+    """How a manifest is worked through; the results do not depend on it."""
 
-    Attributes
-    ----------
-    engine : {"local", "ray"}
-        Processes of this machine, or Ray Data.
-    workers : int or None
-        Worker processes; None: one per processor (of the Ray cluster).
-    resume : bool
-        Go on with a folder that holds results: rows that have one are left as they are.
-    retry_failed : bool
-        With ``resume``: rows that failed are worked on again.
-    on_error : {"skip", "stop"}
-        What happens when a row fails: it is reported and the rest goes on, or the run ends with what is done.
-    row_seconds : float
-        The time limit of a row; a row that takes longer fails.
-    address : str or None
-        The address of a Ray cluster; None: one is started on this machine for the run.
-    gpus : float
-        GPUs of each Ray actor that recognises speech or embeds; 0: none.
-    """
-
-    engine: str = "local"
-    workers: int | None = None
-    resume: bool = False
-    retry_failed: bool = False
-    on_error: str = "skip"
-    row_seconds: float = 1800.0
-    address: str | None = None
-    gpus: float = 0.0
+    engine: str = option(
+        "local", "What does the work: local (processes of this machine) or ray.", choices=("local", "ray"), basic=True
+    )
+    workers: int | None = option(
+        None, "Worker processes; by default one per processor (of the Ray cluster).", least=1, basic=True
+    )
+    resume: bool = option(
+        False,
+        "Go on with a run that was cut short: rows that are done, and are as they were then, are left as they are.",
+        basic=True,
+    )
+    retry_failed: bool = option(False, "With --resume: try again what failed.", basic=True)
+    on_error: str = option(
+        "skip",
+        "A row that fails is reported and left out, or ends the run with what is done.",
+        metavar="skip|stop",
+        choices=("skip", "stop"),
+        basic=True,
+    )
+    row_seconds: float = option(
+        1800.0, "The time limit of a row; one that takes longer fails.", metavar="SECONDS", above=0.0
+    )
+    address: str | None = option(
+        None, "A Ray cluster; by default one is started on this machine for the run.", metavar="ADDRESS"
+    )
+    gpus: float = option(0.0, "GPUs of each Ray actor that transcribes or embeds.", least=0.0)
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("engine", self.engine, ("local", "ray")),
-            ("on_error", self.on_error, ("skip", "stop")),
-        ):
-            if value not in known:
-                raise InputError(f"{name} is {' or '.join(known)}, not {value!r}")
-        if self.workers is not None and self.workers < 1:
-            raise InputError(f"at least one worker is needed, not {self.workers}")
-        if not self.row_seconds > 0:
-            raise InputError(f"the time limit of a row must be a positive number of seconds, not {self.row_seconds!r}")
-        if not 0 <= self.gpus < math.inf:
-            raise InputError(f"the GPUs of an actor are a number from 0 on, not {self.gpus!r}")
+        super().__post_init__()
         if self.engine == "local" and (self.address is not None or self.gpus):
             raise InputError("an address and GPUs per actor are for the engine ray (--engine ray)")
         if self.retry_failed and not self.resume:

@@ -30,11 +30,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from graph2vid.batch.settings import Context
 from graph2vid.errors import Graph2VidError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 ANSWER, FAILED, ENDED = b"=", b"!", b"?"
 """What follows the number of a worker in a message: an answer, the fault of the task, or how the process ended."""
@@ -161,6 +163,8 @@ class WorkerPool:
             self._control.send_bytes(number.to_bytes(NUMBER_BYTES, "little") + message)
 
     def _start(self) -> None:
+        from multiprocessing.connection import Connection
+
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-c", _PROGRAM, str(theirs.fileno())]
