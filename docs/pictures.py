@@ -20,7 +20,7 @@ from rich.console import Console
 import graph2vid as g2v
 from graph2vid import sample
 from graph2vid._files import write_text
-from graph2vid.evidence import read_captions
+from graph2vid.evidence import Transcript, read_captions
 from graph2vid.grounding.timeline import print_timeline
 from graph2vid.report import write_report
 
@@ -115,8 +115,8 @@ def report() -> None:
     from browser import chromium_page, wait_until
 
     narrated = sample.load_narrated()
-    cues = read_captions(narrated.files.captions)
-    graph, linear = (found.grounding for found in sample.ground_narrated_sample(narrated, narrated.flow, cues))
+    said = Transcript(read_captions(narrated.files.captions), narrated.duration)
+    graph, linear = (found.grounding for found in sample.ground_narrated_sample(narrated, narrated.flow, said))
     truth = [(step, start, end) for step, (start, end) in narrated.truth.items()]
     with tempfile.TemporaryDirectory() as folder:
         page_file = Path(folder) / "report.html"

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "alignment": {"flow", "tsort", "_native"},
     "text": {"flow"},
     "evidence": {"flow"},
-    "grounding": {"flow", "tsort", "alignment", "evidence"},
+    "grounding": {"flow", "tsort", "alignment", "evidence", "text"},
     "datasets": {"flow", "tsort", "evidence"},
     "learn": {"flow", "tsort", "alignment", "evidence", "text", "datasets", "evaluate"},
     "evaluate": {"flow", "tsort", "alignment", "evidence", "grounding", "datasets", "text"},

@@ -110,7 +110,7 @@ def test_values_that_json_does_not_know_are_said_to_be_given() -> None:
 def test_keyword_arguments_are_dealt_to_their_classes() -> None:
     costs, alignment = deal({"drop": 1.5, "gamma": 2.0}, CostOptions, AlignOptions)
     assert (costs, alignment) == (CostOptions(drop=1.5), AlignOptions(gamma=2.0))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'gama'; did you mean 'gamma'"):
+    with pytest.raises(InputError, match="unknown option 'gama'; did you mean 'gamma'"):
         deal({"gama": 2.0}, CostOptions, AlignOptions)
 
 

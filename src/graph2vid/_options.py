@@ -239,18 +239,8 @@ class Options:
         InputError
             A name is unknown, or a value is wrong; the message says which.
         """
-        where = f"{source}: " if source else ""
-        known = {one.name: one for one in declared(cls)}
-        found = {}
-        for name, value in current_names(values, cls).items():
-            if name not in known:
-                raise InputError(f"{where}unknown option {shown(name)}{nearest(name, known)}")
-            if value is not None:
-                try:
-                    found[name] = known[name].checked(value, text=True)
-                except InputError as error:
-                    raise InputError(f"{where}{error}") from None
-        return cls(**found)
+        found: Self = deal(values, cls, source=source, text=True)[0]
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the values by name, in a form fit for JSON; of arrays and other objects only that they are given."""
@@ -310,20 +300,30 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
 
 
-def deal(values: Mapping[str, Any], *classes: type[Options]) -> tuple[Any, ...]:
-    """Return an object of each class, made of keyword arguments that belong to any of them.
+def deal(values: Mapping[str, Any], *classes: type[Options], source: str = "", text: bool = False) -> tuple[Any, ...]:
+    """Return an object of each class, made of values that belong to any of them; see :meth:`Options.from_mapping`.
 
-    Raises
-    ------
-    TypeError
-        An argument belongs to none.
+    Parameters
+    ----------
+    values : mapping of str to object
+        Values by name; None is no value.
+    source : str
+        What messages call the mapping.
+    text : bool
+        Whether numbers and truth values may be text.
     """
-    values = current_names(values, *classes)
-    known = {one.name for cls in classes for one in declared(cls)}
-    for name in values:
+    where = f"{source}: " if source else ""
+    known = {one.name: one for cls in classes for one in declared(cls)}
+    found = {}
+    for name, value in current_names(values, *classes).items():
         if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}{nearest(name, known)}")
-    return tuple(cls(**{one.name: values[one.name] for one in declared(cls) if one.name in values}) for cls in classes)
+            raise InputError(f"{where}unknown option {shown(name)}{nearest(name, known)}")
+        if value is not None:
+            try:
+                found[name] = known[name].checked(value, text=text)
+            except InputError as error:
+                raise InputError(f"{where}{error}") from None
+    return tuple(cls(**{one.name: found[one.name] for one in declared(cls) if one.name in found}) for cls in classes)
 
 
 def markdown_table(*classes: type[Options]) -> str:
@@ -439,3 +439,31 @@ class AlignOptions(Options, panel="Extended model"):
     margins: bool = option(
         False, "By how much each segment is cheaper than the best alternative to it.", panel="Confidence"
     )
+
+
+@dataclass(frozen=True)
+class GroundOptions:
+    """All options of grounding, by concern."""
+
+    procedure: ProcedureOptions = ProcedureOptions()
+    evidence: EvidenceOptions = EvidenceOptions()
+    costs: CostOptions = CostOptions()
+    alignment: AlignOptions = AlignOptions()
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], source: str = "", *, text: bool = True) -> Self:
+        """Return the options that a mapping holds, of whichever concern; see :func:`deal`."""
+        return cls(*deal(values, *GROUND_OPTIONS, source=source, text=text))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return all values by name: keyword arguments of :func:`graph2vid.ground`."""
+        groups = (self.procedure, self.evidence, self.costs, self.alignment)
+        return {one.name: getattr(group, one.name) for group in groups for one in declared(type(group))}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all values by name, in a form fit for JSON."""
+        return {name: _plain(value) for name, value in self.to_mapping().items()}
+
+
+GROUND_OPTIONS = (ProcedureOptions, EvidenceOptions, CostOptions, AlignOptions)
+"""The classes of the options of grounding."""

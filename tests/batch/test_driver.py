@@ -16,8 +16,8 @@ from corpora import FLOWS, data_bytes, make_rows, pa, pq, read, scores, write_js
 from graph2vid.batch import RunOptions, StoppedError, Summary, run_batch
 from graph2vid.batch.stages import document_path
 from graph2vid.errors import InputError
-from graph2vid.evidence import read_captions
-from graph2vid.grounding import Grounding, ground, ground_narrated, ground_video
+from graph2vid.evidence import Transcript, read_captions
+from graph2vid.grounding import Grounding, ground
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.sample.narrated import NarratedFiles
 
@@ -195,7 +195,7 @@ def test_captions_and_speech(tmp_path: Path) -> None:
         write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out", documents=True, cache=tmp_path / "cache"
     )
     videos = {row["id"]: row for row in read(tmp_path / "out", "videos")}
-    wanted = ground_narrated(_flow(tmp_path / files.flow.name), read_captions(files.captions), 90.0)
+    wanted = ground(_flow(tmp_path / files.flow.name), Transcript(read_captions(files.captions), 90.0))
     assert videos["captions"]["cost"] == pytest.approx(wanted.cost)
     assert videos["captions"]["plausibility"] == pytest.approx(wanted.options["narration"]["plausibility"])
     assert videos["captions"]["not_shown"] == [wanted.flow.ids[step] for step in wanted.not_shown]
@@ -258,7 +258,7 @@ def test_frames_beside_captions(tmp_path: Path) -> None:
     run_batch(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out", documents=True)
     (video,) = read(tmp_path / "out", "videos")
     arrays = f"array:{tmp_path / 'clips.npy'},{tmp_path / 'steps.npy'}"
-    wanted = ground_video(flow, files.captions, frames=arrays, frames_weight=0.5)
+    wanted = ground(flow, files.captions, frames=arrays, frames_weight=0.5)
     assert video["error"] is None and video["cost"] == pytest.approx(wanted.cost) and video["n_clips"] == 90
     document = Grounding.load(document_path(str(tmp_path / "out" / "documents"), "seen"))
     assert document.segments == wanted.segments
@@ -271,7 +271,7 @@ def test_other_languages_are_refused_as_by_ground(tmp_path: Path) -> None:
     rows = [{"id": "v", "procedure": str(files.flow), "captions": str(files.captions), "language": "de"}]
     run_batch(write_jsonl(tmp_path / "m.jsonl", rows), tmp_path / "out")
     with pytest.raises(InputError) as told:
-        ground_video(_flow(files.flow), files.captions, language="de")
+        ground(_flow(files.flow), files.captions, language="de")
     assert [row["error"] for row in read(tmp_path / "out", "videos")] == [str(told.value)]
 
 

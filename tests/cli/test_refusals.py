@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from graph2vid.alignment import align
-from graph2vid.cli import main, watching
+from graph2vid.cli import main
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import from_video
+from graph2vid.grounding import grounding_service
 
 SAID = """WEBVTT
 
@@ -45,8 +45,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("this is work, before which the refusal should have come")
 
-    monkeypatch.setattr(watching, "watch_with_progress", work)
-    monkeypatch.setattr(from_video, "hear", work)
+    monkeypatch.setattr(grounding_service, "acquire", work)
 
 
 def refusal(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
@@ -68,19 +67,21 @@ FILM = ["flow.json", "film.mp4"]
     [
         ([*TALK, "--transpose"], "--transpose is of no use here: there are no --scores"),
         (["flow.json", "--clips", "c.npy", "--steps", "e.npy", "--transpose"], "--transpose is of no use here"),
-        ([*SCORES, "--captions", "talk.vtt"], "--captions is of no use here: arrays take the place"),
+        ([*SCORES, "--captions", "talk.vtt"], "--captions is of no use here: arrays take the place of the transcript"),
         ([*SCORES, "--embedder", "minilm"], "--embedder is of no use here"),
         ([*SCORES, "--narration-weight", "2"], "--narration-weight is of no use here"),
-        ([*SCORES, "--speech-model", "small", "--language", "en"], "--speech-model and --language are of no use here"),
+        ([*SCORES, "--speech-model", "small", "--language", "en"], "--language and --speech-model are of no use here"),
         ([*SCORES, "--max-hours", "2"], "--max-hours is of no use here: arrays are as long as they are"),
-        ([*SCORES, "--frames-weight", "2"], "--frames-weight is of no use here: no frames are looked at"),
+        ([*SCORES, "--frames-weight", "2"], "--frames-weight is of no use here: no frames are embedded"),
         ([*TALK, "--frames-weight", "1"], "--frames-weight is of no use here"),  # its default, but given
-        ([*TALK, "--speech-model", "small"], "--speech-model is of no use here: with captions no speech"),
+        (
+            [*TALK, "--speech-model", "small"],
+            "--speech-model is of no use here: with captions no speech is transcribed",
+        ),
         ([*FILM, "--captions", "talk.vtt", "--speech-model", "small"], "--speech-model is of no use here"),
         ([*TALK, "--model", "m", "--embedder", "minilm"], "--embedder is of no use here: --model compares"),
         ([*TALK, "--model", "m", "--language", "en"], "--language is of no use here"),
         ([*FILM, "--model", "m", "--offset", "3"], "--offset is of no use here: it is for arrays"),
-        ([*TALK, "--contiguous"], "--contiguous is of no use here: it is for arrays"),
         (
             [*FILM, "--frames", "clip:x", "--narration-weight", "0", "--embedder", "minilm"],
             "--embedder is of no use here: with --narration-weight 0",
@@ -91,7 +92,7 @@ FILM = ["flow.json", "film.mp4"]
         ([*SCORES, "--no-confidence", "--gamma", "2"], "--gamma is of no use here: it is for confidences"),
         ([*SCORES, "--parser", "rules"], "--parser is of no use here: no procedure is in words; flow.json is a flow"),
         (["same.txt", "flow.json", "talk.vtt", "--parser", "auto"], "--parser is of no use here: no procedure is in"),
-        ([*SCORES, "--breaking", "2"], "--breaking is of no use here: no edge of the flow graph has a confidence"),
+        ([*SCORES, "--violation", "2"], "--violation is of no use here: no edge of the flow graph has a confidence"),
     ],
 )
 def test_ground_refuses_what_it_would_ignore(
@@ -113,9 +114,9 @@ def test_ground_refuses_what_it_would_ignore(
         ([*FILM, "--match", "some"], "unknown match policy 'some'; known: "),
         ([*FILM, "--skip", "some:3"], "unknown skip policy 'some'"),
         ([*FILM, "--repeat", "some"], "unknown repeat policy 'some'"),
-        ([*FILM, "--temperature", "0"], "temperature must be a positive number"),
-        ([*FILM, "--gamma", "-1"], "gamma must be a finite number above 0"),
-        ([*FILM, "--clip-seconds", "0"], "clip_seconds must be positive"),
+        ([*FILM, "--temperature", "0"], "temperature must be a number above 0"),
+        ([*FILM, "--gamma", "-1"], "gamma must be a number above 0"),
+        ([*FILM, "--clip-seconds", "0"], "clip_seconds must be a number above 0"),
         ([*FILM, "--embedder", "some"], "unknown embedder 'some'; known: "),
         ([*FILM, "--frames", "some:x"], "unknown embedder 'some'; known: "),
         ([*FILM, "--model", "nowhere"], "nowhere"),
@@ -182,8 +183,8 @@ def test_train_features(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert "--patience is of no use here: with --no-validate" in refusal(command, capfd)
 
 
-def test_threads_are_checked_whatever_the_path() -> None:
+def test_workers_are_checked_whatever_the_path() -> None:
     flow, match = FlowGraph.chain(["a", "b"]), np.zeros((2, 4))
     for further in ({}, {"repeat": np.ones(2)}, {"method": "brute"}):
-        with pytest.raises(InputError, match="threads must be a whole number of at least 1, not -5"):
+        with pytest.raises(InputError, match="workers must be a whole number of at least 1, not -5"):
             align(flow, match, np.ones(4), workers=-5, **further)

@@ -45,4 +45,4 @@ def test_the_command_says_the_gap(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert main([*arguments, "--time-limit", "0.001"]) == 0
     assert "searched: the cost is at most" in capfd.readouterr().out
     assert main([*arguments, "--time-limit", "0"]) == 2
-    assert "time_limit must be a number of seconds above 0" in capfd.readouterr().err
+    assert "time_limit must be a number above 0" in capfd.readouterr().err

@@ -69,7 +69,7 @@ def test_not_shown_is_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_help_names_everything(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--help") == 0
+    assert run("--help-all") == 0
     shown = capsys.readouterr().out
     for option in ("--scores", "--clips", "--steps", "--transpose", "--pin", "--json", "--skip"):
         assert option in shown
@@ -98,7 +98,7 @@ BAD = np.array([[0.0, 1.0], [2.0, math.nan], [0.0, 0.0]])
         (["--scores", "s.npy", "--pin", "m=0-1"], "no alignment is possible"),
         (["--scores", "s.npy", "--drop", "some"], "unknown drop policy 'some'"),
         (["--scores", "s.npy", "--drop", "vector:missing.npy"], "cannot read missing.npy"),
-        (["--scores", "s.npy", "--clip-seconds", "0"], "clip_seconds must be positive"),
+        (["--scores", "s.npy", "--clip-seconds", "0"], "clip_seconds must be a number above 0"),
         (["--scores", "s.npy", "--clip-seconds", "long"], "--clip-seconds"),
         (["--clips", "clips.npy", "--steps", "s.npy"], "(3, 9) and clips (9, 3) must agree on axis 1"),
     ],
@@ -164,4 +164,4 @@ def test_of_several_procedures_the_best_is_used(
     told = capsys.readouterr().err
     assert "fits best" in told and "warning" not in told
     assert main(["ground", "shelf.txt", "said.vtt", "--parser", "linear"]) == 0
-    assert "warning: what is said hardly goes with this procedure" in capsys.readouterr().err
+    assert "warning: the transcript hardly goes with this procedure" in capsys.readouterr().err

@@ -12,10 +12,7 @@ import films
 import graph2vid as g2v
 from graph2vid.cli import main
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence import Cue
-from graph2vid.evidence.length import clips_of
-from graph2vid.grounding.from_media import ground_narrated
-from graph2vid.grounding.from_video import ground_video, hear
+from graph2vid.evidence import Cue, EvidenceOptions, Transcript, clips_of, transcript_of
 
 LATE = "WEBVTT\n\n00:01.000 --> 00:05.000\ncut the pears\n\n00:06.000 --> 9999:00:00.000\nserve the pears\n"
 
@@ -40,7 +37,7 @@ def refused(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_cue_that_ends_after_9999_hours(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ends after 9,999 hours, and at most 24" in refused(capfd, "late.vtt")
     assert "at most 1,000,000 are taken" in refused(capfd, "late.vtt", "--max-hours", "1e5")
-    assert "positive number of hours" in refused(capfd, "good.vtt", "--max-hours", "0")
+    assert "max_hours must be a number above 0" in refused(capfd, "good.vtt", "--max-hours", "0")
     assert "at most 0.001" in refused(capfd, "good.vtt", "--max-hours", "0.001")
     assert main(["ground", "f.flow", *("late.vtt", "--max-hours", "10000", "--clip-seconds", "100000")]) == 0
 
@@ -54,7 +51,7 @@ def test_clips_beyond_number(capfd: pytest.CaptureFixture[str]) -> None:
 def test_in_python() -> None:
     flow = g2v.FlowGraph.chain(["cut the pears"])
     with pytest.raises(TooLargeError, match="at most 24"):
-        ground_narrated(flow, [Cue(1.0, 2.0, "cut the pears")], 25 * 3600.0)
+        g2v.ground(flow, Transcript((Cue(1.0, 2.0, "cut the pears"),), 25 * 3600.0))
     assert clips_of(10.5, 1.0) == 11 and clips_of(25 * 3600.0, 3600.0, max_hours=26) == 25
     with pytest.raises(InputError, match="positive number of hours"):
         clips_of(1.0, 1.0, max_hours=float("nan"))
@@ -68,15 +65,15 @@ def test_nothing_is_recognised_in_a_video_that_is_too_long(
     from graph2vid.evidence import speech
 
     def never(*_: object, **__: object) -> None:
-        raise AssertionError("this video is too long to be listened to")
+        raise AssertionError("this video is too long to be transcribed")
 
     monkeypatch.setattr(speech, "transcribe", never)
     films.film(Path("film.mp4"), [0.0, 4.0], sound=films.clicks(4, 44_100))
     assert "at most 0.001" in refused(capfd, "film.mp4", "--max-hours", "0.001")
     with pytest.raises(TooLargeError, match=r"at most 0\.001"):
-        ground_video(g2v.FlowGraph.load("f.flow"), "film.mp4", max_hours=0.001)
+        g2v.ground("f.flow", "film.mp4", max_hours=0.001)
     with pytest.raises(TooLargeError, match=r"at most 0\.001"):
-        hear("film.mp4", listen=False, max_hours=0.001)
+        transcript_of("film.mp4", None, EvidenceOptions(narration_weight=0.0, max_hours=0.001))
 
 
 @pytest.mark.usefixtures("files")

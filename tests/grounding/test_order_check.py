@@ -314,7 +314,7 @@ def test_a_procedure_too_large_to_check_is_grounded_all_the_same(
     asked = ["ground", str(tmp_path / "flow.json"), "--scores", str(tmp_path / "scores.npy"), "--preset", "log_odds"]
     extras = ["--check", "--no-confidence", "-o", str(tmp_path / "result.json")]
     assert main([*asked, *extras]) == 0
-    assert "not checked: the procedure of 24 steps" in capsys.readouterr().out
+    assert "warning: not checked: the procedure of 24 steps" in capsys.readouterr().err
     assert "check" not in json.loads((tmp_path / "result.json").read_text())["options"]
 
 

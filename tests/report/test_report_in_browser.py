@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from browser import axe_findings, chromium, chromium_page, picture, wait_until
+from graph2vid.evidence import Transcript
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import ordinal
-from graph2vid.grounding import Deviation, Grounding, OrderCheck, check_order, ground, ground_narrated
+from graph2vid.grounding import Deviation, Grounding, OrderCheck, check_order, ground
 from graph2vid.report import write_report
 from graph2vid.sample import load_narrated
 from groundings import hostile, one_hour, onions, spaghetti
@@ -412,7 +413,7 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
     video = shutil.copy(str(FOUND.video), tmp_path / "spaghetti.mp4")
 
     def grounded(flow: FlowGraph) -> Grounding:
-        return replace(ground_narrated(flow, FOUND.cues, sample.duration), video=str(video))
+        return ground(flow, Transcript(FOUND.cues, sample.duration), video_name=str(video))
 
     linear = grounded(FlowGraph.chain(sample.flow.steps, sample.flow.title))
     compare = {"Order as written": linear, "Truth": COMPARE["Truth"]}

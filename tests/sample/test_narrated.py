@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from graph2vid.errors import MissingDependencyError
-from graph2vid.evidence import Cue, read_captions
+from graph2vid.evidence import Cue, Transcript, read_captions
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground_narrated
+from graph2vid.grounding import Grounding, ground
 from graph2vid.sample.narrated import Narrated, NarratedFiles, load_narrated
 from tools.sample import script, voice
 
@@ -25,7 +25,7 @@ def near(found: Grounding, sample: Narrated) -> int:
 
 def graph_and_linear(sample: Narrated, cues: tuple[Cue, ...]) -> tuple[int, int]:
     chain = FlowGraph.chain(sample.flow.steps)
-    graph, linear = (ground_narrated(flow, cues, sample.duration, confidence=False) for flow in (sample.flow, chain))
+    graph, linear = (ground(flow, Transcript(cues, sample.duration), confidence=False) for flow in (sample.flow, chain))
     return near(graph, sample), near(linear, sample)
 
 

@@ -10,23 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES
+from graph2vid._options import GROUND_OPTIONS, GroundOptions, declared
 from graph2vid._stopping import native_watch, within
 from graph2vid.alignment import LONG, ClipCosts, gamma_bounds, native, procedure, widened
 from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
 from graph2vid.batch.settings import DEFAULTS, OF_ONE
 from graph2vid.errors import TooLargeError
-from graph2vid.evidence import Costs
+from graph2vid.evidence import Costs, Evidence
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground
-from graph2vid.grounding.durations_file import durations_of
+from graph2vid.grounding import Grounding, ground_evidence
 from graph2vid.tsort import TSortGraph
 
 Floats64: TypeAlias = NDArray[np.float64]
 
-_OF_GROUND = (
-    *COST_OPTIONS,
-    *("clip_seconds", "offset", "contiguous", "confidence", "gamma", "repeat", "violation", "time_limit"),
-)
 _THREADS = 1  # a worker is there for each processor
 _LANE_BYTES = 64 << 20  # videos whose tables are larger than this are answered one after the other
 
@@ -125,13 +121,15 @@ def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
 
 def ground_request(request: Request) -> Grounding:
     """Ground a request as ``graph2vid ground`` does."""
-    options = request.options
-    given = {name: options[name] for name in _OF_GROUND if name in options} | dict(request.evidence)
-    durations = durations_of(
-        request.flow, options["clip_seconds"], options.get("durations"), options.get("min_clips", 1)
-    )
-    given["breaking"] = given.pop("violation", 1.0)
-    return ground(request.tsort or request.flow, durations=durations, **given)
+    arrays = dict(request.evidence)
+    evidence = Evidence(arrays, skip=arrays.pop("skip", None))
+    return ground_evidence(request.tsort or request.flow, evidence, grounding_options(request.options))
+
+
+def grounding_options(options: Mapping[str, Any]) -> GroundOptions:
+    """Return the options of a row that :func:`graph2vid.ground` knows."""
+    known = {one.name for group in GROUND_OPTIONS for one in declared(group)}
+    return GroundOptions.from_mapping({name: value for name, value in options.items() if name in known})
 
 
 def _of_options(options: Mapping[str, Any]) -> Any:

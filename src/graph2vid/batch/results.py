@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.settings import Context
 from graph2vid.batch.stages import Item
-from graph2vid.evidence import Cue
-from graph2vid.evidence.captions import Word
-from graph2vid.grounding.from_video import Narration
+from graph2vid.evidence import Cue, Transcript, Word
 
 DONE, FAILED = "done", "failed"
 
@@ -204,7 +202,7 @@ def with_failure(table: Any, reason: str, context: Context) -> Any:
     return encode_items(table, items)
 
 
-def _said_as_json(said: Narration) -> str:
+def _said_as_json(said: Transcript) -> str:
     cues = [
         [cue.start, cue.end, cue.text, [[word.start, word.end, word.text, word.probability] for word in cue.words]]
         for cue in said.cues
@@ -215,7 +213,7 @@ def _said_as_json(said: Narration) -> str:
 def _read_said(item: Item, text: str) -> None:
     cues, duration, source = json.loads(text)
     found = tuple(Cue(start, end, words, tuple(Word(*word) for word in timed)) for start, end, words, timed in cues)
-    item.said = Narration(found, duration, source)
+    item.said = Transcript(found, duration, source)
 
 
 def _npy(array: Any) -> bytes:

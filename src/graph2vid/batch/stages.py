@@ -18,17 +18,22 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.batch.aligning import Found, Request, align_requests, ground_request
+from graph2vid.batch.aligning import Found, Request, align_requests, grounding_options
 from graph2vid.batch.procedures import procedure_of
 from graph2vid.batch.rows import Row, evidence_of, with_files
 from graph2vid.batch.settings import Context
 from graph2vid.errors import Graph2VidError
-from graph2vid.evidence import text_embedder
-from graph2vid.evidence.evidence_cache import Cache, text_hash
-from graph2vid.evidence.length import MOST_HOURS
-from graph2vid.grounding.from_media import MediaEvidence, media_evidence
-from graph2vid.grounding.from_video import Narration, look
-from graph2vid.grounding.from_video import hear as hear_video
+from graph2vid.evidence import (
+    Cache,
+    Evidence,
+    Transcript,
+    embed_frames,
+    media_evidence,
+    text_embedder,
+    text_hash,
+    transcript_of,
+)
+from graph2vid.grounding import ground_evidence
 
 _OF_MEDIA = ("embedder", "language", "narration_weight", "frames_weight", "clip_seconds", "max_hours")
 _OF_LOG_ODDS = {"preset": "log_odds", "offset": 0.0, "contiguous": True}
@@ -45,7 +50,7 @@ class Item:
     row : Row
     digest : bytes
         Of the row's content, before anything was read; see :func:`graph2vid.batch.rows.row_digests`.
-    said : Narration or None
+    said : Transcript or None
         What is said in the video, after ``hear``.
     evidence : float64 [K + 1, N + 1] or None
         After ``embed``: log-odds of steps against background in clips, the price of not showing a step as last
@@ -58,7 +63,7 @@ class Item:
 
     row: Row
     digest: bytes
-    said: Narration | None = None
+    said: Transcript | None = None
     evidence: NDArray[np.float64] | None = None
     found: Found | None = None
     failure: str | None = None
@@ -76,15 +81,12 @@ def hear(items: Sequence[Item], context: Context) -> None:
         with _failing(item):
             options = item.row.options
             video, captions = media_of(item.row, context)
-            said = hear_video(
+            said = transcript_of(
                 video,
-                captions=captions,
-                model=options.get("speech_model"),
-                language=options.get("language"),
-                max_hours=options.get("max_hours", MOST_HOURS),
-                cache=cache,
+                captions,
+                grounding_options(options).evidence,
                 required="frames" not in options,
-                listen=options["narration_weight"] != 0,
+                cache=cache,
             )
             item.said = replace(said, duration=options["duration"]) if "duration" in options else said
 
@@ -164,39 +166,32 @@ def media_of(row: Row, context: Context) -> tuple[str, str | None]:
     return (captions or "", None) if video is None else (video, captions)
 
 
-def _evidence(row: Row, said: Narration, context: Context) -> MediaEvidence:
+def _evidence(row: Row, said: Transcript, context: Context) -> Evidence:
     """Weigh what is said in a video and, if asked to, what is seen in it (of which the clips' embeddings are kept)."""
     options = with_files(row.options, context.folder)
     flow, _ = procedure_of(row.procedure, options["parser"], context.folder, context.cache)
     seen = None
     if "frames" in options:
         video, _ = media_of(row, context)
-        said, seen = look(
-            video,
-            said,
-            options["frames"],
-            clip_seconds=options["clip_seconds"],
-            max_hours=options.get("max_hours", MOST_HOURS),
-            cache=Cache(context.cache),
-        )
-    return media_evidence(flow, said.duration, cues=said.cues, seen=seen, **_of_media(options))
+        said, seen = embed_frames(video, said, grounding_options(options).evidence, cache=Cache(context.cache))
+    return media_evidence(flow, said, seen, grounding_options(options).evidence)
 
 
 def _of_media(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _OF_MEDIA if name in options}
 
 
-def _packed(found: MediaEvidence) -> NDArray[np.float64]:
+def _packed(found: Evidence) -> NDArray[np.float64]:
     """Return evidence as one array, [K + 1, N + 1]; see :class:`Item`."""
-    steps, clips = found.log_odds.shape
-    packed = np.zeros((steps + 1, clips + 1))
-    packed[:-1, :-1] = found.log_odds
+    log_odds = found.arrays["scores"]
+    packed = np.zeros((len(log_odds) + 1, log_odds.shape[1] + 1))
+    packed[:-1, :-1] = log_odds
     packed[:-1, -1] = found.skip
     packed[-1, -1] = found.about.get("narration", {}).get("plausibility", np.nan)
     return packed
 
 
-def _kept_evidence(row: Row, said: Narration, context: Context, cache: Cache) -> NDArray[np.float64]:
+def _kept_evidence(row: Row, said: Transcript, context: Context, cache: Cache) -> NDArray[np.float64]:
     """Return the packed evidence of a row: kept by what is said, unless something is seen, too."""
     if "frames" in row.options:
         return _packed(_evidence(row, said, context))
@@ -236,12 +231,11 @@ def document_path(documents: str, name: str) -> Path:
 def _write_document(item: Item, context: Context) -> None:
     if item.found is None:
         return
-    grounding = ground_request(item.found.request)
-    if item.said is not None:
-        media = _evidence(item.row, item.said, context)
-        grounding = replace(grounding, options=grounding.options | media.about, cues=media.cues)
-    if "video" in item.row.inputs:
-        grounding = replace(grounding, video=str(Path(context.folder) / item.row.inputs["video"]))
+    request = item.found.request
+    evidence = Evidence(dict(request.evidence)) if item.said is None else _evidence(item.row, item.said, context)
+    options = grounding_options(with_files(item.row.options, context.folder))
+    video = str(Path(context.folder) / item.row.inputs["video"]) if "video" in item.row.inputs else None
+    grounding = ground_evidence(request.tsort or request.flow, evidence, options, video=video)
     path = document_path(context.documents or "", item.row.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     grounding.save(path)

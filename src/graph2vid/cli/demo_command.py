@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -81,8 +80,7 @@ def _from_scores() -> tuple[Outcome, ...]:
 
 def _from_video(console: Console) -> tuple[Outcome, ...]:
     from graph2vid.cli.progress import progress
-    from graph2vid.cli.watching import watch_with_progress
-    from graph2vid.evidence.evidence_cache import Cache
+    from graph2vid.evidence import Cache, acquire
     from graph2vid.sample import ground_narrated_sample, load_narrated
     from graph2vid.text import parse
 
@@ -91,13 +89,10 @@ def _from_video(console: Console) -> tuple[Outcome, ...]:
     steps, links = len(found.flow), len(found.flow.edges)
     console.print(f"{sample.files.text.name}: {steps} steps, {links} links ({found.parser} parser)", style="dim")
     with progress("loading") as tell:
-        narration, _ = watch_with_progress(sample.files.video, Cache(), tell)
-    words = sum(len(cue.text.split()) for cue in narration.cues)
-    console.print(f"{sample.files.video.name}: {words} words by {narration.source}", style="dim")
-    outcomes = ground_narrated_sample(sample, found.flow, narration.cues)
-    return tuple(
-        replace(outcome, grounding=replace(outcome.grounding, video=str(sample.files.video))) for outcome in outcomes
-    )
+        transcript, _ = acquire(sample.files.video, cache=Cache(), progress=tell)
+    words = sum(len(cue.text.split()) for cue in transcript.cues)
+    console.print(f"{sample.files.video.name}: {words} words by {transcript.source}", style="dim")
+    return ground_narrated_sample(sample, found.flow, transcript)
 
 
 def _write_report(path: Path, outcomes: tuple[Outcome, ...]) -> None:

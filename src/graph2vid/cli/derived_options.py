@@ -61,7 +61,7 @@ def _parameter(one: Declared, panel: str) -> inspect.Parameter:
     if one.kind is bool and one.default is True:
         names = [f"{one.flag}/--no-{one.flag[2:]}"]
     kind: Any = one.kind if one.kind is not object else str
-    shown = one.default is not None and one.kind is not bool and one.default != ()
+    shown = one.default not in (None, "", ()) and one.kind is not bool
     details = typer.Option(
         *names,
         help=about.off or about.help,

@@ -1,47 +1,96 @@
-"""Evidence: what a video says about the steps, as similarities and then as costs."""
+"""Evidence: everything between media and costs; what speaks for each step in each clip."""
 
 from __future__ import annotations
 
+from graph2vid._deprecated import renamed_attributes
+from graph2vid._options import CostOptions, EvidenceOptions
+from graph2vid.evidence.acquire import (
+    Evidence,
+    Transcript,
+    acquire,
+    embed_frames,
+    is_captions,
+    media_evidence,
+    rank_procedures,
+    transcript_of,
+)
 from graph2vid.evidence.arrays import cosine_similarity, read_array
-from graph2vid.evidence.captions import Cue, read_captions
-from graph2vid.evidence.costs import PRESETS, Costs, costs_from_arrays, costs_from_similarity, repeat_costs
-from graph2vid.evidence.embed import EMBEDDERS, text_embedder
+from graph2vid.evidence.captions import Cue, Word, read_captions
+from graph2vid.evidence.costs import (
+    PRESETS,
+    Choice,
+    Costs,
+    check_policies,
+    costs_from_arrays,
+    costs_from_similarity,
+    repeat_costs,
+    resolve_choice,
+)
+from graph2vid.evidence.embed import EMBEDDERS, joint_embedder, text_embedder
+from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 from graph2vid.evidence.fusion import Source, fuse
 from graph2vid.evidence.language import check_language, language_of
+from graph2vid.evidence.length import MOST_CLIPS, MOST_HOURS, check_length, clips_of
 from graph2vid.evidence.narration import NarrationSettings, narration_evidence, narration_similarity
 from graph2vid.evidence.odds import log_likelihood, log_odds
-from graph2vid.evidence.plausibility import plausibilities, plausibility
+from graph2vid.evidence.plausibility import UNLIKELY, Plausibility, plausibilities, plausibility
 from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, REPEAT_POLICIES, SKIP_POLICIES
-from graph2vid.evidence.seen import Seen, frames_evidence, frames_similarity
+from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_similarity
 
 __all__ = [
     "DROP_POLICIES",
     "EMBEDDERS",
     "MATCH_POLICIES",
+    "MOST_CLIPS",
+    "MOST_HOURS",
     "PRESETS",
     "REPEAT_POLICIES",
     "SKIP_POLICIES",
+    "UNLIKELY",
+    "Cache",
+    "Choice",
+    "CostOptions",
     "Costs",
     "Cue",
+    "Evidence",
+    "EvidenceOptions",
     "NarrationSettings",
-    "Seen",
+    "Plausibility",
     "Source",
+    "Transcript",
+    "VisualFeatures",
+    "Word",
+    "acquire",
     "check_language",
+    "check_length",
+    "check_policies",
+    "clips_of",
+    "content_hash",
     "cosine_similarity",
     "costs_from_arrays",
     "costs_from_similarity",
+    "embed_frames",
     "frames_evidence",
     "frames_similarity",
     "fuse",
+    "is_captions",
+    "joint_embedder",
     "language_of",
     "log_likelihood",
     "log_odds",
+    "media_evidence",
     "narration_evidence",
     "narration_similarity",
     "plausibilities",
     "plausibility",
+    "rank_procedures",
     "read_array",
     "read_captions",
     "repeat_costs",
+    "resolve_choice",
     "text_embedder",
+    "text_hash",
+    "transcript_of",
 ]
+
+__getattr__ = renamed_attributes(__name__, Seen="VisualFeatures")

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from graph2vid._options import CostOptions
 from graph2vid.errors import InputError
-from graph2vid.evidence.arrays import Floats, as_matrix, cosine_similarity, distinct_rows, refuse
+from graph2vid.evidence.arrays import Floats, as_matrix, cosine_similarity, distinct_rows, read_array, refuse
 from graph2vid.evidence.policies import (
     DEFAULT_DROP_PERCENTILE,
     DROP_POLICIES,
@@ -25,9 +26,9 @@ from graph2vid.registry import Registry
 Choice: TypeAlias = str | float | ArrayLike | tuple[str, Any]
 """A drop or skip policy and its value.
 
-``"percentile"`` (a name), ``"percentile:20"`` (a name and a number), ``("vector", array)`` (a name and any
-value), ``1.5`` (short for ``"constant:1.5"``), or an array (short for ``("vector", array)`` or ``("given",
-array)``).
+``"percentile"`` (a name), ``"percentile:20"`` (a name and a number), ``"vector:FILE.npy"`` (a name and an array in a
+file), ``("vector", array)`` (a name and any value), ``1.5`` (short for ``"constant:1.5"``), or an array (short for
+``("vector", array)`` or ``("given", array)``).
 """
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -52,9 +53,9 @@ class Costs:
     match : array [K, N]
         How badly step i explains clip j; +∞ = forbidden there.
     drop : array [N]
-        The price of calling clip j background.
+        The cost of calling clip j background.
     skip : array [K] or None
-        The price of not showing step i; None = every step must appear.
+        The cost of not showing step i; None = every step must appear.
     options : dict
         The settings these costs were made with, in a form fit for JSON.
 
@@ -68,23 +69,27 @@ class Costs:
 
 
 def costs_from_arrays(
+    options: CostOptions | None = None,
     *,
     scores: ArrayLike | None = None,
     clips: ArrayLike | None = None,
     steps: ArrayLike | None = None,
     log_probabilities: ArrayLike | None = None,
-    preset: str | None = None,
-    match: str | None = None,
-    drop: Choice | None = None,
-    skip: Choice | None = None,
-    temperature: float | None = None,
     classes: ArrayLike | None = None,
     n_steps: int | None = None,
+    **fields: Any,
 ) -> Costs:
     """Make costs from one of three kinds of evidence.
 
     Parameters
     ----------
+    options : CostOptions, optional
+        ``preset`` is a name in :data:`PRESETS`. ``match`` is a name in ``MATCH_POLICIES``; by default ``likelihood``
+        (over one distinct step, where a likelihood says nothing, ``likelihood_bg``), and ``raw`` for
+        log-probabilities. ``drop`` is a policy of ``DROP_POLICIES`` (:data:`Choice`), by default the 30th percentile
+        of the match costs; the value of ``prototype`` is a background embedding [D] beside embeddings, else
+        background's scores [N]. ``skip`` is a policy of ``SKIP_POLICIES``; by default every step must appear.
+        ``temperature`` divides the similarities; by default 1, and 0.1 for cosines.
     scores : array [K, N], optional
         Similarities or scores: higher is a better match. Finite.
     clips, steps : arrays [N, D] and [K, D], optional
@@ -92,31 +97,22 @@ def costs_from_arrays(
     log_probabilities : array [K, N], optional
         log p(step i | clip j); -∞ forbids the step there. By default the costs are their negatives (match
         policy ``raw`` at temperature 1).
-    preset : str, optional
-        A name in :data:`PRESETS`.
-    match : str, optional
-        A name in ``MATCH_POLICIES``. By default ``likelihood`` (over one distinct step, where a likelihood
-        says nothing, ``likelihood_bg``), and ``raw`` for log-probabilities.
-    drop : choice, optional
-        A policy of ``DROP_POLICIES`` (:data:`Choice`); by default the 30th percentile of the match costs.
-        The value of ``prototype`` is a background embedding [D] beside embeddings, else background's scores
-        [N].
-    skip : choice, optional
-        A policy of ``SKIP_POLICIES`` (:data:`Choice`); by default every step must appear.
-    temperature : float, optional
-        Divides the similarities; by default 1, and 0.1 for cosines.
     classes : int array [K], optional
         Steps with one number are one and the same for softmax and percentiles, and share the evidence of
         the first of them; by default steps with identical rows of scores, embeddings or log-probabilities.
     n_steps : int, optional
         How many steps the procedure has, to be checked against the arrays.
+    **fields
+        Fields of :class:`CostOptions`, in place of ``options``.
 
     Returns
     -------
     Costs
     """
+    chosen = CostOptions(**fields) if options is None else options
+    preset, skip, drop = chosen.preset, chosen.skip, chosen.drop
     _check_one_kind(scores, clips, steps, log_probabilities)
-    settings = _settings(preset, match=match, drop=drop, temperature=temperature)
+    settings = _settings(preset, match=chosen.match, drop=drop, temperature=chosen.temperature)
     drop = settings.get("drop", f"percentile:{DEFAULT_DROP_PERCENTILE:g}")
     defaults: dict[str, Any] = {"match": "likelihood", "temperature": SCORE_TEMPERATURE}
     if clips is not None and steps is not None:
@@ -181,9 +177,6 @@ def _costs(
     options: dict[str, Any],
 ) -> Costs:
     """Make costs from checked similarities whose steps belong to the classes ``number`` [K] (0, 1, …)."""
-    if not (isinstance(temperature, int | float | np.number) and 0.0 < temperature < np.inf):
-        raise InputError(f"temperature must be a positive number, not {temperature!r}")
-    temperature = float(temperature)
     match_policy = MATCH_POLICIES.get(match)
     drop_name, drop_value = resolve_choice(drop, DROP_POLICIES, of_array="vector")
     drop_policy = DROP_POLICIES.get(drop_name)
@@ -223,12 +216,25 @@ def _costs(
 
 
 def repeat_costs(costs: Costs, repeat: Choice) -> tuple[NDArray[np.float64], str]:
-    """Return the price of returning to each step, [K], by a policy of ``REPEAT_POLICIES``, and what it is called."""
+    """Return the cost of repeating each step, [K], by a policy of ``REPEAT_POLICIES``, and what it is called."""
     name, value = resolve_choice(repeat, REPEAT_POLICIES, of_array="given")
     distinct = np.unique(distinct_rows(costs.match), return_index=True)[1]
     evidence = StepEvidence(costs.match.astype(np.float64), costs.drop.astype(np.float64), distinct)
     found = REPEAT_POLICIES.get(name)(evidence, value)
     return _checked(found, (len(costs.match),), f"repeat policy {name!r}", ("step",)), _described(name, value)
+
+
+def check_policies(costs: CostOptions, repeat: Choice | None = None) -> None:
+    """Refuse names of presets and policies that nothing knows, before evidence is acquired at great cost."""
+    if costs.match is not None:
+        MATCH_POLICIES.get(costs.match)
+    for choice, policies, of_array in (
+        (_settings(costs.preset, drop=costs.drop).get("drop"), DROP_POLICIES, "vector"),
+        (costs.skip, SKIP_POLICIES, "given"),
+        (repeat, REPEAT_POLICIES, "given"),
+    ):
+        if choice is not None:
+            policies.get(resolve_choice(choice, policies, of_array=of_array)[0])
 
 
 def resolve_choice(choice: Choice, registry: Registry[Any], *, of_array: str) -> tuple[str, Any]:
@@ -243,6 +249,8 @@ def resolve_choice(choice: Choice, registry: Registry[Any], *, of_array: str) ->
         return choice[0], choice[1]
     if isinstance(choice, str):
         name, colon, rest = choice.partition(":")
+        if rest.endswith(".npy"):
+            return name, read_array(rest)
         number = rest if colon else name
         try:
             value = float(number)

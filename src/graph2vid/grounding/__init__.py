@@ -1,23 +1,35 @@
-"""Groundings: when each step happens, in seconds."""
+"""Groundings: when each step happens, in seconds; and `ground`, the service that finds them."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
+from graph2vid._deprecated import warn_renamed
+from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.counts import StepCount
-from graph2vid.grounding.from_arrays import ground
-from graph2vid.grounding.from_media import ground_media, ground_narrated
-from graph2vid.grounding.from_video import ground_video
+from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
+from graph2vid.grounding.grounding_service import Features, ground
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order
 
 __all__ = [
+    "AlignOptions",
     "Deviation",
+    "Features",
+    "GroundOptions",
     "GroundedSegment",
     "Grounding",
     "OrderCheck",
     "StepCount",
     "check_order",
     "ground",
-    "ground_media",
-    "ground_narrated",
-    "ground_video",
+    "ground_evidence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("ground_media", "ground_narrated", "ground_video"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn_renamed(f"graph2vid.grounding.{name}", "graph2vid.ground")
+    return getattr(import_module("graph2vid.grounding.old_names"), name)

@@ -4,7 +4,7 @@
      "steps": {"tomato": {"median": 25.0, "spread": 0.6}, …},
      "others": {"median": 20.0, "spread": 0.8}}
 
-The price of a run is -log of its log-normal probability, times the weight; its likeliest length costs nothing.
+The cost of a segment is -log of its log-normal probability, times the weight; its most probable length costs nothing.
 ``others`` is for the steps that are not named; without it they may last as long as they like.
 """
 
@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graph2vid._files import check_format, parse_json, read_text
 from graph2vid._values import number_of
 from graph2vid.alignment import Durations
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence.length import MOST_CLIPS
+from graph2vid.evidence import MOST_CLIPS
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import quoted, unknown_step
 
@@ -62,15 +63,23 @@ def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: 
     return made
 
 
-def durations_of(
-    flow: FlowGraph, clip_seconds: float, path: str | os.PathLike[str] | None, min_clips: int
-) -> Durations | None:
-    """Return what a file and a least number of clips say together; None where they say nothing."""
+def durations_of(flow: FlowGraph, clip_seconds: float, given: Any, min_clips: int) -> Durations | ArrayLike | None:
+    """Return what durations and a least number of clips say together; None where they say nothing.
+
+    ``given`` is a file, or what :func:`graph2vid.align` takes.
+    """
     if min_clips > MOST_CLIPS:
         raise InputError(f"a step of at least {min_clips:,} clips is longer than any video, of {MOST_CLIPS:,} at most")
-    if path is None:
+    if given is None:
         return None if min_clips == 1 else Durations.least(min_clips, len(flow))
-    return read_durations(path, flow, clip_seconds).with_least(min_clips)
+    if isinstance(given, str | os.PathLike):
+        given = read_durations(given, flow, clip_seconds)
+    if isinstance(given, Durations):
+        return given.with_least(min_clips)
+    if min_clips > 1:
+        raise InputError("min_clips and durations that are numbers of clips say the same: give one of them")
+    found: ArrayLike = given
+    return found
 
 
 def _entry(entry: Any, where: str) -> tuple[float, float]:

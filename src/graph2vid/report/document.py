@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from graph2vid.errors import InputError
-from graph2vid.evidence.plausibility import Plausibility
+from graph2vid.evidence import Plausibility
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out

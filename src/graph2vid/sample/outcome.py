@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from graph2vid.evaluate import evaluate_video, labels_from_annotations
-from graph2vid.evidence import Cue
+from graph2vid.evidence import Transcript
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground, ground_narrated
+from graph2vid.grounding import Grounding, ground
 from graph2vid.sample.load import Sample
 from graph2vid.sample.narrated import Narrated
 
@@ -67,7 +67,7 @@ def ground_sample(sample: Sample) -> tuple[Outcome, ...]:
     )
 
 
-def ground_narrated_sample(sample: Narrated, flow: FlowGraph, cues: tuple[Cue, ...]) -> tuple[Outcome, ...]:
+def ground_narrated_sample(sample: Narrated, flow: FlowGraph, transcript: Transcript) -> tuple[Outcome, ...]:
     """Ground the narrated video in any order that ``flow`` allows, and in the order as written.
 
     Parameters
@@ -75,10 +75,11 @@ def ground_narrated_sample(sample: Narrated, flow: FlowGraph, cues: tuple[Cue, .
     sample : Narrated
     flow : FlowGraph
         The flow graph of its text, as somebody found it.
-    cues : tuple of Cue
-        What is said in it, as somebody heard it.
+    transcript : Transcript
+        What is said in it.
     """
-    return _both_ways(flow, sample.truth, lambda flow: ground_narrated(flow, cues, sample.duration))
+    video = str(sample.files.video)
+    return _both_ways(flow, sample.truth, lambda flow: ground(flow, transcript, video_name=video))
 
 
 def _both_ways(

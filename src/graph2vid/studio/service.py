@@ -219,17 +219,17 @@ class Studio:
             raise InputError("choose a video, or captions, first")
         flow = replace(draft.flow, title=about.title)
         corrections = [correction.to_json() for correction in usable(project.corrections, flow)]
+        options = {"embedder": about.embedder, "clip_seconds": about.clip_seconds}
         order = {
             "flow": flow.to_json(),
             "corrections": corrections,
             "video": about.video and str(self.path_of(project, about.video)),
             "captions": about.captions and str(self.path_of(project, about.captions)),
-            "embedder": about.embedder,
-            "clip_seconds": about.clip_seconds,
+            "options": options,
         }
         media = {"video": _named(about.video), "captions": _named(about.captions)}
         made_from = {"flow": order["flow"], "corrections": corrections, **media}
-        return order, made_from | {"embedder": about.embedder, "clip_seconds": about.clip_seconds}
+        return order, made_from | options
 
     def _start(self, project: Project, kind: str, order: dict[str, Any], finish: Any) -> Job:
         output = project.folder / f".job-{uuid4().hex}"

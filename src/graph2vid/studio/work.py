@@ -13,7 +13,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,32 +40,25 @@ def parse(order: dict[str, Any], tell: Tell) -> None:
 
 def ground(order: dict[str, Any], tell: Tell) -> None:
     """Say when each step happens; as ``graph2vid ground PROCEDURE VIDEO -o`` does."""
-    from graph2vid.evidence.evidence_cache import Cache
     from graph2vid.flow import FlowGraph
-    from graph2vid.grounding import ground_narrated
-    from graph2vid.grounding.from_video import hear
+    from graph2vid.grounding import ground as ground_video
     from graph2vid.studio.corrections import Correction
 
     flow = FlowGraph.from_json(order["flow"])
     corrections = [Correction.from_json(entry) for entry in order["corrections"]]
-    tell(stage="opening the video")
 
-    def listening(done: float, total: float) -> None:
-        tell(stage="listening to the video", done=done, total=total)
+    def progress(stage: str, done: float | None = None, total: float | None = None) -> None:
+        tell(stage=stage, done=done, total=total)
 
     video, captions = order["video"], order["captions"]
-    narration = hear(video or captions, captions=video and captions, cache=Cache(), progress=listening)
-    tell(stage="comparing what is said with the steps")
-    found = ground_narrated(
+    found = ground_video(
         flow,
-        narration.cues,
-        narration.duration,
-        embedder=order["embedder"],
-        clip_seconds=order["clip_seconds"],
+        video or captions,
+        captions=captions if video else None,
         constraints=[constraint for correction in corrections for constraint in correction.constraints(flow)],
+        progress=progress,
+        **order["options"],
     )
-    about = found.options["narration"] | {"source": narration.source}
-    found = replace(found, video=video, options=found.options | {"narration": about})
     write_json(Path(order["output"]) / RESULT, found.to_json())
 
 

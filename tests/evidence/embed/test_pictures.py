@@ -16,7 +16,7 @@ from graph2vid.evidence import log_likelihood, log_odds
 from graph2vid.evidence.embed import embedder, joint_embedder, sources, video_clips
 from graph2vid.evidence.embed.pictures import PictureModel
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import ground_video
+from graph2vid.grounding import ground
 
 torch = pytest.importorskip("torch", reason="CLIP and SigLIP need torch")
 transformers = pytest.importorskip("transformers", reason="CLIP and SigLIP need transformers")
@@ -270,7 +270,7 @@ def test_a_film_is_grounded_by_its_frames(family: str, tmp_path: Path) -> None:
     name = f"{family}:{tmp_path / family}"
     film = films.film(tmp_path / "film.mp4", [at / 2 for at in range(20)])
     flow = FlowGraph.chain(["cut the tomato", "fry the tomato"])
-    found = ground_video(flow, film, frames=name)
+    found = ground(flow, film, frames=name)
     assert found.options["frames"]["embedder"] == name and len(found.labels) == 10
     clips = video_clips(film, joint_embedder(name))
     expected = log_odds(log_likelihood(joint_embedder(name).similarity(embedder(name)(flow.texts), clips)))

@@ -1,4 +1,4 @@
-"""Videos grounded from what is seen and said in them: made films whose colours stand for steps."""
+"""Videos grounded by their frames and transcripts: made films whose colours stand for steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from numpy.typing import NDArray
 import films
 from graph2vid.cli import main
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence import Cue, Seen, frames_evidence, frames_similarity, media, speech
-from graph2vid.evidence.captions import Word
+from graph2vid.evidence import (
+    Cache,
+    Cue,
+    EvidenceOptions,
+    Transcript,
+    VisualFeatures,
+    Word,
+    embed_frames,
+    frames_evidence,
+    frames_similarity,
+    media,
+    speech,
+    transcript_of,
+)
 from graph2vid.evidence.embed import EMBEDDERS, Embedder, Frames, Grid, embedder
 from graph2vid.evidence.embed.frames import clips_by_frame
-from graph2vid.evidence.evidence_cache import Cache
-from graph2vid.evidence.seen import frames_likeness
+from graph2vid.evidence.visual import frames_likeness
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground_media, ground_video
-from graph2vid.grounding.from_video import hear, see
+from graph2vid.grounding import Grounding, ground
 
 pytest.importorskip("av", reason="needs graph2vid[media]")
 
@@ -87,12 +97,17 @@ def make_film(path: Path, **options: Any) -> Path:
     return films.film(path, [at / 2 for at in range(len(images))], images=images, **options)
 
 
+def embedded(path: Path, name: str, cache: Cache, progress: Any = None, **options: Any) -> VisualFeatures:
+    asked = EvidenceOptions(frames=name, **options)
+    return embed_frames(path, Transcript((), DURATION), asked, cache=cache, progress=progress)[1]
+
+
 def starts(found: Grounding) -> dict[int, float]:
     return {segment.step: segment.start for segment in found.segments}
 
 
 def test_a_silent_film_is_grounded_by_its_frames(film: Path, colours: Colours) -> None:
-    found = ground_video(FLOW, film, frames="colours:x")
+    found = ground(FLOW, film, frames="colours:x")
     assert starts(found) == pytest.approx(STARTS, abs=1.0) and found.order == (1, 0, 2)
     assert [segment.end - segment.start for segment in found.segments] == pytest.approx([5.0, 6.0, 4.0], abs=1.0)
     assert found.options["frames"] == {"embedder": "colours:x", "weight": 1.0} and "narration" not in found.options
@@ -101,7 +116,7 @@ def test_a_silent_film_is_grounded_by_its_frames(film: Path, colours: Colours) -
 
 def test_a_step_that_is_not_seen_where_it_could_be_is_not_shown(film: Path, colours: Colours) -> None:
     flow = FlowGraph.from_edges(FLOW.texts, [(2, 0), (2, 1)])
-    found = ground_video(flow, film, frames="colours:x")  # blue comes last, and all else would have to follow it
+    found = ground(flow, film, frames="colours:x")  # blue comes last, and all else would have to follow it
     assert found.not_shown == (2,) and found.order == (1, 0)
 
 
@@ -126,18 +141,18 @@ def test_words_and_frames_are_weighed(film: Path, tmp_path: Path, colours: Colou
         Cue(18.0, 20.0, "the bowl"),
     ]
     captions = vtt(tmp_path / "wrong.vtt", wrong)
-    seen = ground_video(FLOW, film, captions=captions, frames="colours:x", frames_weight=20.0)
+    seen = ground(FLOW, film, captions=captions, frames="colours:x", frames_weight=20.0)
     assert starts(seen) == pytest.approx(STARTS, abs=1.0)
-    said = ground_video(FLOW, film, captions=captions, frames="colours:x", frames_weight=0.0)
+    said = ground(FLOW, film, captions=captions, frames="colours:x", frames_weight=0.0)
     assert said.order[:2] == (0, 1)
-    assert starts(said) == starts(ground_video(FLOW, film, captions=captions))
+    assert starts(said) == starts(ground(FLOW, film, captions=captions))
     assert said.options["frames"]["weight"] == 0.0 and said.options["narration"]["cues"] == 3
 
 
 def test_frames_alone_do_not_listen(tmp_path: Path, colours: Colours, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_film(tmp_path / "loud.mp4", sound=films.clicks(22, 44_100))
     monkeypatch.setattr(speech, "transcribe", never)
-    found = ground_video(FLOW, path, frames="colours:x", narration_weight=0.0)
+    found = ground(FLOW, path, frames="colours:x", narration_weight=0.0)
     assert starts(found) == pytest.approx(STARTS, abs=1.0)
 
 
@@ -151,6 +166,7 @@ def test_a_second_run_neither_listens_nor_decodes_nor_embeds(
     pytest.importorskip("wordllama", reason="needs graph2vid[text]")
     from wordllama import WordLlama
 
+    monkeypatch.setenv("GRAPH2VID_CACHE", str(tmp_path / "kept"))
     path = make_film(tmp_path / "loud.mp4", sound=films.clicks(22, 44_100))
     (tmp_path / "recipe.txt").write_text(IN_WORDS, encoding="utf-8")
     heard: list[str] = []
@@ -175,28 +191,28 @@ def test_a_second_run_neither_listens_nor_decodes_nor_embeds(
     assert colours.frames == 44 and colours.texts == 3
     assert results[0] == results[1] and starts(results[0]) == pytest.approx(STARTS, abs=1.5)
     with pytest.raises(AssertionError, match="kept"):  # clips of another length were not embedded before
-        see(path, "colours:x", DURATION, clip_seconds=2.0, cache=Cache(tmp_path / "result.json.cache"))
+        embedded(path, "colours:x", Cache(tmp_path / "result.json.cache"), clip_seconds=2.0)
 
 
 def test_the_cache_goes_by_content(film: Path, tmp_path: Path, colours: Colours) -> None:
     cache = Cache(tmp_path / "kept")
-    first = see(film, "colours:x", DURATION, cache=cache)
+    first = embedded(film, "colours:x", cache)
     copy = tmp_path / "other name.mp4"
     copy.write_bytes(film.read_bytes())
-    assert see(copy, "colours:x", DURATION, cache=cache).clips.tolist() == first.clips.tolist()
+    assert embedded(copy, "colours:x", cache).clips.tolist() == first.clips.tolist()
     assert colours.frames == 44
-    see(film, "colours:other", DURATION, cache=cache)
+    embedded(film, "colours:other", cache)
     assert colours.frames == 88
 
 
 def test_an_interrupted_run_keeps_nothing(film: Path, tmp_path: Path, colours: Colours) -> None:
-    def interrupt(done: float, total: float) -> None:
-        assert total == DURATION
+    def interrupt(stage: str, done: float, total: float) -> None:
+        assert stage == "embedding frames" and total == DURATION
         if done > 10:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        see(film, "colours:x", DURATION, cache=Cache(tmp_path / "kept"), progress=interrupt)
+        embedded(film, "colours:x", Cache(tmp_path / "kept"), interrupt)
     assert not (tmp_path / "kept").exists()
 
 
@@ -217,33 +233,36 @@ def test_arrays_take_the_place_of_frames(film: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "clips.npy", clips - clips.mean(axis=1, keepdims=True))
     np.save(tmp_path / "steps.npy", np.eye(3))
     name = f"array:{tmp_path / 'clips.npy'},{tmp_path / 'steps.npy'}"
-    assert starts(ground_video(FLOW, film, frames=name)) == pytest.approx(STARTS, abs=1.0)
+    assert starts(ground(FLOW, film, frames=name)) == pytest.approx(STARTS, abs=1.0)
     pytest.importorskip("wordllama", reason="needs graph2vid[text]")
-    found = ground_video(FLOW, vtt(tmp_path / "said.vtt"), frames=name)  # without a video they tell its length
+    found = ground(FLOW, vtt(tmp_path / "said.vtt"), frames=name)  # without a video they tell its length
     assert found.end == DURATION and starts(found) == pytest.approx(STARTS, abs=1.5)
 
 
 def test_clips_in_which_nothing_is_seen_are_uncertain(colours: Colours) -> None:
     clips = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], dtype=np.float32)
-    seen = Seen(clips, embedder("colours:x"))
-    similarity = frames_similarity(FLOW.texts, seen)
+    visual = VisualFeatures(clips, embedder("colours:x"))
+    similarity = frames_similarity(FLOW.texts, visual)
     assert np.isnan(similarity[:, 1]).all() and similarity[:, [0, 2, 3]].argmax(axis=1).tolist() == [0, 1, 2]
-    evidence = frames_evidence(FLOW.texts, seen)
+    evidence = frames_evidence(FLOW.texts, visual)
     assert np.isnan(evidence[:, 1]).all() and np.isfinite(evidence[:, [0, 2, 3]]).all()
-    assert frames_likeness(FLOW.texts, seen) == pytest.approx(1.0, abs=0.01)
-    assert ground_media(FlowGraph.bag(FLOW.texts), 4.0, seen=seen).labels.tolist() == [0, -1, 1, 2]
-    with pytest.raises(InputError, match="sees nothing in any of the 4 clips"):
-        frames_evidence(FLOW.texts, Seen(np.zeros((4, 4), dtype=np.float32), embedder("colours:x")))
+    assert frames_likeness(FLOW.texts, visual) == pytest.approx(1.0, abs=0.01)
+    assert ground(FlowGraph.bag(FLOW.texts), Transcript((), 4.0), visual=visual).labels.tolist() == [0, -1, 1, 2]
+    with pytest.raises(InputError, match="finds no frame in any of the 4 clips"):
+        frames_evidence(FLOW.texts, VisualFeatures(np.zeros((4, 4), dtype=np.float32), embedder("colours:x")))
     with pytest.raises(InputError, match="no steps"):
-        frames_similarity([], seen)
+        frames_similarity([], visual)
     with pytest.raises(InputError, match=r"4 clips were embedded, but a video of .* has 9 of 1 s"):
-        ground_media(FLOW, 9.0, seen=seen)
+        ground(FLOW, Transcript((), 9.0), visual=visual)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "has no sound: give captions (--captions FILE), a model that sees its frames (--frames MODEL), or scores"),
+        (
+            [],
+            "has no sound: give captions (--captions FILE), a model that embeds its frames (--frames MODEL), or scores",
+        ),
         (["--frames", "colors:x"], "unknown embedder 'colors'"),
         (["--frames", "wordllama"], "embeds texts alone, not frames"),
         (["--narration-weight", "0"], "nothing is left to go by"),
@@ -266,18 +285,18 @@ def test_what_holds_no_frames(tmp_path: Path, colours: Colours) -> None:
         tmp_path / "a.wav", sound=np.zeros(48_000, dtype=np.float32), rate=16_000, sound_codec="pcm_s16le"
     )
     with pytest.raises(InputError, match="no moving picture"):
-        ground_video(FLOW, sound, frames="colours:x", narration_weight=0.0)
-    with pytest.raises(InputError, match=r"said\.vtt holds captions, in which nothing is seen"):
-        ground_video(FLOW, vtt(tmp_path / "said.vtt"), frames="colours:x")
+        ground(FLOW, sound, frames="colours:x", narration_weight=0.0)
+    with pytest.raises(InputError, match=r"said\.vtt holds captions, which have no frames"):
+        ground(FLOW, vtt(tmp_path / "said.vtt"), frames="colours:x")
     with pytest.raises(FormatError, match="not a video"):
-        ground_video(FLOW, vtt(tmp_path / "said.vtt"), frames="colours:x", narration_weight=0.0)
+        ground(FLOW, vtt(tmp_path / "said.vtt"), frames="colours:x", narration_weight=0.0)
 
 
 def test_silence_is_an_error_only_where_words_are_needed(film: Path) -> None:
     with pytest.raises(InputError, match="has no sound"):
-        hear(film)
-    narration = hear(film, required=False)
-    assert narration.cues == () and narration.source == "no sound" and narration.duration == pytest.approx(DURATION)
+        transcript_of(film)
+    found = transcript_of(film, required=False)
+    assert found.cues == () and found.source == "no sound" and found.duration == pytest.approx(DURATION)
 
 
 def test_speech_that_was_guessed_is_warned_of(
@@ -288,7 +307,7 @@ def test_speech_that_was_guessed_is_warned_of(
         words = tuple(Word(at, at + 1.0, "storm", probability) for at in range(3))
         said = (Cue(0.0, 3.0, "storm storm storm", words),)
         monkeypatch.setattr(speech, "transcribe", lambda *_, said=said, **__: said)
-        assert hear(path).cues == said
+        assert transcript_of(path).cues == said
         assert len([one for one in recwarn if "hardly understood" in str(one.message)]) == warned
 
 

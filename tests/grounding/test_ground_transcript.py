@@ -7,9 +7,9 @@ import math
 import pytest
 
 from graph2vid.errors import InputError
-from graph2vid.evidence import Cue
+from graph2vid.evidence import Cue, Transcript
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import ground_narrated
+from graph2vid.grounding import ground
 from graph2vid.tsort import TSortGraph
 
 pytest.importorskip("wordllama", reason="needs graph2vid[text]")
@@ -25,18 +25,18 @@ CUES = (
 
 
 def starts(cues: tuple[Cue, ...], duration: float = 30.0, **options: float) -> dict[int, float]:
-    found = ground_narrated(FLOW, cues, duration, **options)  # type: ignore[arg-type]
+    found = ground(FLOW, Transcript(cues, duration), **options)
     return {segment.step: segment.start for segment in found.segments}
 
 
 def test_steps_are_where_they_are_said() -> None:
-    found = ground_narrated(TSortGraph.compile(FLOW), CUES, 30.0)
+    found = ground(TSortGraph.compile(FLOW), Transcript(CUES, 30.0, "captions x.vtt"))
     assert found.order == (1, 0, 2) and found.not_shown == ()
     assert [segment.start for segment in found.segments] == pytest.approx([6.0, 12.0, 20.0], abs=1.0)
     assert all(segment.confidence is not None for segment in found.segments)
     about = found.options["narration"]
     assert about.pop("plausibility") > 0.9
-    assert about == {"embedder": "wordllama", "weight": 1.0, "cues": 5, "duration": 30.0}
+    assert about == {"embedder": "wordllama", "weight": 1.0, "cues": 5, "duration": 30.0, "source": "captions x.vtt"}
     assert found.end == 30.0
 
 
@@ -47,7 +47,7 @@ def test_clips_of_another_length() -> None:
 
 def test_a_step_that_nobody_mentions_is_not_shown() -> None:
     silent = tuple(cue for cue in CUES if "egg" not in cue.text)
-    found = ground_narrated(FLOW, silent, 30.0)
+    found = ground(FLOW, Transcript(silent, 30.0))
     assert found.not_shown == (1,) and found.order == (0, 2)
 
 
@@ -67,11 +67,11 @@ def test_cues_beyond_the_end_are_left_out() -> None:
 )
 def test_narration_of_no_use(cues: tuple[Cue, ...], duration: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ground_narrated(FLOW, cues, duration)
+        ground(FLOW, Transcript(cues, duration))
 
 
 def test_what_is_no_procedure_is_refused() -> None:
-    with pytest.raises(InputError, match="a FlowGraph or TSortGraph is needed, not str"):
-        ground_narrated("Cut the tomatoes.", CUES, 30.0)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="clip_seconds must be positive"):
-        ground_narrated(FLOW, CUES, 30.0, clip_seconds=0.0)
+    with pytest.raises(InputError, match="a path, a text, a FlowGraph or a TSortGraph, not int"):
+        ground(3, Transcript(CUES, 30.0))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="clip_seconds must be a number above 0"):
+        ground(FLOW, Transcript(CUES, 30.0), clip_seconds=0.0)

@@ -1,0 +1,348 @@
+"""Acquiring evidence: from a media file or captions to a transcript and visual features, and from these to log-odds."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid._options import CostOptions, EvidenceOptions
+from graph2vid.errors import InputError
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
+from graph2vid.evidence.costs import Costs, costs_from_arrays
+from graph2vid.evidence.embed import Frames, cached, joint_embedder, text_embedder, video_clips
+from graph2vid.evidence.evidence_cache import Cache
+from graph2vid.evidence.fusion import Source, fuse
+from graph2vid.evidence.language import check_language
+from graph2vid.evidence.length import check_length, clips_of
+from graph2vid.evidence.narration import NarrationSettings, narration_evidence
+from graph2vid.evidence.plausibility import plausibilities, plausibility
+from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_likeness
+from graph2vid.flow import FlowGraph
+
+_UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+Progress: TypeAlias = Callable[..., None]
+"""Called as (stage, done, total); where the length is not known, as (stage)."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What is said in a video.
+
+    Attributes
+    ----------
+    cues : tuple of Cue
+        What is said when, in order of time.
+    duration : float
+        Seconds; of captions alone, where the last of them ends.
+    source : str
+        Where the words come from, for people; why there are none.
+    """
+
+    cues: tuple[Cue, ...]
+    duration: float
+    source: str = "given"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What speaks for each step in each clip of a video, before it becomes costs.
+
+    Attributes
+    ----------
+    arrays : mapping
+        ``scores``, ``log_probabilities``, or ``clips`` and ``steps``; and ``classes``, if given: as
+        :func:`graph2vid.evidence.costs_from_arrays` takes them.
+    preset : str or None
+        The settings of costs that suit the arrays, unless the user chooses others.
+    skip : float64 [K] or None
+        The cost of not showing a step, unless the user chooses another.
+    cues : tuple of Cue
+        The transcript, as far as it lies within the video.
+    about : dict
+        Under ``"narration"`` and ``"frames"``: what was compared, in a form fit for JSON.
+    """
+
+    arrays: Mapping[str, Any]
+    preset: str | None = None
+    skip: NDArray[np.float64] | None = None
+    cues: tuple[Cue, ...] = ()
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def costs(self, options: CostOptions, n_steps: int) -> Costs:
+        """Return the costs of the clips for a procedure of so many steps."""
+        skip = self.skip if options.skip is None else options.skip
+        chosen = replace(options, preset=options.preset or self.preset, skip=skip)
+        return costs_from_arrays(chosen, **self.arrays, n_steps=n_steps)
+
+
+def is_captions(path: AnyPath) -> bool:
+    """Say whether a file holds captions, by its suffix."""
+    return Path(path).suffix.lower() in (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+
+
+def transcript_of(
+    video: AnyPath,
+    captions: AnyPath | None = None,
+    options: EvidenceOptions = EvidenceOptions(),  # noqa: B008
+    *,
+    required: bool = True,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Transcript:
+    """Read the transcript of a video from captions, or transcribe its speech.
+
+    Parameters
+    ----------
+    video : path
+        A media file, or captions in its place (``.vtt``, ``.srt``, or the JSON of Whisper).
+    captions : path, optional
+        Captions of the media file; no speech is transcribed then.
+    options : EvidenceOptions
+        ``speech_model``, ``language``, ``max_hours``; at ``narration_weight`` 0 only the length of the video is
+        found out.
+    required : bool
+        Whether it is an error if there is no sound, or no word in it.
+    cache : Cache, optional
+        Where transcripts are kept.
+    progress : callable, optional
+        Is told how far the work is.
+
+    Raises
+    ------
+    InputError
+        The captions are empty, or the video has no words where that is required; the message says what to give.
+    TooLargeError
+        The video lasts longer than ``max_hours``.
+    """
+    video = Path(video)
+    if options.narration_weight != 0 and is_captions(video):
+        if captions is not None:
+            raise InputError(f"{video} holds captions itself: give the video, or these captions alone")
+        cues = _captions(video)
+        return Transcript(cues, max(cue.end for cue in cues), f"captions {video.name}")
+    from graph2vid.evidence.media import probe
+
+    info = probe(video)
+    if options.narration_weight == 0:
+        check_length(info.duration, options.max_hours)
+        return Transcript((), info.duration, "not transcribed")
+    if info.duration <= 0:
+        raise InputError(f"{video} lasts 0 seconds: there is nothing to ground")
+    check_length(info.duration, options.max_hours)
+    if captions is not None:
+        return Transcript(_captions(Path(captions)), info.duration, f"captions {Path(captions).name}")
+    from graph2vid.evidence.speech import BUNDLED, transcribe
+
+    cues, source = (), "no sound"
+    if info.has_audio:
+        tell = None if progress is None else lambda done, total: progress("transcribing", done, total)
+        model = options.speech_model
+        cues = transcribe(video, model=model, language=options.language, cache=cache, progress=tell)
+        source = f"speech recognition ({model or BUNDLED})" if cues else "no words recognised"
+        _warn_of_guesses(video, cues)
+    if required and not cues:
+        why = f"no words were recognised in {video}" if info.has_audio else f"{video} has no sound"
+        raise InputError(
+            f"{why}: give captions (--captions FILE), a model that embeds its frames (--frames MODEL), or scores "
+            "(--scores FILE)"
+        )
+    return Transcript(cues, info.duration, source)
+
+
+def _captions(path: Path) -> tuple[Cue, ...]:
+    cues = read_captions(path)
+    if not cues:
+        raise InputError(f"{path}: nothing is said in these captions")
+    return cues
+
+
+def _warn_of_guesses(video: Path, cues: Sequence[Cue]) -> None:
+    """Warn where a recogniser was so unsure of its words that it hardly understood the language."""
+    sure = [word.probability for cue in cues for word in cue.words if word.probability is not None]
+    if sure and (mean := sum(sure) / len(sure)) < _UNDERSTOOD:
+        warnings.warn(
+            f"the speech in {video} was hardly understood (a word is right with {mean:.0%}): if its language is not "
+            "one of the model's, give captions or another model (--speech-model small)",
+            stacklevel=3,
+        )
+
+
+def embed_frames(
+    video: AnyPath,
+    transcript: Transcript,
+    options: EvidenceOptions,
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Transcript, VisualFeatures]:
+    """Embed the frames of a video, clip by clip.
+
+    Parameters
+    ----------
+    video : path
+        A media file. Captions have no frames, unless ``options.frames`` names arrays; these then tell how long the
+        video is.
+    transcript : Transcript
+        Of the video, with its length.
+    options : EvidenceOptions
+        ``frames`` (a name of :func:`graph2vid.evidence.embed.joint_embedder`), ``clip_seconds``, ``max_hours``.
+    cache : Cache, optional
+        Where embeddings are kept, of clips and of texts; what is there is neither decoded nor embedded.
+    progress : callable, optional
+        Is told how far the work is.
+    """
+    chosen = joint_embedder(options.frames or "")
+    seconds, duration = options.clip_seconds, transcript.duration
+    if is_captions(video):
+        clips = chosen.clips(_no_frames(video), clip_seconds=seconds)
+        transcript = replace(transcript, duration=len(clips) * seconds)
+    else:
+        clips = video_clips(
+            video,
+            chosen,
+            clip_seconds=seconds,
+            n_clips=clips_of(duration, seconds, max_hours=options.max_hours),
+            cache=cache,
+            progress=None if progress is None else lambda done: progress("embedding frames", done, duration),
+        )
+    return transcript, VisualFeatures(clips, chosen if cache is None else cached(chosen, cache))
+
+
+def _no_frames(captions: AnyPath) -> Frames:
+    raise InputError(f"{captions} holds captions, which have no frames: give the video itself")
+    yield
+
+
+def acquire(
+    video: AnyPath,
+    captions: AnyPath | None = None,
+    options: EvidenceOptions = EvidenceOptions(),  # noqa: B008
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Transcript, VisualFeatures | None]:
+    """Return the transcript of a video and, if ``options.frames`` asks for them, its visual features.
+
+    With visual features the video need not have a transcript. See :func:`transcript_of` and :func:`embed_frames`.
+    """
+    if progress is not None:
+        progress("loading the video and models")
+    found = transcript_of(video, captions, options, required=options.frames is None, cache=cache, progress=progress)
+    if options.frames is None:
+        return found, None
+    return embed_frames(video, found, options, cache=cache, progress=progress)
+
+
+def media_evidence(
+    procedure: FlowGraph,
+    transcript: Transcript,
+    visual: VisualFeatures | None = None,
+    options: EvidenceOptions = EvidenceOptions(),  # noqa: B008
+    *,
+    settings: NarrationSettings | None = None,
+    cache: Cache | None = None,
+) -> Evidence:
+    """Compare the transcript of a video, its visual features, or both with the steps of a procedure.
+
+    Parameters
+    ----------
+    procedure : FlowGraph
+        Of K steps.
+    transcript : Transcript
+        What lies beyond the end of the video is left out.
+    visual : VisualFeatures, optional
+        Of clips of ``options.clip_seconds``.
+    options : EvidenceOptions
+        ``embedder``, ``language``, ``clip_seconds``, ``max_hours``, ``narration_weight``, ``frames_weight``.
+    settings : NarrationSettings, optional
+        How the transcript becomes log-odds of steps against background.
+    cache : Cache, optional
+        Where embeddings of texts are kept.
+
+    Returns
+    -------
+    Evidence
+        Log-odds of the steps against background in the N clips. The cost of not showing a step is what
+        :func:`graph2vid.evidence.narration_evidence` tells, since most videos leave something out; without a
+        transcript it is 0: a step is shown where something speaks for it. ``about["narration"]`` says how plausible it
+        is that the video shows this procedure at all (:func:`graph2vid.evidence.plausibility`).
+
+    Raises
+    ------
+    InputError
+        There is neither a transcript nor visual features, or they are not of this video.
+    """
+    duration, seconds = transcript.duration, options.clip_seconds
+    if not 0 < duration < np.inf:
+        raise InputError(f"the duration must be a positive number of seconds, not {duration!r}")
+    n_clips = clips_of(duration, seconds, options.max_hours)
+    chosen = settings or NarrationSettings()
+    sources: list[Source] = []
+    about: dict[str, Any] = {}
+    cues = [replace(cue, end=min(cue.end, duration)) for cue in transcript.cues if 0 <= cue.start < duration]
+    if cues:
+        embed = text_embedder(options.embedder)
+        check_language(cues, embed, options.language)
+        if cache is not None:
+            embed = cached(embed, cache)
+        found = narration_evidence(procedure.texts, cues, n_clips, embed, clip_seconds=seconds, settings=chosen)
+        sources.append(Source("narration", found.log_likelihood, options.narration_weight, found.skip))
+        about["narration"] = {
+            "embedder": options.embedder,
+            "weight": options.narration_weight,
+            "cues": len(cues),
+            "duration": float(duration),
+            "plausibility": plausibility(procedure.texts, cues, embed, title=procedure.title).probability,
+            "source": transcript.source,
+        }
+    elif transcript.cues:
+        raise InputError(
+            f"none of the {len(transcript.cues)} cues lies within the video, which lasts {duration:g} s: "
+            "are they of another video?"
+        )
+    if visual is not None:
+        if len(visual.clips) != n_clips:
+            raise InputError(
+                f"{len(visual.clips)} clips were embedded, but a video of {duration:g} s has {n_clips} of {seconds:g} s"
+            )
+        sources.append(Source("frames", frames_evidence(procedure.texts, visual), options.frames_weight))
+        about["frames"] = {"embedder": visual.embedder.name, "weight": options.frames_weight}
+    if not sources:
+        raise InputError("nothing is said in the video: give captions, embeddings of its frames, or scores")
+    log_odds, skip = fuse(sources, level=chosen.level)
+    skip = np.zeros(len(procedure)) if skip is None else skip
+    return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about)
+
+
+def rank_procedures(
+    procedures: Sequence[FlowGraph],
+    transcript: Transcript,
+    visual: VisualFeatures | None,
+    options: EvidenceOptions,
+    cache: Cache | None = None,
+) -> list[tuple[int, float | None]]:
+    """Return the indices of procedures, that which fits a video best first, with its plausibility where it is known.
+
+    They are ranked by the transcript or, where there is none, by the visual features.
+    """
+    if transcript.cues:
+        embed = text_embedder(options.embedder)
+        asked = [(procedure.title, procedure.texts) for procedure in procedures]
+        fits = plausibilities(asked, transcript.cues, embed if cache is None else cached(embed, cache))
+        scored: list[tuple[float, float | None]] = [(fit.score, fit.probability) for fit in fits]
+    elif visual is not None:
+        scored = [(frames_likeness(procedure.texts, visual), None) for procedure in procedures]
+    else:
+        raise InputError("nothing is said in the video, and it has no visual features: there is nothing to rank by")
+    order = sorted(range(len(procedures)), key=lambda at: -scored[at][0])
+    return [(at, scored[at][1]) for at in order]

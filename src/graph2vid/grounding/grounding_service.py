@@ -1,0 +1,281 @@
+"""``ground``: the one service behind the command line, the studio, batches and Python."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from graph2vid._options import GROUND_OPTIONS, EvidenceOptions, GroundOptions, declared
+from graph2vid.alignment import Constraint
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.evidence import (
+    UNLIKELY,
+    Cache,
+    Cue,
+    Evidence,
+    NarrationSettings,
+    Transcript,
+    VisualFeatures,
+    acquire,
+    check_policies,
+    is_captions,
+    joint_embedder,
+    media_evidence,
+    rank_procedures,
+    text_embedder,
+)
+from graph2vid.flow import FlowGraph
+from graph2vid.grounding.durations_file import durations_of
+from graph2vid.grounding.from_evidence import ground_evidence
+from graph2vid.grounding.grounding_result import Grounding
+from graph2vid.grounding.order_check import check_order
+from graph2vid.grounding.times import format_time
+from graph2vid.text import Procedure, parse, procedure_from_text, read_flow
+from graph2vid.tsort import TSortGraph
+
+ProcedureLike: TypeAlias = "str | os.PathLike[str] | Procedure | FlowGraph | TSortGraph"
+Constraints: TypeAlias = "Iterable[Constraint] | Callable[[FlowGraph], Iterable[Constraint]]"
+
+
+class Features(Protocol):
+    """Trained features, as :func:`graph2vid.learn.load_features` returns them: they turn vectors into evidence."""
+
+    def arrays(self, steps: Any, clips: Any) -> dict[str, Any]:
+        """Return arrays of evidence from vectors of steps and clips."""
+
+    def said(
+        self, steps: Sequence[str], cues: Sequence[Cue], duration: float, *, clip_seconds: float, max_hours: float
+    ) -> dict[str, Any]:
+        """Return arrays of evidence from the texts of steps and a transcript."""
+
+
+def ground(
+    procedure: ProcedureLike | Sequence[ProcedureLike],
+    video: str | os.PathLike[str] | Transcript | None = None,
+    *,
+    captions: str | os.PathLike[str] | None = None,
+    scores: ArrayLike | None = None,
+    clips: ArrayLike | None = None,
+    steps: ArrayLike | None = None,
+    log_probabilities: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    visual: VisualFeatures | None = None,
+    features: Features | None = None,
+    constraints: Constraints = (),
+    check: bool = False,
+    video_name: str | None = None,
+    settings: NarrationSettings | None = None,
+    cache: Cache | bool = True,
+    progress: Callable[..., None] | None = None,
+    **options: Any,
+) -> Grounding:
+    """Say when each step of a procedure happens in a video.
+
+    Parameters
+    ----------
+    procedure : path, str, Procedure, FlowGraph or TSortGraph; or a list of these
+        A file with a procedure in words or a flow graph, or such a procedure itself (K steps). A string of several
+        lines, or one that reads like a sentence, is the text of a procedure. Of several procedures that is grounded
+        which fits the video best; ``options["ranking"]`` of the result lists them.
+    video : path or Transcript, optional
+        A media file; or captions, or a transcript, in its place. Beside arrays: the video that they are of.
+    captions : path, optional
+        Captions of the media file; its speech is transcribed otherwise.
+    scores : array [K, N], optional
+        In place of a video: how well each step matches each clip; higher is better.
+    clips, steps : arrays [N, D] and [K, D], optional
+        In place of a video: embeddings of clips and steps, compared by cosine.
+    log_probabilities : array [K, N], optional
+        In place of a video: log p(step | clip).
+    classes : int array [K], optional
+        Beside arrays: steps with one number count as one and the same.
+    visual : VisualFeatures, optional
+        Beside a transcript: embeddings of the clips.
+    features : Features, optional
+        Trained features (:func:`graph2vid.learn.load_features`) of ``clips``, or of the transcript.
+    constraints : iterable of Constraint, or function from a FlowGraph to such
+        Pins and forbidden spans, in **seconds**. A clip belongs to a span if its middle lies in start ≤ t < stop;
+        ±∞ is an open end. A span that holds no clip is an error.
+    check : bool
+        Whether to look for deviations of the video from the procedure; they are kept in ``options["check"]``.
+    video_name : str, optional
+        How the result names the video: a path or a URL; by default by ``video``.
+    settings : NarrationSettings, optional
+        How a transcript becomes log-odds of steps against background.
+    cache : Cache or bool
+        Where transcripts and embeddings are kept: by default in the cache of the user; False: nowhere.
+    progress : callable, optional
+        Called as (stage, done, total), or as (stage) where the length is not known.
+    **options
+        Fields of ``ProcedureOptions``, ``EvidenceOptions``, ``CostOptions`` and ``AlignOptions``: ``clip_seconds``,
+        ``frames``, ``drop``, ``skip``, ``repeat``, ``gamma``, … ``help(graph2vid.ground)`` lists them, and
+        ``graph2vid ground --help-all`` says what they mean.
+
+    Returns
+    -------
+    Grounding
+        Complete: with the video, the transcript and its source, the options, the plausibility of the procedure, the
+        ranking and the check, where there are any.
+
+    Warns
+    -----
+    UserWarning
+        The transcript hardly goes with the procedure; there are fewer clips than steps; confidences, margins or the
+        check need more memory or time than there is.
+
+    Examples
+    --------
+    >>> import graph2vid as g2v
+    >>> found = g2v.ground("recipe.txt", "video.mp4")  # doctest: +SKIP
+    >>> found = g2v.ground(flow, scores=scores, clip_seconds=2.0)  # doctest: +SKIP
+    """
+    chosen = GroundOptions.from_mapping(options, text=False)
+    check_policies(chosen.costs, chosen.alignment.repeat)
+    given = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
+    arrays: Mapping[str, Any] = {name: array for name, array in given.items() if array is not None}
+    tell = progress or (lambda *_: None)
+    if not arrays:
+        _check_media(video, visual, features, chosen.evidence)
+    tell("reading the procedure")
+    procedures = [_procedure(one, chosen.procedure.parser) for one in _listed(procedure)]
+    flows = [one if isinstance(one, FlowGraph) else one.flow for one in procedures]
+    rules = [tuple(constraints(flow) if callable(constraints) else constraints) for flow in flows]
+    for flow in flows:  # a file that cannot be read is refused before the work
+        durations_of(flow, chosen.evidence.clip_seconds, chosen.alignment.durations, chosen.alignment.min_clips)
+    if (arrays or features is not None) and len(procedures) != 1:
+        raise InputError(f"with arrays or trained features there is one procedure, not {len(procedures)}")
+    best, ranking = 0, None
+    if arrays:
+        arrays = arrays if features is None else _transformed(features, arrays)
+        evidence = Evidence(arrays if classes is None else {**arrays, "classes": classes})
+    else:
+        kept = (Cache() if cache else None) if isinstance(cache, bool) else cache
+        if isinstance(video, Transcript):
+            transcript = video
+        else:
+            assert video is not None  # it was checked above
+            transcript, visual = acquire(video, captions, chosen.evidence, cache=kept, progress=progress)
+        tell("comparing the transcript with the steps" if visual is None else "comparing the video with the steps")
+        if features is not None:
+            evidence = _of_features(features, flows[0], transcript, chosen.evidence)
+        else:
+            if len(flows) > 1:
+                ranking = rank_procedures(flows, transcript, visual, chosen.evidence, kept)
+                best = ranking[0][0]
+            evidence = media_evidence(flows[best], transcript, visual, chosen.evidence, settings=settings, cache=kept)
+    tell("aligning")
+    if ranking is not None:
+        names = [flow.title or f"procedure {at + 1}" for at, flow in enumerate(flows)]
+        evidence.about["ranking"] = [{"procedure": names[at], "plausibility": fit} for at, fit in ranking]
+    if video_name is None and isinstance(video, str | os.PathLike) and not is_captions(video):
+        video_name = os.fspath(video)
+    found = ground_evidence(procedures[best], evidence, chosen, constraints=rules[best], video=video_name)
+    _warn(found)
+    return _checked(found) if check else found
+
+
+# What `help` shows: the options by their names, in place of **options.
+_SIGNATURE = inspect.signature(ground)
+ground.__signature__ = _SIGNATURE.replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(one for one in _SIGNATURE.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD),
+        *(
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
+            for cls in GROUND_OPTIONS
+            for one in declared(cls)
+        ),
+    ]
+)
+
+
+def _check_media(
+    video: Any, visual: VisualFeatures | None, features: Features | None, options: EvidenceOptions
+) -> None:
+    """Refuse what cannot be grounded before it is transcribed at great cost."""
+    if video is None and visual is None:
+        raise InputError(
+            "give a video, captions, or one of scores, clips and steps, or log_probabilities; found nothing"
+        )
+    if features is not None:
+        if options.frames is not None:
+            raise InputError("frames are for a video without trained features, which take the place of its frames")
+        return
+    if options.narration_weight != 0:
+        text_embedder(options.embedder)
+    elif options.frames is None and visual is None:
+        raise InputError("with narration_weight 0 nothing is left to go by: name what embeds the frames, too")
+    if options.frames is not None:
+        joint_embedder(options.frames)
+
+
+def _listed(procedure: Any) -> list[Any]:
+    return list(procedure) if isinstance(procedure, list | tuple) else [procedure]
+
+
+def _procedure(given: Any, parser: str) -> FlowGraph | TSortGraph:
+    """Return a procedure as a flow graph, or as it was compiled."""
+    if isinstance(given, FlowGraph | TSortGraph):
+        return given
+    if isinstance(given, str):
+        words = "\n" in given or (" " in given.strip() and not Path(given).suffix and not Path(given).exists())
+        given = procedure_from_text(given, source="the procedure") if words else Path(given)
+    if isinstance(given, Procedure):
+        return parse(given, parser).flow
+    if isinstance(given, os.PathLike):
+        return read_flow(given, parser)
+    raise InputError(
+        f"a procedure is a path, a text, a FlowGraph or a TSortGraph, not {type(given).__name__}; see FlowGraph.load"
+    )
+
+
+def _transformed(features: Features, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    if arrays.keys() != {"clips", "steps"}:
+        raise InputError("trained features work on embeddings: give clips and steps, or a video and no arrays")
+    return features.arrays(**arrays)
+
+
+def _of_features(features: Features, flow: FlowGraph, transcript: Transcript, options: EvidenceOptions) -> Evidence:
+    """Return the evidence that trained features see in a transcript."""
+    arrays = features.said(
+        flow.texts,
+        transcript.cues,
+        transcript.duration,
+        clip_seconds=options.clip_seconds,
+        max_hours=options.max_hours,
+    )
+    about = {"cues": len(transcript.cues), "duration": transcript.duration, "source": transcript.source}
+    return Evidence(arrays, cues=transcript.cues, about={"narration": about})
+
+
+def _warn(found: Grounding) -> None:
+    """Warn of a procedure that the video hardly shows, and of clips that are too few."""
+    plausible = found.options.get("narration", {}).get("plausibility", 1.0)
+    if plausible < UNLIKELY:
+        warnings.warn(
+            f"the transcript hardly goes with this procedure ({plausible:.0%}); is it the right one for this video, "
+            "and in the language spoken? (--embedder names one for other languages)",
+            stacklevel=3,
+        )
+    clips, count = len(found.labels), len(found.flow)
+    if clips < count and not found.options.keys().isdisjoint({"narration", "frames"}):
+        warnings.warn(
+            f"{format_time(found.duration)} in clips of {found.clip_seconds:g} s are {clips} clips, fewer than the "
+            f"{count} steps: at least {count - clips} cannot be shown; make the clips shorter (clip_seconds)",
+            stacklevel=3,
+        )
+
+
+def _checked(found: Grounding) -> Grounding:
+    """Return a grounding with what a check of it finds; where it is too large to be checked, a warning says so."""
+    try:
+        return replace(found, options=found.options | {"check": check_order(found).to_json()})
+    except TooLargeError as error:
+        warnings.warn(f"not checked: {error}", stacklevel=3)
+        return found
