@@ -30,9 +30,9 @@ from graph2vid.flow.dot_format import from_dot
 from graph2vid.flow.text_format import from_text, is_text_notation
 from graph2vid.grounding.times import parse_time
 from graph2vid.text import procedure_from_text
-from graph2vid.text.optional import is_optional
+from graph2vid.text.coarsen import is_optional
 from graph2vid.text.reading.sentences import sentence_spans
-from graph2vid.text.reading.web_page import read_web_page
+from graph2vid.text.reading.structured import read_web_page
 from graph2vid.text.rules.carrier import pieces as pieces_of_text
 
 WALKED = ("_files", "_values", "text", "flow", "evidence", "grounding", "datasets", "export", "studio", "report")

@@ -14,7 +14,7 @@ from dags import dags
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
 from graph2vid.flow import FlowGraph, flow_drawing, terminal
 from graph2vid.flow.layout import lay_out, stages
-from graph2vid.flow.typeset import text_width, wrapped
+from graph2vid.flow.svg import text_width, wrapped
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.text import parse
-from graph2vid.text.alternatives import alternative_groups, share_links
-from graph2vid.text.coarsen import coarsen
+from graph2vid.text.coarsen import alternative_groups, coarsen, share_links
 from graph2vid.text.parsed_text import Instruction, Procedure, Reason
 
 TEXTS = ("Peel the potatoes.", "Fry them.", "Or boil them.", "Serve.")

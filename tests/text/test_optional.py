@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph2vid.text import Instruction, Procedure, parse
-from graph2vid.text.optional import is_optional
+from graph2vid.text.coarsen import is_optional
 from graph2vid.text.parse_json import from_json, to_json
 
 

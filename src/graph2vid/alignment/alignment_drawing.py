@@ -9,8 +9,7 @@ from graph2vid.alignment.alignment_plot import Bar, Span, clock
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of
 from graph2vid.flow.layout import Layout
-from graph2vid.flow.svg import document, words
-from graph2vid.flow.typeset import escaped, text_width, wrapped
+from graph2vid.flow.svg import document, escaped, text_width, words, wrapped
 
 _ROW, _BAR = 24.0, 15.0
 _TRACK = 520.0  # width of the bars' ground

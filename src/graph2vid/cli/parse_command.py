@@ -88,7 +88,7 @@ def parse(
 
 def _read(procedure: str) -> Procedure:
     from graph2vid.text import procedure_from_bytes, read_procedure
-    from graph2vid.text.reading.decoding import MOST_BYTES
+    from graph2vid.text.reading.tidy import MOST_BYTES
 
     if procedure == "-":
         return procedure_from_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), source="standard input")

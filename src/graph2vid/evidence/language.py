@@ -59,52 +59,21 @@ _COMMON = {
 }
 _WORDS = {"en": FUNCTION_WORDS} | {code: frozenset(common.split()) for code, common in _COMMON.items()}
 
-_SCRIPTS = {
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-    "CJK": "zh",
-    "THAI": "th",
-    "GREEK": "el",
-    "HEBREW": "he",
-    "ARMENIAN": "hy",
-    "GEORGIAN": "ka",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "BENGALI": "bn",
-}
-_NAMES = {
-    "en": "English",
-    "de": "German",
-    "fr": "French",
-    "es": "Spanish",
-    "pt": "Portuguese",
-    "it": "Italian",
-    "nl": "Dutch",
-    "sv": "Swedish",
-    "da": "Danish",
-    "no": "Norwegian",
-    "fi": "Finnish",
-    "pl": "Polish",
-    "cs": "Czech",
-    "hu": "Hungarian",
-    "ro": "Romanian",
-    "tr": "Turkish",
-    "id": "Indonesian",
-    "tl": "Tagalog",
-    "vi": "Vietnamese",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "zh": "Chinese",
-    "th": "Thai",
-    "el": "Greek",
-    "he": "Hebrew",
-    "hy": "Armenian",
-    "ka": "Georgian",
-    "ta": "Tamil",
-    "te": "Telugu",
-    "bn": "Bengali",
-}
+
+def _table(pairs: str) -> dict[str, str]:
+    return dict(pair.split("=") for pair in pairs.split())
+
+
+_SCRIPTS = _table(
+    "HIRAGANA=ja KATAKANA=ja HANGUL=ko CJK=zh THAI=th GREEK=el HEBREW=he ARMENIAN=hy GEORGIAN=ka TAMIL=ta TELUGU=te "
+    "BENGALI=bn"
+)
+_NAMES = _table(
+    "en=English de=German fr=French es=Spanish pt=Portuguese it=Italian nl=Dutch sv=Swedish da=Danish no=Norwegian "
+    "fi=Finnish pl=Polish cs=Czech hu=Hungarian ro=Romanian tr=Turkish id=Indonesian tl=Tagalog vi=Vietnamese "
+    "ja=Japanese ko=Korean zh=Chinese th=Thai el=Greek he=Hebrew hy=Armenian ka=Georgian ta=Tamil te=Telugu "
+    "bn=Bengali"
+)
 
 
 def language_of(texts: Iterable[str]) -> str | None:

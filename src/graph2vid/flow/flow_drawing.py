@@ -10,8 +10,7 @@ from graph2vid.flow.colours import colour_of
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.layout import Box, Layout, lay_out
 from graph2vid.flow.messages import counted, refuse_large
-from graph2vid.flow.svg import CORNER, Picture, arrow, document, save_picture, words
-from graph2vid.flow.typeset import escaped, text_width, wrapped
+from graph2vid.flow.svg import CORNER, Picture, arrow, document, escaped, save_picture, text_width, words, wrapped
 
 PADDING_X, PADDING_Y = 16.0, 11.0
 TEXT_SIZE, ID_SIZE = 14.0, 11.0

@@ -443,15 +443,15 @@ class FlowGraph:
     @classmethod
     def from_networkx(cls, graph: Any) -> FlowGraph:
         """Read a networkx digraph; the node attribute ``text`` (or ``label``) is the text of a step."""
-        from graph2vid.flow import networkx_format
+        from graph2vid.flow import formats
 
-        return networkx_format.from_networkx(graph)
+        return formats.from_networkx(graph)
 
     def to_networkx(self) -> Any:
         """Return a :class:`networkx.DiGraph` over the ids, with the node attribute ``text``."""
-        from graph2vid.flow import networkx_format
+        from graph2vid.flow import formats
 
-        return networkx_format.to_networkx(self)
+        return formats.to_networkx(self)
 
     def plot(self, ax: Axes | None = None, *, order: Sequence[int] = ()) -> Axes:
         """Draw the graph in a figure (matplotlib), in layers from top to bottom, each step in its colour.

@@ -6,7 +6,7 @@ from typing import Any
 
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out
-from graph2vid.flow.typeset import wrapped
+from graph2vid.flow.svg import wrapped
 from graph2vid.report.document import mark_of
 from graph2vid.studio.drafts import Draft
 from graph2vid.tsort import count_sorts

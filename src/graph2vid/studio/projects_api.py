@@ -28,7 +28,7 @@ from graph2vid.studio.places import CAPTION_SUFFIXES, VIDEO_SUFFIXES
 from graph2vid.studio.projects import Media, UnknownError
 from graph2vid.studio.service import flow_from_file, summary
 from graph2vid.text import PARSERS, procedure_from_bytes
-from graph2vid.text.reading.decoding import decoded
+from graph2vid.text.reading.tidy import decoded
 
 MOST_TEXT = 1 << 20
 """Bytes of a procedure or flow graph that is handed in."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from graph2vid.text.flows import is_flow_file, read_flow
 from graph2vid.text.parsed_text import (
     PARSERS,
     Entity,
@@ -14,7 +13,7 @@ from graph2vid.text.parsed_text import (
     Procedure,
     Reason,
 )
-from graph2vid.text.parsers import chosen_parser, parse
+from graph2vid.text.parsers import chosen_parser, is_flow_file, parse, read_flow
 from graph2vid.text.reading import procedure_from_bytes, procedure_from_text, read_procedure
 
 __all__ = [

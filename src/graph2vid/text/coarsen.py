@@ -1,13 +1,91 @@
-"""From links between the parts of instructions to a flow graph with one step per instruction."""
+"""From links between the parts of instructions to a flow graph with one step per instruction.
+
+Instructions may say that they can be left out, or that they are done in place of the one before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from graph2vid.flow import FlowGraph
-from graph2vid.text.alternatives import alternative_groups, share_links
-from graph2vid.text.optional import is_optional
 from graph2vid.text.parsed_text import EntityGraph, Parse, Procedure, Reason
+
+_WISH = r"if (?:desired|liked|wanted|wished|preferred|you (?:like|want|wish|prefer|desire)|you(?:'|’)d like)"
+_BEFORE = re.compile(
+    rf"\W*(?:optionally\b|optional(?: step)?\s*[):,–—-]|{_WISH}\s*[,:)]|if (?:desired|liked|wanted|preferred) \w)",
+    re.IGNORECASE,
+)
+# White space is looked at from where it begins, and not twice: linear in its length.
+_AFTER = re.compile(
+    rf"(?:\(\s*(?:optional|{_WISH})\s*\)|,?(?<!\s)\s+{_WISH}|,\s+optional(?:ly)?)\s*+[.!]*+\s*$", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+_SEVERAL = re.compile(r",|;|:|\b(?:and|then|plus)\b|\bserve\b", re.IGNORECASE)
+
+
+def is_optional(text: str) -> bool:
+    """Tell whether an instruction says that it may be left out, as a whole.
+
+    A wish at the end counts only where there is but one thing to do with one thing: of "Mix the flour, sugar and nuts
+    (optional)" and of "Serve with cream, if you like" only a part may be left out.
+
+    Examples
+    --------
+    >>> [is_optional(text) for text in ("Optionally, add nuts.", "(Optional) Add nuts.", "Add nuts, if you like.")]
+    [True, True, True]
+    >>> [is_optional(text) for text in ("Bake it, with nuts if desired.", "If you like it hot, add chilli.")]
+    [False, False]
+    """
+    sentences = [sentence for sentence in _SENTENCE_END.split(text) if any(map(str.isalpha, sentence))]
+    return bool(sentences) and all(map(_may_be_left_out, sentences))
+
+
+def _may_be_left_out(sentence: str) -> bool:
+    if _BEFORE.match(sentence):
+        return True
+    wish = _AFTER.search(sentence)
+    if wish is None:
+        return False
+    order = sentence[: wish.start()].strip()
+    return bool(order) and not _SEVERAL.search(order)
+
+
+_INSTEAD = re.compile(r"\W*(?:or(?: else| instead)?\b(?! (?:until|so|more|less)\b)|alternatively\b)", re.IGNORECASE)
+
+
+def alternative_groups(texts: Sequence[str]) -> list[list[int]]:
+    """Return the groups of consecutive instructions of which one is done, each group two or more.
+
+    Examples
+    --------
+    >>> alternative_groups(["Peel.", "Fry them.", "Or boil them.", "Alternatively, bake them.", "Serve."])
+    [[1, 2, 3]]
+    """
+    groups: list[list[int]] = []
+    for number, text in enumerate(texts):
+        if not number or not _INSTEAD.match(text):
+            continue
+        if groups and groups[-1][-1] == number - 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number - 1, number])
+    return groups
+
+
+def share_links(reasons: Iterable[Reason], groups: Iterable[Sequence[int]]) -> list[Reason]:
+    """Return the links with none between alternatives; what one of them waits for, or waits for it, holds for all."""
+    members = {number: group for group in groups for number in group}
+    found: dict[Reason, None] = {}
+    for reason in reasons:
+        before, after = (members.get(end, [end]) for end in (reason.before, reason.after))
+        if before == after and reason.before in members:
+            continue
+        for a in before:
+            for b in after:
+                found[reason if (a, b) == (reason.before, reason.after) else replace(reason, before=a, after=b)] = None
+    return list(found)
 
 
 def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entities: EntityGraph | None = None) -> Parse:

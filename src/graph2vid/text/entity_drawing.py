@@ -9,8 +9,7 @@ from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.layout import Box, Layout, lay_out
 from graph2vid.flow.messages import counted
-from graph2vid.flow.svg import HUES, Picture, arrow, document, save_picture, words
-from graph2vid.flow.typeset import escaped, text_width, wrapped
+from graph2vid.flow.svg import HUES, Picture, arrow, document, escaped, save_picture, text_width, words, wrapped
 from graph2vid.text.parsed_text import Entity, EntityGraph
 
 ACTIONS = frozenset({"Ac", "Ac2", "Af", "At"})

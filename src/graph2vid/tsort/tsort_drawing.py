@@ -12,8 +12,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import Layout, lay_out
 from graph2vid.flow.order import bits
-from graph2vid.flow.svg import arrow, document
-from graph2vid.flow.typeset import escaped, text_width, wrapped
+from graph2vid.flow.svg import arrow, document, escaped, text_width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

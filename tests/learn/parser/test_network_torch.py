@@ -17,10 +17,8 @@ from tiny_parser import SHAPE, VOCABULARY, random_tensors
 
 torch = pytest.importorskip("torch")
 
-from graph2vid.learn.parser.augment import Example  # noqa: E402
-from graph2vid.learn.parser.batches import NO_LABEL, collate  # noqa: E402
-from graph2vid.learn.parser.network_torch import TorchNetwork  # noqa: E402
-from graph2vid.learn.parser.parser_losses import crf_loss  # noqa: E402
+from graph2vid.learn.parser.examples import NO_LABEL, Example, collate  # noqa: E402
+from graph2vid.learn.parser.network_torch import TorchNetwork, crf_loss  # noqa: E402
 
 WORDS = ("Mix", "flour", "and", "water", "in", "the", "bowl", ".", "Bake", "it", "!")
 GOLD = ("B-Ac", "B-F", "O", "B-F", "O", "O", "B-T", "O", "B-Ac", "B-F", "O")

@@ -17,7 +17,7 @@ from tiny_parser import SHAPE, write_encoder
 torch = pytest.importorskip("torch")
 
 from graph2vid.learn.parser import training  # noqa: E402
-from graph2vid.learn.parser.augment import Augmenter, Example  # noqa: E402
+from graph2vid.learn.parser.examples import Augmenter, Example  # noqa: E402
 
 RECIPE = [
     ("Mix", "B-Ac", 11, "f-eq"), ("flour", "B-F", 1, "t"), (".", "O", 0, "root"),

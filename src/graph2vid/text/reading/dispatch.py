@@ -12,12 +12,9 @@ from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow.text_format import is_text_notation
 from graph2vid.text.parsed_text import Procedure
-from graph2vid.text.reading.decoding import MOST_BYTES, decoded
-from graph2vid.text.reading.json_ld import read_json_ld
 from graph2vid.text.reading.plain import read_plain
-from graph2vid.text.reading.scraped import read_scraped
-from graph2vid.text.reading.tidy import has_words, repaired
-from graph2vid.text.reading.web_page import read_web_page
+from graph2vid.text.reading.structured import read_json_ld, read_scraped, read_web_page
+from graph2vid.text.reading.tidy import MOST_BYTES, decoded, has_words, repaired
 
 _MOST_INSTRUCTIONS = 2000
 _JSON_SUFFIXES = (".json", ".jsonld")

@@ -11,10 +11,9 @@ from graph2vid.errors import InputError
 from graph2vid.text.lexicon import words
 from graph2vid.text.parsed_text import Instruction, Procedure
 from graph2vid.text.reading.lines import About, Kind, Line, ends_sentence, is_part, lines_of
-from graph2vid.text.reading.sections import with_sections
 from graph2vid.text.reading.sentences import sentence_spans
 from graph2vid.text.reading.tidy import has_words, tidy
-from graph2vid.text.reading.wrapping import begins_order, goes_on, is_paragraph
+from graph2vid.text.reading.wrapping import begins_order, goes_on, is_paragraph, with_sections
 
 _MOST_TITLE_WORDS = 12
 _MOST_HOW_TO_WORDS = 18

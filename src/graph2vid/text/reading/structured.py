@@ -1,13 +1,19 @@
-"""schema.org Recipe and HowTo, as JSON-LD: https://schema.org/Recipe, https://schema.org/HowTo."""
+"""Recipes as data: schema.org Recipe and HowTo in JSON-LD, alone or in web pages, and JSON of recipe-scrapers.
+
+https://schema.org/Recipe, https://schema.org/HowTo.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html.parser import HTMLParser
 from typing import Any
 
+from graph2vid._files import parse_json
 from graph2vid._values import shown
-from graph2vid.errors import InputError
+from graph2vid.errors import FormatError, InputError
 from graph2vid.text.parsed_text import Instruction, Procedure
 from graph2vid.text.reading.boilerplate import is_boilerplate
 from graph2vid.text.reading.plain import plain_instructions
@@ -160,3 +166,123 @@ def _words(value: Any) -> str:
     if isinstance(value, dict):
         value = next((value[key] for key in ("@value", "text", "name") if isinstance(value.get(key), str)), None)
     return tidy(without_html(value)) if isinstance(value, str) else ""
+
+
+def read_scraped(value: Any, source: str) -> Procedure | None:
+    """Read a scraped recipe; of several, the first with instructions.
+
+    Returns
+    -------
+    Procedure or None
+        None where ``value`` is no such document.
+    """
+    for recipe in value if isinstance(value, list) else [value]:
+        if isinstance(recipe, dict) and (instructions := _scraped_instructions(recipe)):
+            title = recipe.get("title")
+            title = tidy(without_html(title)) if isinstance(title, str) else ""
+            return Procedure(tuple(instructions), title, tuple(_scraped_ingredients(recipe)), source)
+    return None
+
+
+def _scraped_instructions(recipe: dict[str, Any]) -> list[Instruction]:
+    listed = [
+        Instruction(words, source=f"instructions_list[{place}]")
+        for place, words in enumerate(_strings(recipe.get("instructions_list")))
+        if has_words(words) and not is_boilerplate(words)
+    ]
+    text = recipe.get("instructions")
+    if listed or not isinstance(text, str):
+        return listed
+    lines = [tidy(without_html(line)) for line in text.splitlines()]
+    if sum(map(has_words, lines)) == 1:  # no list was found on the page
+        found = plain_instructions(without_html(text, bullet="- "), "instructions")
+        return [Instruction(instruction.text, source="instructions") for instruction in found]
+    return [
+        Instruction(words, source=f"instructions, line {number}")
+        for number, words in enumerate(lines, start=1)
+        if has_words(words) and not is_boilerplate(words)
+    ]
+
+
+def _scraped_ingredients(recipe: dict[str, Any]) -> list[str]:
+    groups = recipe.get("ingredient_groups")
+    groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    grouped = [words for group in groups for words in _strings(group.get("ingredients"))]
+    return [words for words in _strings(recipe.get("ingredients")) or grouped if has_words(words)]
+
+
+def _strings(value: Any) -> list[str]:
+    """Return the tidied strings of a list, "" in the place of anything else."""
+    return (
+        [tidy(without_html(entry)) if isinstance(entry, str) else "" for entry in value]
+        if isinstance(value, list)
+        else []
+    )
+
+
+_COMMENT_OR_SCRIPT = re.compile(r"<!--|<script\b[^<>]{,2000}>", re.IGNORECASE)
+_COMMENT_END = re.compile(r"-->")
+_SCRIPT_END = re.compile(r"</script\b", re.IGNORECASE)
+
+
+def read_web_page(text: str, source: str) -> Procedure:
+    """Read the first recipe or how-to in the JSON-LD scripts of a page; broken scripts are passed over.
+
+    Raises
+    ------
+    InputError
+        The page holds none.
+    """
+    scripts = list(_scripts(text))
+    values, broken = [], 0
+    for script in scripts:
+        try:
+            # Pages put bare line breaks into strings, which strict JSON forbids.
+            values.append(parse_json(_bare(script), source, lenient=True))
+        except FormatError:
+            broken += 1
+    procedure = read_json_ld(values, source)
+    if procedure is None:
+        why = "it has no JSON-LD" if not scripts else "none of its JSON-LD is a Recipe or HowTo"
+        why = f"{broken} of its {len(scripts)} JSON-LD scripts cannot be read" if broken else why
+        raise InputError(f"{source}: no recipe in this web page ({why}); save the instructions as text, one per line")
+    return procedure
+
+
+def _bare(script: str) -> str:
+    """Return a script without the comment or CDATA marks that old pages wrap it in."""
+    script = script.strip()
+    for opening, closing in (("<!--", "-->"), ("//<![CDATA[", "//]]>"), ("<![CDATA[", "]]>")):
+        script = script.removeprefix(opening).removesuffix(closing).strip()
+    return script.removesuffix(";")
+
+
+def _scripts(text: str) -> Iterator[str]:
+    """Yield the JSON-LD scripts of a page, in linear time however broken it is."""
+    place = 0
+    while mark := _COMMENT_OR_SCRIPT.search(text, place):
+        is_comment = mark[0] == "<!--"
+        end = (_COMMENT_END if is_comment else _SCRIPT_END).search(text, mark.end())
+        if not is_comment and _Type.of(mark[0]) == "application/ld+json":
+            yield text[mark.end() : end.start() if end else len(text)]
+        if end is None:
+            return
+        place = end.end()
+
+
+class _Type(HTMLParser):
+    """Finds the type that a start tag gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = ""
+
+    @classmethod
+    def of(cls, tag: str) -> str:
+        """Return the type without its parameters, in small letters."""
+        parser = cls()
+        parser.feed(tag)
+        return parser.found.partition(";")[0].strip().casefold()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found = dict(attrs).get("type") or ""
