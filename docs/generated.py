@@ -216,26 +216,30 @@ def _command(command: Any, path: str, level: int) -> Iterator[str]:
         for name, part in inner.items():
             yield from _command(part, f"{path} {name}", level + 1)
         return
-    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
-    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
-    shown = [_argument(argument) for argument in arguments]
-    yield "    " + " ".join([path, *shown, *(["[OPTIONS]"] if options else [])])
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    # Options that --help-all alone shows are hidden and have a heading; names of the release before are hidden, too.
+    options = [one for one in command.params if one.param_type_name == "option" and (not one.hidden or _heading(one))]
+    yield "    " + " ".join([path, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
     yield ""
-    if parameters:
-        yield "| | | default |"
-        yield "| --- | --- | --- |"
-        for argument, name in zip(arguments, shown, strict=True):
-            yield f"| `{name}` | {_cell(argument.help or '')} | |"
-        for option in options:
-            names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-            yield f"| {names} | {_cell(option.help or '')} | {_default(option)} |"
-        yield ""
+    panels: dict[str, list[str]] = {}
+    for one in arguments:
+        panels.setdefault("", []).append(f"| `{_argument(one)}` | {_cell(one.help or '')} | |")
+    for one in options:
+        names = ", ".join(f"`{name}`" for name in [*one.opts, *one.secondary_opts])
+        row = f"| {names} | {_cell(one.help or '')} | {_default(one)} |"
+        panels.setdefault(_heading(one), []).append(row)
+    for panel, rows in panels.items():
+        yield from [f"**{panel}**", ""] if panel else []
+        yield from ["| | | default |", "| --- | --- | --- |", *rows, ""]
+
+
+def _heading(option: Any) -> str:
+    return getattr(option, "rich_help_panel", None) or ""
 
 
 def _argument(argument: Any) -> str:
-    name = (argument.metavar or argument.name).upper().strip("[]")
-    return name if argument.required else f"[{name}]"
+    name = argument.metavar or argument.name.upper()
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _default(option: Any) -> str:
