@@ -1,4 +1,4 @@
-"""`import graph2vid` is quick, and the rooms of the house import in one direction."""
+"""`import graph2vid` is quick, and the packages import in one direction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import graph2vid
 PACKAGE = Path(graph2vid.__file__).parent
 
 # The architecture: a package may import from the packages named here, itself and the base modules.
-GROUND_FLOOR = {
+BASE_MODULES = {
     "",
     "_arrays",
     "_deprecated",
@@ -139,9 +139,9 @@ def test_unknown_names_are_refused() -> None:
         _ = graph2vid.nonsense
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Return the rooms of graph2vid that a source file imports from, type-checking imports left out."""
-    rooms = set()
+def imported_packages(path: Path) -> set[str]:
+    """Return the packages of graph2vid that a source file imports from, type-checking imports left out."""
+    packages = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
@@ -152,8 +152,8 @@ def imported_rooms(path: Path) -> set[str]:
             modules = [alias.name for alias in node.names]
         else:
             continue
-        rooms |= {[*name.split("."), ""][1] for name in modules if name.split(".")[0] == "graph2vid"}
-    return rooms
+        packages |= {[*name.split("."), ""][1] for name in modules if name.split(".")[0] == "graph2vid"}
+    return packages
 
 
 def is_module(name: str) -> bool:
@@ -161,9 +161,9 @@ def is_module(name: str) -> bool:
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_import_in_one_direction(path: Path) -> None:
-    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if room in ("__init__", "__main__", "cli"):  # the door: it sees the whole house
+def test_packages_import_in_one_direction(path: Path) -> None:
+    package = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if package in ("__init__", "__main__", "cli"):  # the entry points see everything
         return
-    allowed = GROUND_FLOOR | {room} | MAY_IMPORT.get(room, set())
-    assert imported_rooms(path) <= allowed
+    allowed = BASE_MODULES | {package} | MAY_IMPORT.get(package, set())
+    assert imported_packages(path) <= allowed
