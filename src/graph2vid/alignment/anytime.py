@@ -12,10 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +47,7 @@ _WIDER = 4  # how much wider each sweep is than the one before
 _ROUNDING = 1e-11  # of all costs together: by so much sums of the same costs may differ
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """What was found, and what is proven.
 
     Attributes

@@ -112,16 +112,20 @@ def automaton_problem(
     durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
-    bound = memory_bound(memory_limit)
-    of_node = _node_bytes(n_steps, n_clips, longest, work)
-    fitting = max(0, bound - of_node) // (8 * tables * (n_clips + 1))
+    of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * tables * (n_clips + 1)
+    most_nodes = 2 ** min(n_steps + sum(map(len, flow.alternatives)), 64)
+    # Small ones are not worth asking for the memory.
+    small = memory_limit is None and of_node + each * most_nodes <= FREE_BYTES
+    bound = FREE_BYTES if small else memory_bound(memory_limit)
+    fitting = most_nodes if small else max(0, bound - of_node) // each
     if fitting < 1:
         raise TooLargeError(
             f"{n_steps} steps, {n_clips:,} clips and lengths of up to {longest:,} clips need at least "
             f"{in_units(of_node)}; the bound is {in_units(bound)}: raise memory_limit, or use longer clips"
         )
-    # Rounded, so that a little more or less free memory finds the automaton that is kept.
-    limit = min(AUTOMATON_LIMIT if seconds is None else QUICK_NODES, 1 << fitting.bit_length() >> 1)
+    limit = AUTOMATON_LIMIT if seconds is None else QUICK_NODES
+    if not small:  # rounded, so that a little more or less free memory finds the automaton that is kept
+        limit = min(limit, 1 << fitting.bit_length() >> 1)
     most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
     if np.isinf(problem.violation):
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
@@ -159,7 +163,7 @@ def _fitting(
     soft = sorted((e for e, c in flow.confidence.items() if c < 1.0), key=lambda e: (-flow.confidence[e], e))
 
     def certain(number: int) -> FlowGraph:
-        return flow.with_confidence(dict.fromkeys(soft[:number], 1.0))
+        return flow.with_confidence(dict.fromkeys(soft[:number], 1.0)) if number else flow
 
     def fits(number: int) -> bool:
         try:

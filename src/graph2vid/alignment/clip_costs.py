@@ -30,6 +30,11 @@ class ClipCosts(NamedTuple):
     drop: Floats
     skip: Floats | None
 
+    @property
+    def dtype(self) -> str:
+        """The name of their dtype; NumPy takes longer to say it."""
+        return "float32" if self.match.itemsize == 4 else "float64"
+
     def astype(self, dtype: Any) -> ClipCosts:
         """Return the costs in another floating type; themselves where it is theirs."""
         if self.match.dtype == dtype:
@@ -38,9 +43,14 @@ class ClipCosts(NamedTuple):
 
     def largest(self) -> float:
         """Return the largest finite cost, whatever its sign."""
-        return max(
-            float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0)) for cost in self if cost is not None
-        )
+        largest = 0.0
+        for cost in self:
+            if cost is not None:
+                size = max(float(cost.max()), -float(cost.min()))
+                if size == np.inf:
+                    size = float(np.max(np.abs(cost), where=np.isfinite(cost), initial=0.0))
+                largest = max(largest, size)
+        return largest
 
 
 def check_costs(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> ClipCosts:
@@ -97,25 +107,26 @@ def check_costs(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> ClipCosts:
 
 
 def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
-    given = np.ascontiguousarray(as_floats(value, name))
-    with np.errstate(over="ignore"):
-        array = given.astype(dtype, copy=False)
-    if array is not given and np.any(np.isinf(array) & np.isfinite(given)):
-        raise InputError(f"{name} holds numbers too large for {dtype}, which match is in: give match as float64")
-    if array.ndim == 0 or (array.ndim == 1 and np.ndim(value) == 0):
+    array = given = as_floats(value, name)
+    if given.dtype != dtype:
+        with np.errstate(over="ignore"):
+            array = given.astype(dtype)
+        if np.any(np.isinf(array) & np.isfinite(given)):
+            raise InputError(f"{name} holds numbers too large for {dtype}, which match is in: give match as float64")
+    if array.ndim == 0:
         return np.full(length, array, dtype)
     if array.shape != (length,):
         raise InputError(
             f"{name} has shape {array.shape}, but match has shape {match_shape}: "
             f"{name} must have one number for each of its {length} {axis}"
         )
-    return array
+    return np.ascontiguousarray(array)
 
 
-def may_overflow(costs: ClipCosts, gamma: float = 1.0) -> bool:
-    """Tell whether sums of the finite costs, divided by ``gamma``, could go beyond what their dtype holds."""
+def may_overflow(costs: ClipCosts, largest: float, gamma: float = 1.0) -> bool:
+    """Tell whether sums of finite costs up to ``largest``, over ``gamma``, could go beyond what their dtype holds."""
     terms = costs.match.shape[0] + costs.match.shape[1]
-    return bool(costs.largest() > float(np.finfo(costs.match.dtype).max) / terms * min(gamma, 1.0))
+    return bool(largest > float(np.finfo(costs.match.dtype).max) / terms * min(gamma, 1.0))
 
 
 LONG = 4096
@@ -167,7 +178,7 @@ def refuse_gamma(costs: ClipCosts, gamma: float) -> None:
         )
     if gamma > most:
         raise InputError(f"gamma={gamma:g} is so large that the costs, of up to {largest:.3g}, do not matter: lower it")
-    if may_overflow(costs, gamma):
+    if may_overflow(costs, largest, gamma):
         raise InputError(f"the costs divided by gamma={gamma:g} overflow: scale the costs down or raise gamma")
 
 

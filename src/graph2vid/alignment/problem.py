@@ -7,7 +7,6 @@ import math
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,6 @@ class Problem:
 
     __slots__ = ("compiled", "contiguous", "costs", "durations", "flow", "is_extended", "repeat", "violation")
 
-    @renamed(breaking="violation")
     def __init__(
         self,
         flow: FlowGraph | TSortGraph,
@@ -267,7 +265,9 @@ class Problem:
 
     def exact_answer(self, cost: float, labels: Labels | None, costs: ClipCosts, resources: Resources) -> Answer:
         """Return the answer that was found with ``costs``, and how."""
-        return Answer(cost, labels, 0.0, self._options("exact", costs) | {"backend": resources.backend})
+        options = self._options("exact", costs)
+        options["backend"] = resources.backend
+        return Answer(cost, labels, 0.0, options)
 
     def _plain(self, method: str | None, cost_only: bool, resources: Resources) -> Answer:
         """Solve exactly on the tSort graph."""
@@ -308,7 +308,7 @@ class Problem:
                 raise
         else:
             found = self.exact_answer(cost, labels, costs, resources)
-            return replace(found, options=found.options | automata.report(asked))
+            return found._replace(options=found.options | automata.report(asked))
         soft = [edge for edge, confidence in self.flow.confidence.items() if confidence < 1.0]
         flow, report = self.flow, {}
         if soft:
@@ -344,7 +344,7 @@ class Problem:
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _options(self, method: str, costs: ClipCosts) -> dict[str, Any]:
-        return {"method": method, "contiguous": self.contiguous, "dtype": costs.match.dtype.name}
+        return {"method": method, "contiguous": self.contiguous, "dtype": costs.dtype}
 
     def _told(self, found: Answer, cost_only: bool, report: dict[str, Any] | None = None) -> Answer:
         """Return the answer of a search with all that its options say."""
@@ -367,7 +367,7 @@ class Problem:
     def _require_finite(self, cost: float) -> None:
         if math.isfinite(cost):
             return
-        if may_overflow(self.costs):
+        if may_overflow(self.costs, self.costs.largest()):
             raise InputError(
                 f"the costs are so large that their sums overflow {self.costs.match.dtype}: scale them down"
             )

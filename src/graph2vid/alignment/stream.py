@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -208,8 +207,8 @@ class Stream:
             with suppress(TooLargeError):
                 found = whole.solve("exact", False, Resources.check())
         if found.labels is None and found.cost < np.inf:
-            found = replace(found, labels=np.array([*self._final, *self._traceback.labels(end)], np.int64))
-        result = whole.result(replace(found, options=self._options))
+            found = found._replace(labels=np.array([*self._final, *self._traceback.labels(end)], np.int64))
+        result = whole.result(found._replace(options=self._options))
         self._is_over = True
         return result
 
