@@ -18,7 +18,7 @@ def double_case(seed: int, index: int) -> FeatureCase:
     return replace(case, costs=case.costs.astype(np.float64))
 
 
-def priced_sequences(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
+def sequences_with_costs(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
     """Return the legal label sequences of a case and what each of them costs."""
     match, drop, skip = case.costs
     n_steps, n_clips = match.shape

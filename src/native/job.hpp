@@ -58,7 +58,7 @@ struct Slots {
 
 template <class T> struct Job {
     bool videos;      // lanes are videos (else ideals): every cost is a vector
-    bool contiguous;  // one unbroken run of clips per step
+    bool contiguous;  // one unbroken segment per step
     bool skips;       // skip costs are given
     Slots slots;
 

@@ -50,10 +50,10 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
     struct Set {
         Vec m, z, w;
     };
-    G2V_INLINE Set group_set(int64_t g, Vec price) const {
+    G2V_INLINE Set group_set(int64_t g, Vec cost) const {
         const T *p = group_before(g);
         Set s;
-        s.m = load(p) - off + price;
+        s.m = load(p) - off + cost;
         if constexpr (SETS) {
             s.z = load(p + L);
             s.w = load(p + 2 * L);

@@ -136,7 +136,7 @@ public:
         job_.groups = packing_.groups();
         job_.n_slots = layout_.n_slots();
         job_.slots = layout_.view();
-        // Notes save most of the way back, as long as they stay in the cache.
+        // Notes save most of the backward pass, as long as they stay in the cache.
         job_.notes = gradient_ && !in_lanes;
         const int64_t whole = job_.column_numbers() * (longest_ + 1) * static_cast<int64_t>(sizeof(T));
         if (whole > std::min(MOST_WITH_NOTES, memory)) job_.notes = false;
@@ -294,15 +294,15 @@ private:
             const int64_t group = each_ == 1 ? end.group / L : end.group, at = each_ == 1 ? end.group % L : lane;
             return column[(group * parts + part) * L + at];
         };
-        auto price = [&](const Waivers::End &end) -> double { return waivers_ ? waived_[end.waived * L + lane] : 0.0; };
+        auto cost_of = [&](const Waivers::End &end) -> double { return waivers_ ? waived_[end.waived * L + lane] : 0.0; };
         const double gamma = job_.gamma, infinite = std::numeric_limits<double>::infinity();
         double low = infinite;
-        for (const auto &end : ends) low = std::min(low, read(end, 0) + price(end));
+        for (const auto &end : ends) low = std::min(low, read(end, 0) + cost_of(end));
         videos_[lane]->cost = infinite;
         if (low == infinite) return;
         double z = 0, w = 0;
         auto weigh = [&](const Waivers::End &end, auto use) {
-            const double far = read(end, 0) + price(end) - low;
+            const double far = read(end, 0) + cost_of(end) - low;
             if (far == infinite) return;
             use(far, std::exp(-far / gamma), parts == 3 ? read(end, 1) : 1.0, parts == 3 ? read(end, 2) : 0.0);
         };

@@ -20,7 +20,7 @@ struct SoftSlots {
     const int32_t *mixed_step;    // [rows][LANES]; the number of steps stands for "no state"
 };
 
-// Where states are entered from when steps may be waived: several ideals, each for the price of the steps it still lacks.
+// Where states are entered from when steps may be waived: several ideals, each at the cost of the steps it still lacks.
 struct Entries {
     const int64_t *slot_entry;  // [slots + 1]; null: each slot is entered from its group alone
     const int32_t *group;       // [entries]
@@ -30,7 +30,7 @@ struct Entries {
 template <class T> struct SoftJob {
     Pause pause;
     bool videos, contiguous, smooth;
-    bool notes;  // whether a column notes shares for the way back
+    bool notes;  // whether a column notes shares for the backward pass
     T gamma;
     int n_steps;
     int64_t groups, n_slots;
@@ -38,7 +38,7 @@ template <class T> struct SoftJob {
     const T *group_unused;     // [groups][LANES]: +inf in lanes that hold no ideal, else -inf
     const T *group_start;      // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
     Entries entries;
-    const T *waived;  // [sets][LANES]: the price of each set
+    const T *waived;  // [sets][LANES]: the cost of each set
 
     // Clip by clip, with one step more than there are, which is +inf. One number, or one per video.
     const T *match;  // [clips][steps + 1]

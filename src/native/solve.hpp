@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "soft.hpp"
-#include "walk.hpp"
+#include "traceback.hpp"
 
 namespace g2v {
 
@@ -115,7 +115,7 @@ template <class T> void solve_together(const Procedure &g, std::span<Video<T>> v
         Video<T> &v = videos[lane];
         v.cost = forward.best(g.ideals() - 1, v.clips, static_cast<int>(lane));
         if (labels && v.cost < Forward<T>::INF)
-            Walk<T>(forward, v.clips, static_cast<int>(lane), v.labels).run();
+            Traceback<T>(forward, v.clips, static_cast<int>(lane), v.labels).run();
     }
 }
 
@@ -123,7 +123,7 @@ template <class T> void solve_one(const Procedure &g, Video<T> &video, Options o
     solve_together(g, std::span<Video<T>>(&video, 1), false, o, poll);
 }
 
-// Many videos of one procedure, LANES of about equal length at a time, batches shared out over the threads.
+// Many videos of one procedure, LANES of about equal length at a time, batches shared out over the workers.
 template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o, Poll &poll) {
     constexpr int64_t L = LANES<T>;
     std::vector<int64_t> order(videos.size());

@@ -78,11 +78,11 @@ def test_bounds_hold_whatever_is_kept_and_dropped(
         optimum = np.inf
     video = Video(match, drop, np.full(len(flow), np.inf) if skip is None else skip, contiguous)
     relaxation = Relaxation(flow, video, tuple(sorted(k for k in kept if k < len(flow))), limit=1000)
-    prices = np.random.default_rng(seed + 1).normal(0.0, 2.0, len(flow))
-    bounds = relaxation.solve(prices)
+    multipliers = np.random.default_rng(seed + 1).normal(0.0, 2.0, len(flow))
+    bounds = relaxation.solve(multipliers)
     assert bounds.bound <= optimum + 1e-9
     if np.isfinite(bounds.bound):
-        path = relaxation.path(prices, bounds)
+        path = relaxation.path(multipliers, bounds)
         shown = np.bincount(path.order, minlength=len(flow))
         assert (shown[relaxation.kept] <= 1).all()
     swept = Beam(flow, video).sweep(relaxation, bounds, np.inf, width)

@@ -1,4 +1,4 @@
-"""Returns, alternatives, doubtful edges and durations: known answers, the plain kernels on larger cases, bad input."""
+"""Repeats, alternatives, soft precedence and durations: known answers, the plain kernels on larger cases, bad input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def costs_of(labels: list[int], n_steps: int, height: float = 4.0) -> tuple[Any,
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_returns_are_runs_of_their_own(backend: str) -> None:
+def test_repeats_are_segments_of_their_own(backend: str) -> None:
     shown = [0, 0, 1, 0, 0, -1, 0, 2]
     flow = FlowGraph.chain(ABC)
     found = align(flow, *costs_of(shown, 3), repeat=1.5, backend=backend)
@@ -45,7 +45,7 @@ def test_returns_are_runs_of_their_own(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_waived_step_shown_later_costs_skip_and_return(backend: str) -> None:
+def test_a_waived_step_shown_later_costs_its_skip_and_a_repeat(backend: str) -> None:
     shown = [1, 1, 0, 2]
     found = align(FlowGraph.chain(ABC), *costs_of(shown, 3), skip=[2.0, 9.0, 9.0], repeat=1.0, backend=backend)
     assert found.labels.tolist() == shown
@@ -72,7 +72,7 @@ def test_one_branch_is_done_and_optional_steps_are_free(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_doubtful_edges_are_broken_for_their_log_odds(backend: str) -> None:
+def test_soft_edges_are_violated_for_their_log_odds(backend: str) -> None:
     flow = FlowGraph.from_edges(ABC, [(0, 1, 0.75), (1, 2)])
     match, drop = costs_of([1, 0, 2], 3)
     found = align(flow, match, drop, backend=backend)
@@ -84,12 +84,12 @@ def test_doubtful_edges_are_broken_for_their_log_odds(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_runs_have_their_least_length(backend: str) -> None:
+def test_segments_have_their_least_length(backend: str) -> None:
     match, drop = costs_of([0, 1, 1, 1, 1, 2], 3)
     found = align(FlowGraph.chain(ABC), match, drop, durations=2, backend=backend)
     assert found.labels.tolist() == [0, 0, 1, 1, 2, 2]
-    priced = Durations(np.array([[0.0, 9.0], [9.0, 0.0], [0.0, 9.0]]), np.array([9.0, 9.0, 9.0]))
-    found = align(FlowGraph.chain(ABC), match, drop, durations=priced, backend=backend)
+    given = Durations(np.array([[0.0, 9.0], [9.0, 0.0], [0.0, 9.0]]), np.array([9.0, 9.0, 9.0]))
+    found = align(FlowGraph.chain(ABC), match, drop, durations=given, backend=backend)
     assert found.labels.tolist() == [0, 1, 1, -1, -1, 2]  # the smallest among equals, read from the end
 
 
@@ -198,7 +198,7 @@ def test_many_videos_are_as_each_alone() -> None:
         assert one.labels.tolist() == other.labels.tolist()
 
 
-def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn: pytest.WarningsRecorder) -> None:
+def test_the_surest_soft_edges_are_certain_where_the_memory_is_short(recwarn: pytest.WarningsRecorder) -> None:
     steps = [str(i) for i in range(10)]
     flow = FlowGraph.from_edges(steps, [(i, i + 1, 0.9 if i % 2 else 0.8) for i in range(9)])
     random = np.random.default_rng(0)
@@ -223,7 +223,7 @@ def test_the_surest_doubtful_edges_are_certain_where_the_memory_is_short(recwarn
         ({"repeat": [1.0, np.nan, 1.0]}, "repeat[1] is nan"),
         ({"repeat": [1.0, 2.0]}, "repeat has shape (2,)"),
         ({"repeat": "much"}, "repeat must be a cost"),
-        ({"durations": 0}, "the least number of clips of a run is a whole number of at least 1"),
+        ({"durations": 0}, "the least number of clips of a segment is a whole number of at least 1"),
         ({"durations": [1, 2]}, "one for each of the 3 steps"),
         ({"durations": Durations.least(2, 4)}, "durations are of 4 steps, but the procedure has 3"),
         ({"violation": -1}, "violation must be a number of at least 0"),
@@ -244,7 +244,7 @@ def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
         (2, "the 3 steps that must be shown take at least 6 clips together, but the video has 4"),
     ],
 )
-def test_runs_longer_than_the_video_are_named(durations: Any, message: str) -> None:
+def test_segments_longer_than_the_video_are_named(durations: Any, message: str) -> None:
     with pytest.raises(InfeasibleError) as caught:
         align(FlowGraph.chain(ABC), np.zeros((3, 4)), np.zeros(4), durations=durations)
     assert message in str(caught.value)

@@ -13,7 +13,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.selfcheck import make_case
 from graph2vid.selfcheck.enumerate import count_sequences, labels_cost
 from graph2vid.selfcheck.features import FeatureCase
-from sequences import double_case, legal_sequences, order_of, priced_sequences
+from sequences import double_case, legal_sequences, order_of, sequences_with_costs
 
 CASES = range(300)
 
@@ -31,7 +31,7 @@ def test_margins_are_those_of_enumeration() -> None:
     checked = 0
     for index in CASES:
         case = double_case(3, index)
-        known = priced_sequences(case)
+        known = sequences_with_costs(case)
         if not known:
             continue
         options = options_of(case)
@@ -49,7 +49,7 @@ def test_best_orders_are_those_of_enumeration() -> None:
     several = 0
     for index in CASES:
         case = double_case(5, index)
-        known = priced_sequences(case)
+        known = sequences_with_costs(case)
         best: dict[tuple[int, ...], float] = {}
         for cost, labels in known:
             best[order_of(labels)] = min(best.get(order_of(labels), np.inf), cost)

@@ -1,4 +1,4 @@
-"""Durations: what runs cost by their length."""
+"""Durations: what segments cost by their length."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def test_mined_from_runs() -> None:
     random = np.random.default_rng(0)
     often = np.exp(random.normal(np.log(20), 0.3, 400))
     made = Durations.mine([often, [2.0], []])
-    likeliest = made.length.argmin(axis=1) + 1
-    assert 14 <= likeliest[0] <= 21
-    assert 2 < likeliest[1] <= likeliest[2] <= 21  # hardly seen: it leans on the others
+    most_probable = made.length.argmin(axis=1) + 1
+    assert 14 <= most_probable[0] <= 21
+    assert 2 < most_probable[1] <= most_probable[2] <= 21  # hardly seen: it leans on the others
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Durations(np.zeros(3), np.zeros(3)), "prices \\[steps, lengths\\]"),
+        (lambda: Durations(np.zeros(3), np.zeros(3)), "costs \\[steps, lengths\\]"),
         (lambda: Durations(np.full((1, 2), -1.0), np.zeros(1)), "at least 0"),
         (lambda: Durations(np.zeros((1, 2)), np.full(1, np.inf)), "finite"),
         (lambda: Durations(np.array([[0.0, np.inf]]), np.zeros(1)), "step 0 can have no length of 2"),
@@ -61,7 +61,7 @@ def test_mined_from_runs() -> None:
         (lambda: Durations.log_normal([0.0], [1.0]), "above 0"),
         (lambda: Durations.log_normal([1.0], [1.0], weight=-1), "weight"),
         (lambda: Durations.histogram([]), "histogram"),
-        (lambda: Durations.mine([[], []]), "no run of any step"),
+        (lambda: Durations.mine([[], []]), "no segment of any step"),
     ],
 )
 def test_bad_input(make: Any, message: str) -> None:
@@ -72,6 +72,6 @@ def test_bad_input(make: Any, message: str) -> None:
 def test_what_is_free_needs_no_machine() -> None:
     for free in (None, 1, [1, 1], Durations(np.zeros((2, 5)), np.zeros(2))):
         assert check_durations(free, 2) is None
-    for priced in (2, [1, 2], Durations(np.zeros((2, 1)), np.ones(2))):
-        assert check_durations(priced, 2) is not None
+    for given in (2, [1, 2], Durations(np.zeros((2, 1)), np.ones(2))):
+        assert check_durations(given, 2) is not None
     assert not Problem(FlowGraph.bag(["a", "b"]), np.zeros((2, 3)), 1.0, None, np.inf, 1, np.inf).is_extended

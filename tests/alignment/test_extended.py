@@ -45,7 +45,7 @@ def test_a_long_chain_of_soft_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     sure = sorted(flow.edges, key=lambda edge: -flow.confidence[edge])
     assert made_certain == sure[: len(made_certain)] and 0 < len(made_certain) < 22
     assert seen and max(seen) <= 2**24 * 60  # of 23 · 2²² · 60
-    # The best of what is left: never dearer than with all edges certain.
+    # The best of what is left: never more expensive than with all edges certain.
     certain = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     assert found.cost <= g2v.align(certain, match, 0.5).cost + 1e-9
 

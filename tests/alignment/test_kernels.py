@@ -35,16 +35,16 @@ def random_costs(seed: int, steps: int, clips: int, dtype: Any, infinite: float,
 
 
 def check(
-    tsort: TSortGraph, costs: tuple[Any, Any, Any], contiguous: bool, block: int, window: int, threads: int
+    tsort: TSortGraph, costs: tuple[Any, Any, Any], contiguous: bool, block: int, window: int, workers: int
 ) -> None:
     expected, expected_labels = _reference.solve(tsort, *costs, contiguous=contiguous)
     kernels = backends.procedure(tsort)
-    cost, labels = kernels.solve(*costs, contiguous, False, block, window, threads)
+    cost, labels = kernels.solve(*costs, contiguous, False, block, window, workers)
     assert cost == expected
     assert (labels is None) == (expected_labels is None)
     if expected_labels is not None:
         assert labels.tolist() == expected_labels.tolist()
-    assert kernels.solve(*costs, contiguous, True, block, max(window, 1), threads)[0] == expected
+    assert kernels.solve(*costs, contiguous, True, block, max(window, 1), workers)[0] == expected
 
 
 @settings(deadline=None, max_examples=150)
@@ -58,7 +58,7 @@ def check(
     contiguous=st.booleans(),
     block=st.sampled_from([0, 8, 16, 24]),
     window=st.integers(0, 4),
-    threads=st.integers(1, 3),
+    workers=st.integers(1, 3),
 )
 def test_all_ways_give_the_reference(
     flow: FlowGraph,
@@ -70,10 +70,10 @@ def test_all_ways_give_the_reference(
     contiguous: bool,
     block: int,
     window: int,
-    threads: int,
+    workers: int,
 ) -> None:
     costs = random_costs(seed, len(flow), clips, dtype, infinite, skips)
-    check(TSortGraph.compile(flow), costs, contiguous, block, window, threads)
+    check(TSortGraph.compile(flow), costs, contiguous, block, window, workers)
 
 
 LARGER = {
@@ -98,7 +98,7 @@ def test_larger_graphs_on_every_instruction_set(name: str, level: int) -> None:
             product([True, False], [True, False], [np.float32, np.float64])
         ):
             costs = random_costs(seed, tsort.n_steps, 130, dtype, 0.02, skips)
-            check(tsort, costs, contiguous, block=32, window=2, threads=1 + seed % 2)
+            check(tsort, costs, contiguous, block=32, window=2, workers=1 + seed % 2)
     finally:
         native.use_simd(0)
 
@@ -110,14 +110,14 @@ def test_larger_graphs_on_every_instruction_set(name: str, level: int) -> None:
     sizes=st.lists(st.integers(1, 60), min_size=1, max_size=20),
     dtype=st.sampled_from([np.float32, np.float64]),
     contiguous=st.booleans(),
-    threads=st.integers(1, 2),
+    workers=st.integers(1, 2),
 )
 def test_videos_in_lanes(
-    flow: FlowGraph, seed: int, sizes: list[int], dtype: Any, contiguous: bool, threads: int
+    flow: FlowGraph, seed: int, sizes: list[int], dtype: Any, contiguous: bool, workers: int
 ) -> None:
     tsort = TSortGraph.compile(flow)
     videos = [random_costs(seed + i, len(flow), n, dtype, 0.02, (seed + i) % 3 == 0) for i, n in enumerate(sizes)]
-    found = backends.procedure(tsort).solve_many(*map(list, zip(*videos, strict=True)), contiguous, False, 16, threads)
+    found = backends.procedure(tsort).solve_many(*map(list, zip(*videos, strict=True)), contiguous, False, 16, workers)
     for costs, (cost, labels) in zip(videos, found, strict=True):
         expected, expected_labels = _reference.solve(tsort, *costs, contiguous=contiguous)
         assert cost == expected

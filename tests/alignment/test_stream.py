@@ -1,4 +1,4 @@
-"""Streams against the alignment of the whole video, and against every label sequence of what was seen so far."""
+"""Streams against the alignment of the whole video, and against every label sequence of the clips so far."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_beliefs_are_those_of_enumeration_of_the_clips_so_far() -> None:
         skips = np.where(np.isin(range(n_steps), case.flow.optional), np.minimum(skips, 0.0), skips)
         returns = np.full(n_steps, np.inf) if case.repeat is None else case.repeat
         free = np.zeros(n_steps)
-        if case.flow.alternatives:  # what a beginning has paid depends on the branches that are still open
+        if case.flow.alternatives:  # what a beginning costs depends on the branches that are still open
             continue
         stream = stream_of(case)
         ancestors = case.flow.sure.ancestors
@@ -73,8 +73,8 @@ def test_beliefs_are_those_of_enumeration_of_the_clips_so_far() -> None:
             for labels, runs in all_sequences(n_steps, clip + 1):
                 shown = {step for step, _, _ in runs}
                 begun = {k for k in range(n_steps) if any(k == s or ancestors[s] >> k & 1 for s in shown)}
-                # Steps that may still come are not paid for yet.
-                price = segments_cost(
+                # Steps that may still come are not charged yet.
+                charged = segments_cost(
                     case.flow,
                     runs,
                     np.where(np.isin(range(n_steps), list(begun)), skips, free),
@@ -82,7 +82,7 @@ def test_beliefs_are_those_of_enumeration_of_the_clips_so_far() -> None:
                     None,
                     case.violation,
                 )
-                cost = float(table[list(labels), range(clip + 1)].sum()) + price
+                cost = float(table[list(labels), range(clip + 1)].sum()) + charged
                 costs[labels] = cost
                 mass = np.exp(-cost / case.gamma) if cost < np.inf else 0.0
                 weight[labels[-1]] += mass
@@ -170,7 +170,7 @@ def test_background_inside_steps() -> None:
                 known = legal_sequences(case, False, clip + 1)
                 table = np.vstack([costs.match, costs.drop])[:, : clip + 1]
                 totals = np.array([table[list(labels), range(clip + 1)].sum() for labels in known])
-                for at, labels in enumerate(known):  # what was passed over is paid for, what may still come is not
+                for at, labels in enumerate(known):  # what was passed over is charged, what may still come is not
                     passed = {k for k in range(n_steps) for s in labels if s >= 0 and case.flow.ancestors[s] >> k & 1}
                     totals[at] += sum(skips[step] for step in passed - set(labels))
                 weight = np.exp(-(totals - totals.min()) / case.gamma)

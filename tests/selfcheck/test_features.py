@@ -46,15 +46,15 @@ def test_the_definition_on_a_case_by_hand() -> None:
     flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2, 0.75)])
     skip, repeat = np.array([3.0, 5.0, 7.0]), np.array([1.0, 2.0, 4.0])
 
-    def price(*steps: int) -> float:
-        runs = [(step, at, at + 1) for at, step in enumerate(steps)]
-        return segments_cost(flow, runs, skip, repeat, None, 1.0)
+    def cost(*steps: int) -> float:
+        segments = [(step, at, at + 1) for at, step in enumerate(steps)]
+        return segments_cost(flow, segments, skip, repeat, None, 1.0)
 
-    assert price(0, 1, 2) == 0
-    assert price(0, 1, 0, 2) == 1  # back to a
-    assert price(1, 0, 2) == 3 + 1  # a was waived, and is shown all the same
-    assert price(0, 2, 1) == pytest.approx(np.log(3))  # b after c
-    assert price(2) == 3 + 5
+    assert cost(0, 1, 2) == 0
+    assert cost(0, 1, 0, 2) == 1  # back to a
+    assert cost(1, 0, 2) == 3 + 1  # a was waived, and is shown all the same
+    assert cost(0, 2, 1) == pytest.approx(np.log(3))  # b after c
+    assert cost(2) == 3 + 5
     found = enumerate_segments(
         flow, ClipCosts(np.zeros((3, 2)), np.zeros(2), skip), repeat=repeat, durations=None, violation=1.0, gamma=1.0
     )

@@ -1,4 +1,4 @@
-"""``graph2vid complexity``: the figures, the plot, and what it refuses."""
+"""``graph2vid complexity``: the numbers, the plot, and what it refuses."""
 
 from __future__ import annotations
 

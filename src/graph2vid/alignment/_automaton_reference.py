@@ -1,6 +1,6 @@
 """The recursion on an automaton, as it is defined: segment by segment, in plain Python.
 
-The compiled kernels are judged against this file. With ``enter`` what leads to the beginning of a segment of a state
+The compiled kernels are compared with this file. With ``enter`` what leads to the beginning of a segment of a state
 at time s, and ``best`` all that leads to a node at time j:
 
     ended[state, e] = ⊕_{s < e} enter[state, s] + (clips s … e-1 show its step, at the cost of that length)

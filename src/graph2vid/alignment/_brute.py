@@ -67,13 +67,13 @@ def solve(
     flow
         The procedure, of K steps.
     match : [K, N]
-        Price of showing a step in a clip.
+        Cost of showing a step in a clip.
     drop : [N]
-        Price of a clip as background.
+        Cost of a clip as background.
     skip : [K], optional
-        Price of a step that is not shown; without it every step must be shown.
+        Cost of a step that is not shown; without it every step must be shown.
     contiguous
-        Whether a step's clips form one unbroken run.
+        Whether a step's clips form one unbroken segment.
     limit
         The largest number of topological sorts to go through.
 

@@ -1,6 +1,6 @@
 """Graph-Drop-DTW in readable NumPy: clip by clip, all states of a column at once.
 
-Every other backend is judged against this file. The inputs have been validated by the caller: arrays are
+Every other backend is compared with this file. The inputs have been validated by the caller: arrays are
 C-contiguous, of one floating type (which is the type of the computation), free of NaN and -∞.
 
 A *column* is what is known after the first ``j`` clips. It holds two vectors:
@@ -127,13 +127,13 @@ def solve(
     tsort
         The compiled procedure: K steps, I ideals, S states.
     match : [K, N]
-        Price of showing a step in a clip.
+        Cost of showing a step in a clip.
     drop : [N]
-        Price of a clip as background.
+        Cost of a clip as background.
     skip : [K], optional
-        Price of a step that is not shown; without it every step must be shown.
+        Cost of a step that is not shown; without it every step must be shown.
     contiguous
-        Whether a step's clips form one unbroken run; otherwise background may lie inside a step.
+        Whether a step's clips form one unbroken segment; otherwise background may lie inside a step.
     cost_only
         Keep two columns and return no labels.
     checkpoint
@@ -163,9 +163,9 @@ def solve(
 
 
 def _labels(recursion: _Recursion, columns: _Columns, n_clips: int) -> NDArray[np.int64]:
-    """Walk back from the last clip, and at each clip take the cheapest label, the smallest one first.
+    """Trace back from the last clip, and at each clip take the cheapest label, the smallest one first.
 
-    The walk knows the ``ideal`` in which everything still to come lies, and the state ``held`` whose step may
+    The traceback knows the ``ideal`` in which everything still to come lies, and the state ``held`` whose step may
     go on towards the front, if there is one. Each label leads to exactly one such pair, so ties need no
     bookkeeping: what lies behind a label is the set of *all* label sequences that may stand there.
     """
@@ -219,7 +219,7 @@ def _choices(recursion: _Recursion, ideal: int, held: int) -> tuple[Integers, In
 
 
 def _last(tsort: TSortGraph, ideal: int, step: int, skip: Floats) -> tuple[int, Any]:
-    """Return the state of ``step`` in ``ideal`` without what must follow it, and the price of waiving it."""
+    """Return the state of ``step`` in ``ideal`` without what must follow it, and the cost of waiving it."""
     followers = tsort.flow.descendants[step]
     waived = skip.dtype.type(0)
     while True:
@@ -234,47 +234,12 @@ def _last(tsort: TSortGraph, ideal: int, step: int, skip: Floats) -> tuple[int, 
             return int(here.start + np.searchsorted(tsort.state_step[here], step)), waived
 
 
-class _Transitions(NamedTuple):
-    """Ways for a step to begin, sorted by state: from an ideal to a state, missing ancestors being waived."""
-
-    state: Integers
-    came_from: Integers
-    waived: Floats
-
-
-def _transitions(tsort: TSortGraph, skip: Floats) -> _Transitions:
-    """List every (ideal Q → state (v, P)) with P = Q ∪ {ancestors of v} ∪ {v}, v ∉ Q and a finite price.
-
-    Starting from Q = P∖v, ancestors of v that are last in Q are removed one by one. Removing them in
-    decreasing topological number only reaches every Q once.
-    """
-    n_steps = tsort.n_steps
-    number = np.empty(n_steps, np.intp)
-    number[list(tsort.flow.topological_order)] = np.arange(n_steps)
-    is_ancestor = np.array([[mask >> step & 1 for step in range(n_steps)] for mask in tsort.flow.ancestors], dtype=bool)
-    state = np.arange(tsort.n_states)
-    came_from = tsort.state_from.astype(np.intp)
-    waived = np.zeros(tsort.n_states)
-    last_removed = np.full(tsort.n_states, n_steps)
-    rounds = [(state, came_from, waived)]
-    while np.isfinite(skip).any() and len(state):
-        count = tsort.state_start[came_from + 1] - tsort.state_start[came_from]
-        row = np.repeat(np.arange(len(state)), count)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        removal = tsort.state_start[came_from][row] + nth
-        step = tsort.state_step[removal]
-        legal = (
-            is_ancestor[tsort.state_step[state[row]], step]
-            & (number[step] < last_removed[row])
-            & np.isfinite(skip[step])
-        )
-        row, removal, step = row[legal], removal[legal], step[legal]
-        state, came_from, last_removed = state[row], tsort.state_from[removal], number[step]
-        waived = waived[row] + skip[step]
-        rounds.append((state, came_from, waived))
-    state, came_from, waived = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
-    order = np.argsort(state, kind="stable")
-    return _Transitions(state[order], came_from[order], waived[order])
+def _sums(sets: NDArray[np.uint64], skip: Floats) -> Floats:
+    """Return the sums of skip costs over sets of steps, uint64 [n, W]."""
+    bits = np.unpackbits(sets.astype("<u8").view(np.uint8), axis=1, count=len(skip), bitorder="little").astype(bool)
+    sums: Floats = bits @ np.where(np.isfinite(skip), skip, 0.0)
+    sums[(bits & np.isinf(skip)).any(axis=1)] = np.inf
+    return sums
 
 
 def _log_sum_exp(values: Floats, starts: Integers) -> Floats:
@@ -305,19 +270,13 @@ class _Soft:
         self.first_states = tsort.state_start[1:-1]
         self.ideal_of_state = np.repeat(np.arange(tsort.n_ideals), np.diff(tsort.state_start))
 
-        ways = _transitions(tsort, skip)
-        self.ways = ways
-        self.weight = -ways.waived / gamma
-        self.first_way_in = np.searchsorted(ways.state, np.arange(tsort.n_states))
-        self.by_origin = np.argsort(ways.came_from, kind="stable")
-        # Every ideal but the full one has a way out.
-        self.first_way_out = np.searchsorted(ways.came_from[self.by_origin], np.arange(tsort.n_ideals - 1))
-
-        rest = np.zeros(tsort.n_ideals)  # the price of waiving everything outside the ideal
-        for start, stop in zip(tsort.level_start[-2:0:-1], tsort.level_start[:1:-1], strict=True):
-            states = slice(tsort.state_start[start], tsort.state_start[stop])
-            rest[tsort.state_from[states]] = rest[self.ideal_of_state[states]] + skip[tsort.state_step[states]]
-        self.end = -rest / gamma
+        self.arcs = tsort.skip_arcs(np.isfinite(skip))
+        self.weight = -_sums(self.arcs.waived, skip) / gamma
+        self.first_arc_in = np.searchsorted(self.arcs.state, np.arange(tsort.n_states))
+        self.by_origin = np.argsort(self.arcs.origin, kind="stable")
+        # Every ideal but the full one has an arc out.
+        self.first_arc_out = np.searchsorted(self.arcs.origin[self.by_origin], np.arange(tsort.n_ideals - 1))
+        self.end = -_sums(~tsort.masks & tsort.masks[-1], skip) / gamma
 
     def start(self) -> _Column:
         best = np.full(self.tsort.n_ideals, -np.inf)
@@ -326,7 +285,7 @@ class _Soft:
 
     def begun(self, before: _Column) -> Floats:
         """[S] log weight of all beginnings after which the state's step begins."""
-        return _log_sum_exp(before.best[self.ways.came_from] + self.weight, self.first_way_in)
+        return _log_sum_exp(before.best[self.arcs.origin] + self.weight, self.first_arc_in)
 
     def shown(self, before: _Column, clip: int) -> Floats:
         """[S] log weight of all beginnings whose ``clip`` shows the state's step."""
@@ -353,8 +312,8 @@ class _Soft:
         drop = self.drop[clip]
         stay = self.match[self.tsort.state_step, clip] + after.state
         best = np.full(self.tsort.n_ideals, -np.inf)
-        begins = (self.weight + stay[self.ways.state])[self.by_origin]
-        best[:-1] = _log_sum_exp(begins, self.first_way_out)
+        begins = (self.weight + stay[self.arcs.state])[self.by_origin]
+        best[:-1] = _log_sum_exp(begins, self.first_arc_out)
         if self.contiguous:
             best = np.logaddexp(best, after.best + drop)
         else:

@@ -45,12 +45,12 @@ class Span:
 
 
 def bars_of(labels: NDArray[np.int64]) -> list[Bar]:
-    """Return the runs of clips with one step."""
-    return [Bar(step, start, stop) for step, start, stop in _runs(labels) if step >= 0]
+    """Return the segments."""
+    return [Bar(step, start, stop) for step, start, stop in _segments(labels) if step >= 0]
 
 
-def _runs(labels: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Return the runs of one label, background too: label, first clip, clip after the last."""
+def _segments(labels: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Return the segments, background too: label, first clip, clip after the last."""
     edges = np.flatnonzero(np.diff(labels, prepend=-2, append=-2)).tolist()
     return [(int(labels[start]), start, stop) for start, stop in pairwise(edges)]
 
@@ -175,10 +175,10 @@ def plot_matrix(
 
 
 def _draw_path(axes: Axes, labels: NDArray[np.int64], span: Span, n_steps: int, with_background: bool) -> None:
-    """Draw the runs of clips as lines in the colours of the steps, and thin lines from one to the next."""
+    """Draw the segments as lines in the colours of the steps, and thin lines from one to the next."""
     width = (span.end - span.start) / len(labels)
     end: tuple[float, float] | None = None
-    for step, start, stop in _runs(labels):
+    for step, start, stop in _segments(labels):
         if step < 0 and not with_background:
             continue
         row = step if step >= 0 else n_steps

@@ -26,7 +26,7 @@ BACKGROUND = -1
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClipSegment:
-    """An unbroken run of clips ``start`` … ``stop - 1`` that show one step."""
+    """Clips ``start`` … ``stop - 1`` that show one step."""
 
     start: int
     stop: int
@@ -71,7 +71,7 @@ class Alignment:
 
     @cached_property
     def segments(self) -> tuple[ClipSegment, ...]:
-        """The runs of clips with one step, in the order of the video."""
+        """The unbroken sequences of clips that show one step, in the order of the video."""
         edges = np.flatnonzero(np.diff(self.labels)) + 1
         bounds = [0, *edges.tolist(), len(self.labels)]
         steps = self.labels[bounds[:-1]].tolist()
@@ -187,7 +187,7 @@ class Posterior:
     options : mapping
         How the answer was found.
     start : float64 [K, N] or None
-        How probable it is that each step begins at each clip; None where steps are not one unbroken run of clips.
+        How probable it is that each step begins at each clip; None where steps are not one unbroken segment.
     """
 
     flow: FlowGraph
@@ -204,7 +204,7 @@ class Posterior:
         at 5.
         """
         if self.start is None:
-            raise InputError("only steps that are one unbroken run of clips have one beginning and one end")
+            raise InputError("only steps that are one unbroken segment have one beginning and one end")
         shown = self.probability[:-1]
         follows = np.pad(shown[:, 1:] - self.start[:, 1:], ((0, 0), (0, 1)))  # goes on at the next clip
         ends = shown - follows

@@ -2,8 +2,8 @@
 
 A relaxation (:mod:`graph2vid.alignment.relaxed`) says from every point of the video on what the rest costs at the
 least; a beam over ideals (:mod:`graph2vid.alignment.beam`), guided by that, finds alignments, and the least bound of
-what it had no room for is a lower bound of the whole. Between the sweeps the prices of the relaxation climb, it keeps
-the steps that were most often shown twice, not at all or out of order, and the beam widens, until both bounds
+what it had no room for is a lower bound of the whole. Between the sweeps the multipliers of the relaxation climb, it
+keeps the steps that were most often shown twice, not at all or out of order, and the beam widens, until both bounds
 meet or the time is up.
 """
 
@@ -38,8 +38,8 @@ TIME_LIMIT = 30.0
 _MEMORY = 2 << 30  # bytes, unless told otherwise
 _KEPT_IDEALS = (32, 128, 512, 2048, 8192)  # of the kept steps, from stage to stage
 _SLOW = 16  # how much sooner than elsewhere an exact answer counts as slow, where several are needed
-_CLIMBS = 50  # times that prices are changed in a stage, at the most
-_CLIMB_SHARE = 0.2  # of the time that is left, at the most, for the prices of one stage
+_CLIMBS = 50  # times that multipliers are changed in a stage, at the most
+_CLIMB_SHARE = 0.2  # of the time that is left, at the most, for the multipliers of one stage
 _CALLS = 200  # ideals that take as long as what solving a relaxation costs besides
 _PATIENCE = 5  # changes without a better bound after which they become smaller
 _WIDTH = 256  # states that the first sweep follows
@@ -194,7 +194,7 @@ class _Search:
             self.cost = self.video.cost(self.labels)
         least = np.minimum(self.video.match.min(axis=0), self.video.drop)
         self.lower = float(least.sum() + np.minimum(self.video.skip, 0.0).sum())
-        self.prices = np.zeros(n_steps)
+        self.multipliers = np.zeros(n_steps)
         # To begin with: steps that are comparable with all others split the procedure, and cost few ideals; then those
         # in the middle of much.
         earlier, later = self.before.sum(axis=0), self.before.sum(axis=1)
@@ -208,7 +208,7 @@ class _Search:
         return self._answer()
 
     def _search(self) -> None:
-        """Keep more steps, let the prices climb and follow more states, stage by stage; at last only the latter."""
+        """Keep more steps, let multipliers climb and follow more states, stage by stage; at last only the latter."""
         relaxation, bounds, solving, sweeping, width = Relaxation(self.flow, self.video, (), 1), None, 0.0, 0.0, _WIDTH
         for most_ideals in _KEPT_IDEALS:
             grown = self._keep_more(relaxation, min(most_ideals, self.most_ideals))
@@ -272,12 +272,13 @@ class _Search:
             return None
 
     def _climb(self, relaxation: Relaxation) -> tuple[Completions, float]:
-        """Change the prices to raise the bound; return the bounds at the best ones, and what a solution takes (s).
+        """Change the multipliers to raise the bound; return the bounds at the best ones, and what a solution takes (s).
 
-        Subgradient steps of Polyak's length: a step that is shown too often becomes dearer, one not shown cheaper.
+        Subgradient steps of Polyak's length: the multiplier of a step that is shown too often grows, of one
+        not shown it shrinks.
         """
         until = time.monotonic() + _CLIMB_SHARE * self._time_left()
-        best, best_prices, at, daring, idle = -np.inf, self.prices, self.prices, 1.0, 0
+        best, best_multipliers, at, daring, idle = -np.inf, self.multipliers, self.multipliers, 1.0, 0
         others = np.setdiff1d(np.arange(len(self.flow)), relaxation.kept)
         found: Completions | None = None
         for number in range(_CLIMBS):
@@ -286,7 +287,7 @@ class _Search:
             self.lower = max(self.lower, found.bound)
             solving = time.monotonic() - began
             if found.bound > best:
-                best, best_prices, idle = found.bound, at, 0
+                best, best_multipliers, idle = found.bound, at, 0
             elif (idle := idle + 1) == _PATIENCE:
                 daring, idle = daring / 2, 0
             if not np.isfinite(found.bound):
@@ -302,23 +303,23 @@ class _Search:
             at[others] += daring * (target - found.bound) / (excess @ excess) * excess
             at = np.maximum(at, -self.video.skip)
         assert found is not None
-        self.prices = best_prices
-        if at is not best_prices and not self._is_closed():
-            found = relaxation.solve(best_prices, into=found)
+        self.multipliers = best_multipliers
+        if at is not best_multipliers and not self._is_closed():
+            found = relaxation.solve(best_multipliers, into=found)
         return found, solving
 
-    def _learn_from(self, path: RelaxedPath, prices: Costs64) -> Costs64:
-        """Take a relaxed alignment that happens to be legal, note the trouble of others; return by how many runs
-        each step is shown too often [K]."""
-        n_steps, n_runs = len(self.flow), len(path.order)
-        runs = np.bincount(path.order, minlength=n_steps).astype(np.float64)
-        first, last = np.full(n_steps, n_runs), np.full(n_steps, -1)
-        first[path.order[::-1]] = np.arange(n_runs)[::-1]
-        last[path.order] = np.arange(n_runs)
+    def _learn_from(self, path: RelaxedPath, multipliers: Costs64) -> Costs64:
+        """Take a relaxed alignment that happens to be legal, note the trouble of others; return by how many
+        segments each step is shown too often [K]."""
+        n_steps, n_segments = len(self.flow), len(path.order)
+        segments = np.bincount(path.order, minlength=n_steps).astype(np.float64)
+        first, last = np.full(n_steps, n_segments), np.full(n_steps, -1)
+        first[path.order[::-1]] = np.arange(n_segments)[::-1]
+        last[path.order] = np.arange(n_segments)
         out_of_order = self.before & (last[:, None] > first[None, :])
-        skipped = prices + self.video.skip
-        excess: Costs64 = runs - 1.0 + ((skipped < 0) | (skipped == 0) & (runs == 0))
-        trouble = np.where((runs == 0) & np.isfinite(self.video.skip), 0.0, np.abs(runs - 1.0))
+        skipped = multipliers + self.video.skip
+        excess: Costs64 = segments - 1.0 + ((skipped < 0) | (skipped == 0) & (segments == 0))
+        trouble = np.where((segments == 0) & np.isfinite(self.video.skip), 0.0, np.abs(segments - 1.0))
         trouble += out_of_order.sum(axis=0) + out_of_order.sum(axis=1)
         if not trouble.any() and (cost := self.video.cost(path.labels)) < self.cost:
             self.cost, self.labels = cost, path.labels

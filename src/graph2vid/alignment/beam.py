@@ -16,7 +16,7 @@ from graph2vid.flow.order import mask_of
 Masks = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
-_STATE_BYTES = 8  # kept of a state for the way back, for each clip
+_STATE_BYTES = 8  # kept of a state for the traceback, for each clip
 _MOVE_BYTES = 90  # working memory for each way on from a state, and for each word of its set
 _WORD_BYTES = 40
 
@@ -115,7 +115,7 @@ class Beam:
             np.zeros(1, np.int64),
             np.array([self._is_needed.sum()]),
         )
-        way_back: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        traceback: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
         dropped = np.inf
         for clip in range(len(video.drop)):
             go_on()
@@ -123,7 +123,7 @@ class Beam:
             dropped = min(dropped, missed)
             if not len(states.cost):
                 return Swept(np.inf, None, dropped)
-            way_back.append((came_from.astype(np.int32), labels.astype(np.int32)))
+            traceback.append((came_from.astype(np.int32), labels.astype(np.int32)))
         left = ~states.done & self._masks([(1 << self.n_steps) - 1])
         total = states.cost + weights[1](left)
         total[(left & ~self._may_skip).any(axis=1)] = np.inf
@@ -132,7 +132,7 @@ class Beam:
             return Swept(np.inf, None, dropped)
         found = np.empty(len(video.drop), np.int64)
         for clip in range(len(found) - 1, -1, -1):
-            before, shown = way_back[clip]
+            before, shown = traceback[clip]
             found[clip], at = shown[at], int(before[at])
         return Swept(video.cost(found), found, dropped)
 

@@ -1,4 +1,4 @@
-"""How long a step lasts: what a run of clips costs beside its clips, by its length."""
+"""How long a step lasts: what a segment costs beside its clips, by its length."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ LONGEST = 128
 MOST_LENGTHS = 2**20
 """Clips up to which lengths can be told apart: far more than a day of video."""
 
-_DOUBTFUL = 4.0  # runs of its own that a step must have to count as much as the others together
+_TRUSTED = 4.0  # segments of its own that a step must have to count as much as the others together
 _LEAST_SPREAD = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Durations:
-    """What a run of a step costs by its length, over K steps. All costs are at least 0 and may be +∞.
+    """What a segment of a step costs by its length, over K steps. All costs are at least 0 and may be +∞.
 
     Attributes
     ----------
     length : float64 [K, D]
-        The price of a run of 1, 2, …, D clips.
+        The cost of a segment of 1, 2, …, D clips.
     tail : float64 [K]
-        The further price of each clip beyond D; finite.
+        The further cost of each clip beyond D; finite.
     """
 
     length: Costs64
@@ -44,10 +44,10 @@ class Durations:
         length, tail = np.array(self.length, np.float64), np.array(self.tail, np.float64)
         if length.ndim != 2 or length.shape[1] < 1 or tail.shape != length.shape[:1]:
             raise InputError(
-                f"durations need prices [steps, lengths] and a tail per step, not {length.shape} and {tail.shape}"
+                f"durations need costs [steps, lengths] and a tail per step, not {length.shape} and {tail.shape}"
             )
         if not ((length >= 0).all() and (tail >= 0).all() and np.isfinite(tail).all()):
-            raise InputError("the prices of durations are at least 0 and no NaN, and those of the tail finite")
+            raise InputError("the costs of durations are at least 0 and no NaN, and those of the tail finite")
         if np.isinf(length[:, -1]).any():
             step = int(np.flatnonzero(np.isinf(length[:, -1]))[0])
             raise InputError(f"durations: step {step} can have no length of {length.shape[1]} clips or more")
@@ -59,17 +59,17 @@ class Durations:
 
     @property
     def at_least(self) -> NDArray[np.int64]:
-        """The fewest clips of a run of each step, [K]."""
+        """The fewest clips of a segment of each step, [K]."""
         return np.asarray(np.isfinite(self.length).argmax(axis=1) + 1, dtype=np.int64)
 
     @classmethod
     def least(cls, clips: ArrayLike, n_steps: int) -> Durations:
-        """Return what makes every run of a step at least so many clips long: one number, or one per step."""
+        """Return what makes every segment of a step at least so many clips long: one number, or one per step."""
         given = np.asarray(clips)
         if given.dtype.kind not in "iu" or given.shape not in ((), (n_steps,)) or (given < 1).any():
             raise InputError(
-                f"the least number of clips of a run is a whole number of at least 1, one for all or one for each of "
-                f"the {n_steps} steps, not {clips!r}"
+                f"the least number of clips of a segment is a whole number of at least 1, one for all or one for each "
+                f"of the {n_steps} steps, not {clips!r}"
             )
         fewest = np.broadcast_to(given, n_steps)
         _check_size(n_steps, int(fewest.max()))
@@ -85,7 +85,7 @@ class Durations:
         at_least: ArrayLike = 1,
         longest: int = LONGEST,
     ) -> Durations:
-        """Return a log-normal prior; its likeliest length costs nothing.
+        """Return a log-normal prior; its most probable length costs nothing.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Durations:
         weight : float
             What -log p(length) is multiplied by.
         at_least : int or array [K]
-            The fewest clips of a run.
+            The fewest clips of a segment.
         longest : int
             Where the table ends at the latest; beyond, each clip costs as much as the last one.
         """
@@ -155,18 +155,18 @@ class Durations:
     def mine(
         cls, lengths: Sequence[Iterable[float]], *, weight: float = 1.0, at_least: ArrayLike = 1, longest: int = LONGEST
     ) -> Durations:
-        """Return the log-normal prior of runs seen: ``lengths`` [K] lists for each step those of its runs, in clips.
+        """Return the log-normal prior of segments seen: ``lengths`` [K] lists those of each step, in clips.
 
         A step that was seen seldom leans on all steps together.
         """
         logs = [np.log(np.maximum(np.asarray(list(seen), np.float64), 0.5)) for seen in lengths]
         everything = np.concatenate(logs) if logs else np.zeros(0)
         if not len(everything):
-            raise InputError("no run of any step was seen: there are no durations to mine")
+            raise InputError("no segment of any step was seen: there are no durations to mine")
         centre, width = float(everything.mean()), max(float(everything.std()), _LEAST_SPREAD)
         median, spread = [], []
         for seen in logs:
-            trust = len(seen) / (len(seen) + _DOUBTFUL)
+            trust = len(seen) / (len(seen) + _TRUSTED)
             middle = trust * float(seen.mean()) + (1 - trust) * centre if len(seen) else centre
             own = float(np.square(seen - middle).mean()) if len(seen) else 0.0
             median.append(np.exp(middle))
@@ -174,7 +174,7 @@ class Durations:
         return cls.log_normal(median, spread, weight=weight, at_least=at_least, longest=longest)
 
     def with_least(self, clips: ArrayLike) -> Durations:
-        """Return the same prices with runs of fewer clips forbidden."""
+        """Return the same costs with segments of fewer clips forbidden."""
         bound = Durations.least(clips, len(self))
         count = max(self.length.shape[1], bound.length.shape[1])
         return Durations(self._long(count) + bound._long(count), self.tail)
@@ -190,11 +190,11 @@ class Durations:
 
 
 def _check_size(n_steps: int, lengths: int) -> None:
-    """Refuse a table of prices that nobody can mean, before it is made."""
+    """Refuse a table of costs that nobody can mean, before it is made."""
     if lengths > MOST_LENGTHS:
         raise TooLargeError(
             f"durations of up to {lengths:,} clips are asked for, and {MOST_LENGTHS:,} are the most: "
-            "give fewer clips as the least length of a run, or a shorter table"
+            "give fewer clips as the least length of a segment, or a shorter table"
         )
     # The table, what it is made of, and what is computed from it.
     require_memory(

@@ -70,7 +70,7 @@ def why_infeasible(flow: FlowGraph, costs: ClipCosts, durations: Durations | Non
 
 
 def _earliest(flow: FlowGraph, possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], needed: object) -> list[int]:
-    """For each step the first clip at which it can begin, judged by its ancestors alone."""
+    """For each step the first clip at which it can begin, by its ancestors alone."""
     must = np.asarray(needed)
     earliest = [0] * len(flow)
     for step in flow.topological_order:

@@ -1,8 +1,8 @@
-"""Lower bounds for procedures with too many ideals: some steps are kept, the others may recur at a price.
+"""Lower bounds for procedures with too many ideals: some steps are kept, the others may recur at a cost.
 
 Of the *kept* steps it is known at any time which are done, so each comes once and in order; their ideals are few. Any
-other step may be shown whenever the kept ones allow it, as often as it likes, but each run costs its *price* (a
-Lagrange multiplier), and the prices of those that are still to come are given back. Every legal alignment costs the
+other step may be shown whenever the kept ones allow it, as often as it likes, but each segment costs its Lagrange
+multiplier, and the multipliers of those that are still to come are given back. Every legal alignment costs the
 same as before, so the cheapest of all alignments that are now allowed is a lower bound, from every point of
 the video on.
 """
@@ -87,7 +87,7 @@ class RelaxedPath:
     ----------
     labels : int64 [N]
     order : int64 [R]
-        The steps of its runs.
+        The steps of its segments.
     """
 
     labels: Labels
@@ -149,8 +149,8 @@ class Relaxation:
             self.reach[step] = reached
         self._skippable = [row for row in reversed(rows) if np.isfinite(video.skip[kept[row]])]
 
-    def solve(self, prices: Costs64, into: Completions | None = None) -> Completions:
-        """Return what the rest of the video costs at the least, from everywhere, at these prices [K].
+    def solve(self, multipliers: Costs64, into: Completions | None = None) -> Completions:
+        """Return what the rest of the video costs at the least, from everywhere, at these multipliers [K].
 
         Parameters
         ----------
@@ -161,9 +161,9 @@ class Relaxation:
         n_steps, n_clips = video.match.shape
         shape = (n_clips + 1, n_steps, self.n_ideals + 1)
         free, going = (into.free, into.going) if into is not None else (np.empty(shape[::2]), np.empty(shape))
-        reward = np.maximum(prices, -video.skip)
+        reward = np.maximum(multipliers, -video.skip)
         reward[self.kept] = 0.0
-        gate = np.where(self._is_open, prices[:, None], np.inf)
+        gate = np.where(self._is_open, multipliers[:, None], np.inf)
         columns = np.arange(self.n_ideals + 1)
         free[n_clips] = np.inf
         free[n_clips, self.n_ideals - 1] = 0.0
@@ -182,7 +182,7 @@ class Relaxation:
             np.minimum(best, rest, out=free[clip])
             waived = self._waive(free[clip])
             np.minimum(shown, free[clip], out=going[clip])
-            # What follows a run of a step is not another run of it.
+            # What follows a segment is not another one of the same step.
             entered[first, columns] = np.inf
             other = np.minimum(np.minimum(entered.min(axis=0), rest), waived)
             going[clip, first, columns] = np.minimum(shown[first, columns], other)
@@ -199,14 +199,14 @@ class Relaxation:
             np.minimum(free, waived, out=free)
         return least
 
-    def path(self, prices: Costs64, found: Completions) -> RelaxedPath:
+    def path(self, multipliers: Costs64, found: Completions) -> RelaxedPath:
         """Return the cheapest relaxed alignment."""
         video = self.video
         n_clips = len(video.drop)
         labels = np.full(n_clips, BACKGROUND, np.int64)
         order: list[int] = []
         ideal, current, clip = 0, BACKGROUND, 0
-        gate = np.where(self._is_open, prices[:, None], np.inf)
+        gate = np.where(self._is_open, multipliers[:, None], np.inf)
         skip = video.skip[self.kept]
         while clip < n_clips:
             after = found.going[clip + 1]

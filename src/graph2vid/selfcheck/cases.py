@@ -36,7 +36,7 @@ class Case:
     others
         ClipCosts of further videos of the same procedure and floating type, for batches.
     contiguous
-        Whether a step takes one unbroken run of clips.
+        Whether a step is one unbroken segment.
     gamma
         Temperature of the soft minimum.
     rules
@@ -225,7 +225,7 @@ def _draw_costs(random: Generator, n_steps: int, n_clips: int, style: str, holes
     drop[random.random(drop.shape) < holes / 3] = np.inf
     skip = None
     if skips != "never":
-        skip = draw(n_steps) + (1 if skips == "dear" else 0)
+        skip = draw(n_steps) + (1 if skips == "high" else 0)
         if skips == "some":
             skip[random.random(n_steps) < 0.5] = np.inf
     return ClipCosts(match, drop, skip)
@@ -268,7 +268,7 @@ def make_case(seed: int, index: int) -> Case:
         n_clips = int(random.integers(70, 140))
     style = str(random.choice(["ties", "zeros", "whole", "float"], p=[0.4, 0.05, 0.25, 0.3]))
     holes = float(random.choice([0.0, 0.1, 0.4], p=[0.6, 0.3, 0.1]))
-    skips = str(random.choice(["never", "any", "dear", "some"], p=[0.4, 0.2, 0.2, 0.2]))
+    skips = str(random.choice(["never", "any", "high", "some"], p=[0.4, 0.2, 0.2, 0.2]))
     dtype = np.float32 if random.random() < 0.4 else np.float64
     n_videos = 1 if random.random() < 0.7 else int(random.integers(2, 10))
     equal_lengths = random.random() < 0.5

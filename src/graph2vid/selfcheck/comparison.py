@@ -238,7 +238,7 @@ def soft_solvers() -> dict[str, SoftSolver]:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One disagreement: which check, what was said, and the case to repeat it with."""
+    """One disagreement: which check, what was found, and the case to repeat it with."""
 
     check: str
     detail: str
@@ -488,8 +488,8 @@ def selfcheck(
     seed
         Which series; case n of a series is always the same.
     features
-        Cases with what goes beyond the plain alignment: skips, returns, optional and alternative steps, doubtful
-        edges, durations, each alone and together.
+        Cases of the extended model: skips, repeats, optional and alternative steps, soft precedence,
+        durations, each alone and together.
     workers
         Processes to spread the cases over; by default one per processor. The findings do not depend on it.
     progress

@@ -6,7 +6,7 @@ segment of step v leads from a node to exactly one other:
 
 - v is not done: its first segment. Steps that must come before it and were not shown are waived, at their skip costs.
   Every soft edge v → x with x done already is violated, at its cost.
-- v is done: a repeat, at its repeat cost. (Of a step that was waived, the skip cost has been paid then.)
+- v is done: a repeat, at its repeat cost. (Of a step that was waived, the skip cost was charged then.)
 - v lies in a branch of a group of which another branch was taken: impossible.
 
 A step that was passed over in a group of which no branch is taken yet costs nothing as yet; once its branch is

@@ -21,7 +21,7 @@ _LARGEST_WRITTEN = 10**4000
 
 @dataclass(frozen=True)
 class Complexity:
-    """The figures of one procedure.
+    """The numbers of one procedure.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Complexity:
 
     @classmethod
     def of_threads(cls, lengths: Sequence[int]) -> Complexity:
-        """Return the figures of separate threads, by closed formulas."""
+        """Return the numbers of separate threads, by closed formulas."""
         figures = ThreadFigures(tuple(lengths))
         sorts, ideals = figures.n_sorts, figures.n_ideals
         exact = SortCount(sorts, sorts, sorts)
@@ -53,7 +53,7 @@ class Complexity:
 
     @classmethod
     def of_flow(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT) -> Complexity:
-        """Return the figures of a flow graph; beyond ``limit`` ideals, bounds of what cannot be counted."""
+        """Return the numbers of a flow graph; beyond ``limit`` ideals, bounds of what cannot be counted."""
         refuse_large(len(flow), "counting its orders")
         sorts = count_sorts(flow, limit)
         limit = min(limit, work_within(limit) // work_per_ideal(flow))
@@ -73,7 +73,7 @@ class Complexity:
         return speed_up(self.sorts.exact, self.n_steps, self.n_nodes, self.n_threads)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures for JSON; null where a figure is not known, or too large to be written."""
+        """Return the numbers for JSON; null where one is not known, or too large to be written."""
         ratio = self.speed_up
         exponent = None if ratio is None else log10(ratio)
         return {

@@ -14,7 +14,7 @@ from graph2vid.tsort.tsort_graph import TSortGraph
 def random_sorts(tsort: TSortGraph, count: int, random: np.random.Generator) -> list[tuple[int, ...]]:
     """Draw topological sorts, all of which are equally likely.
 
-    Walks back from the ideal that holds all steps: the chance that a step comes last is the share of the
+    Goes backwards from the ideal that holds all steps: the chance that a step comes last is the share of the
     sorts that end with it.
 
     Parameters

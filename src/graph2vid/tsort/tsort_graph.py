@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from graph2vid._memory import available_memory
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits, mask_of
 from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
@@ -30,6 +30,14 @@ _FREE_STEPS = 16  # with so few steps nobody asks how much memory there is
 
 _by_number: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
 _numbers = count()
+
+
+class SkipArcs(NamedTuple):
+    """Ways for a step to begin: the state that is entered, the ideal left, and the steps waived, uint64 [n, W]."""
+
+    state: npt.NDArray[np.int64]
+    origin: npt.NDArray[np.int64]
+    waived: Masks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,6 +176,52 @@ class TSortGraph:
         leaving = np.bincount(self.state_from, minlength=self.n_ideals)
         start = np.concatenate([[0], np.cumsum(leaving)]).astype(np.int64)
         return start, np.argsort(self.state_from, kind="stable")
+
+    def skip_arcs(self, skippable: npt.NDArray[np.bool_], limit: int | None = None) -> SkipArcs:
+        """List every way to begin a step where steps may be skipped, by state.
+
+        A state (v, P) is entered from P∖v, and from every ideal Q that lacks nothing but ancestors of v: those are
+        waived as v begins. From P∖v, ancestors of v that are last in it are taken away one by one; in decreasing
+        topological number alone, so that no Q is found twice.
+
+        Parameters
+        ----------
+        skippable : bool [K]
+            The steps that may be skipped at all.
+        limit : int, optional
+            The largest number of arcs.
+
+        Raises
+        ------
+        TooLargeError
+            Where there are more arcs.
+        """
+        number = np.empty(self.n_steps, np.int64)
+        number[list(self.flow.topological_order)] = np.arange(self.n_steps)
+        is_before = np.array([[mask >> step & 1 for step in range(self.n_steps)] for mask in self.flow.ancestors], bool)
+        state, origin = np.arange(self.n_states), self.state_from.astype(np.int64)
+        last_taken = np.full(self.n_states, self.n_steps)
+        rounds = [(state, origin)]
+        found = len(state)
+        while skippable.any() and len(state):
+            count = self.state_start[origin + 1] - self.state_start[origin]
+            row = np.repeat(np.arange(len(state)), count)
+            taken = np.repeat(self.state_start[origin] - (np.cumsum(count) - count), count) + np.arange(len(row))
+            step = self.state_step[taken]
+            legal = is_before[self.state_step[state[row]], step] & (number[step] < last_taken[row]) & skippable[step]
+            row, taken, step = row[legal], taken[legal], step[legal]
+            state, origin, last_taken = state[row], self.state_from[taken].astype(np.int64), number[step]
+            rounds.append((state, origin))
+            found += len(state)
+            if limit is not None and found > limit:
+                raise TooLargeError(
+                    f"there are over {limit:,} ways to begin a step where steps may be skipped: use a smaller "
+                    "procedure, or none of them skipped (skip=None)"
+                )
+        state, origin = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
+        order = np.argsort(state, kind="stable")
+        state, origin = state[order], origin[order]
+        return SkipArcs(state, origin, self.masks[self.state_from[state]] & ~self.masks[origin])
 
     def paths(self) -> Iterator[tuple[int, ...]]:
         """Iterate over all topological sorts, one at a time, in lexicographic order.

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graph2vid.errors import TooLargeError
 from graph2vid.tsort import TSortGraph
 
 Ints = NDArray[np.int32]
@@ -168,35 +167,8 @@ class Layout:
 
 
 def _waivers(tsort: TSortGraph, state_at: NDArray[np.int64], rank: NDArray[np.int64]) -> Waivers:
-    """Return every entry of every state, and what it waives.
-
-    From the ideal without the step, ancestors of the step that are last in it are taken away one by one; in falling
-    topological order alone, so that no ideal is found twice.
-    """
-    number = np.empty(tsort.n_steps, np.int64)
-    number[list(tsort.flow.topological_order)] = np.arange(tsort.n_steps)
-    is_before = np.array([[mask >> step & 1 for step in range(tsort.n_steps)] for mask in tsort.flow.ancestors], bool)
-    state, origin = np.arange(tsort.n_states), tsort.state_from.astype(np.int64)
-    last_taken = np.full(tsort.n_states, tsort.n_steps)
-    rounds = [(state, origin)]
-    entries = 0
-    while len(state):
-        entries += len(state)
-        if entries > MOST_ENTRIES:
-            raise TooLargeError(
-                f"there are over {MOST_ENTRIES:,} ways to begin a step where steps may be left out: "
-                "use a smaller procedure, or none of them skipped (skip=None)"
-            )
-        count = tsort.state_start[origin + 1] - tsort.state_start[origin]
-        row = np.repeat(np.arange(len(state)), count)
-        taken = np.repeat(tsort.state_start[origin] - (np.cumsum(count) - count), count) + np.arange(len(row))
-        step = tsort.state_step[taken]
-        legal = is_before[tsort.state_step[state[row]], step] & (number[step] < last_taken[row])
-        row, taken, step = row[legal], taken[legal], step[legal]
-        state, origin, last_taken = state[row], tsort.state_from[taken].astype(np.int64), number[step]
-        rounds.append((state, origin))
-    state, origin = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
-    missing = tsort.masks[tsort.state_from[state]] & ~tsort.masks[origin]
+    """Return every entry of every state, and what it waives."""
+    state, origin, missing = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ENTRIES)
     ends = np.empty_like(tsort.masks)
     ends[rank] = tsort.masks[-1] & ~tsort.masks
     sets, which = np.unique(np.concatenate([missing, ends]), axis=0, return_inverse=True)

@@ -1,16 +1,16 @@
-// The way back: from the table of bests to the labels, with the tie rule of the product: among optimal alignments, the
+// The traceback: from the table of bests to the labels, with the tie rule of the product: among optimal alignments, the
 // label sequence that is lexicographically smallest read from the last clip backwards, background (-1) first.
 //
-// States are not stored, only the best of each ideal; what little the way back needs of them is computed again, with the
+// States are not stored, only the best of each ideal; what little the traceback needs of them is computed again, with the
 // same operations and therefore the same numbers.
 #pragma once
 #include "forward.hpp"
 
 namespace g2v {
 
-template <class T> class Walk {
+template <class T> class Traceback {
 public:
-    Walk(Forward<T> &forward, int64_t n_clips, int lane, int64_t *labels)
+    Traceback(Forward<T> &forward, int64_t n_clips, int lane, int64_t *labels)
         : f_(forward), g_(forward.procedure()), n_(n_clips), lane_(lane), labels_(labels) {}
 
     void run() { f_.contiguous() ? contiguous() : loose(); }
@@ -18,7 +18,7 @@ public:
 private:
     static constexpr T INF = std::numeric_limits<T>::infinity();
     static constexpr int BACKGROUND = -1;
-    // A state that explains the clips up to now, and the price of the steps waived after it.
+    // A state that explains the clips up to now, and the cost of the steps waived after it.
     struct Candidate {
         int64_t state;  // -1: nothing is done yet
         T waived;
