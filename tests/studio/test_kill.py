@@ -230,7 +230,7 @@ def test_a_signal_ends_the_studio_with_a_job_and_a_listener(folder: Path, number
         server.ask("PATCH", f"projects/{name}", json={"captions": None})  # speech is recognised, which takes a while
         job = server.ask("POST", f"projects/{name}/ground")
         with httpx.stream("GET", f"{server.address}api/jobs/{job['id']}/events", timeout=60) as events:
-            stages = (line for line in events.iter_lines() if "listening to the video" in line)
+            stages = (line for line in events.iter_lines() if "transcribing" in line)
             assert next(stages)
             seen = descendants(server.process.pid)
             assert len(seen) >= 2
