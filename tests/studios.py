@@ -55,7 +55,7 @@ def wait_for(look: Any, seconds: float = 60.0) -> dict[str, Any]:
 def serving(folder: Path, *options: str) -> Iterator[Server]:
     """Run ``graph2vid studio``."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "graph2vid", "studio", str(folder), "--port", "0", "--no-browser", *options],
+        [sys.executable, "-m", "graph2vid", "studio", str(folder), "--port", "0", "--no-open", *options],
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GRAPH2VID_CACHE": f"{folder}-cache"},
     )

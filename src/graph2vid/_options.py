@@ -467,3 +467,17 @@ class GroundOptions:
 
 GROUND_OPTIONS = (ProcedureOptions, EvidenceOptions, CostOptions, AlignOptions)
 """The classes of the options of grounding."""
+
+
+@dataclass(frozen=True)
+class CheckOptions(Options, panel="Check"):
+    """How a video is checked against its procedure."""
+
+    skip: float = option(
+        0.0, "The cost of leaving a step out, in units of the evidence; less finds more left out.", basic=True
+    )
+    repeat: float = option(6.0, "The cost of repeating a step; of doing it out of order, both.", least=0.0, basic=True)
+    certainty: float = option(
+        0.9, "How certain a deviation must be; what is less certain is listed apart.", least=0.5, most=1.0, basic=True
+    )
+    gamma: float = option(1.0, "What differences of cost are divided by; more is less certain.", above=0.0, basic=True)

@@ -178,3 +178,38 @@ def test_the_users_own_file_comes_second_and_what_is_used_is_said(
     assert main(["complexity", "--max-steps", "6"]) == 0
     assert main(["complexity", "--help"]) == 0  # which a broken file does not stand in the way of
     capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "old", "new"),
+    [
+        (["ground", "flow.txt", "a.vtt", "--breaking", "2"], "--breaking", "--violation"),
+        (["ground", "flow.txt", "a.vtt", "--breaking=2"], "--breaking", "--violation"),
+        (["studio", ".", "--token", "short", "--no-browser"], "--no-browser", "--no-open"),
+    ],
+)
+def test_flags_of_the_release_before_work_with_a_warning(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    old: str,
+    new: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    warning, error = capfd.readouterr().err.splitlines()
+    assert warning == f"graph2vid: warning: {old} is called {new} now; the old name goes away in the next release"
+    assert "No such option" not in error
+
+
+def test_help_of_ground_is_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["ground", "--help"]) == 0
+    brief = capsys.readouterr().out
+    assert len(brief.splitlines()) <= 90
+    assert len(re.findall(r"^  (?:-\w, )?--[a-z-]+", brief, re.MULTILINE)) <= 16
+    assert main(["ground", "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    for heading in ("Evidence", "Costs", "Extended model", "Output"):
+        assert f"\n{heading}\n" in whole

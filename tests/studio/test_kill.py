@@ -199,13 +199,13 @@ def test_the_command_says_what_is_wrong(folder: Path, tmp_path: Path, capsys: py
     from graph2vid.cli import main
 
     with serving(folder):
-        assert main(["studio", str(folder), "--port", "0", "--no-browser"]) == 2
+        assert main(["studio", str(folder), "--port", "0", "--no-open"]) == 2
         assert "another studio is using" in capsys.readouterr().err
-    assert main(["studio", str(folder), "--videos", str(tmp_path / "nothing"), "--no-browser"]) == 2
+    assert main(["studio", str(folder), "--videos", str(tmp_path / "nothing"), "--no-open"]) == 2
     assert "there is no folder" in capsys.readouterr().err
-    assert main(["studio", str(folder), "--token", "short", "--no-browser"]) == 2
+    assert main(["studio", str(folder), "--token", "short", "--no-open"]) == 2
     assert "a token has" in capsys.readouterr().err
-    assert main(["studio", str(folder), "--host", "203.0.113.1", "--no-browser"]) == 2
+    assert main(["studio", str(folder), "--host", "203.0.113.1", "--no-open"]) == 2
     assert "cannot listen on 203.0.113.1" in capsys.readouterr().err
 
 

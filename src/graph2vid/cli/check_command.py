@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graph2vid._options import CheckOptions
+from graph2vid.cli.derived_options import with_options
+
 if TYPE_CHECKING:
     from graph2vid.grounding import OrderCheck
 
 
+@with_options
 def check(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="What `graph2vid ground -o` wrote.")],
-    skip: Annotated[
-        float, typer.Option(help="The cost of leaving a step out, in units of the evidence; less finds more left out.")
-    ] = 0.0,
-    repeat: Annotated[
-        float, typer.Option(min=0.0, help="The cost of repeating a step; of doing it out of order, both.")
-    ] = 6.0,
-    certainty: Annotated[
-        float, typer.Option(min=0.5, max=1.0, help="How sure a deviation must be; what is less sure is listed apart.")
-    ] = 0.9,
-    gamma: Annotated[float, typer.Option(help="What differences of cost are divided by; more is less sure.")] = 1.0,
+    options: CheckOptions,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")] = None,
 ) -> None:
     """Say where a video does not follow its procedure: steps left out, done out of order, or repeated.
@@ -33,7 +28,7 @@ def check(
     from graph2vid._files import write_json
     from graph2vid.grounding import Grounding, check_order
 
-    found = check_order(Grounding.load(result), skip=skip, repeat=repeat, certainty=certainty, gamma=gamma)
+    found = check_order(Grounding.load(result), **options.to_json())
     if json is not None:
         write_json(json, found.to_json())
     show_check(found)

@@ -27,7 +27,7 @@ def studio(
         ),
     ] = None,
     upload_limit: Annotated[int, typer.Option(metavar="MIB", min=1, help="The largest video to hand in.")] = 4096,
-    browser: Annotated[bool, typer.Option(help="Open the studio in the browser.")] = True,
+    open_it: Annotated[bool, typer.Option("--open/--no-open", help="Open no browser.")] = True,
 ) -> None:
     """Open the studio, a web app on this machine: from a procedure and a video to a grounding, corrected by hand."""
     from graph2vid.studio.access import is_loopback
@@ -38,7 +38,7 @@ def studio(
         typer.echo(f"projects in {folder.resolve()}; Ctrl+C ends it")
         if not is_loopback(host):
             typer.echo("other machines can reach it, with the token; what they exchange is not encrypted")
-        if browser:
+        if open_it:
             import webbrowser
 
             webbrowser.open(address)

@@ -39,7 +39,7 @@ def view(
     video: Annotated[
         str | None, typer.Option(metavar="FILE_OR_URL", help="The video, if it is not where the result says.")
     ] = None,
-    open_it: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    open_it: Annotated[bool, typer.Option("--open/--no-open", help="Open no browser.")] = True,
 ) -> None:
     """Look at a result: the video, its steps over time, the flow graph, what is said, and the evidence."""
     import tempfile

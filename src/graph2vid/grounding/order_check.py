@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid import __version__
+from graph2vid._deprecated import renamed
 from graph2vid._files import check_format
+from graph2vid._options import CheckOptions, deal
 from graph2vid.alignment import Alignment, ClipSegment, align, align_many
 from graph2vid.errors import FormatError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
@@ -30,8 +32,8 @@ Costs64 = NDArray[np.float64]
 KIND = "graph2vid-check"
 VERSION = 1
 
-SKIP, REPEAT, LEAST_CERTAINTY = 0.0, 6.0, 0.9
-"""By default: the cost of leaving a step out and of repeating one, and how sure a deviation is at the least."""
+SKIP, REPEAT, LEAST_CERTAINTY = CheckOptions.skip, CheckOptions.repeat, CheckOptions.certainty
+"""By default: the cost of leaving a step out and of repeating one, and how certain a deviation is at the least."""
 _TINY = 1e-9
 _MOST_TRIED = 3  # steps at a time, the most promising ones
 _MOST_EARLY = 8  # steps that are done before what they wait for; each is looked for in the alignment with those before
@@ -186,29 +188,18 @@ class OrderCheck:
             raise FormatError(f"{source}: this is no list of deviations ({error})") from None
 
 
-def check_order(
-    grounding: Grounding,
-    *,
-    skip: float = SKIP,
-    repeat: float = REPEAT,
-    certainty: float = LEAST_CERTAINTY,
-    gamma: float = 1.0,
-) -> OrderCheck:
+def check_order(grounding: Grounding, **options: float) -> OrderCheck:
     """Say where a video does not follow its procedure.
 
     Parameters
     ----------
     grounding : Grounding
         With its evidence, which ``ground`` and ``batch`` keep.
-    skip : float
-        The cost of leaving a step out, in units of the evidence (nats, where that is log-odds). 0: a step is shown
-        where more speaks for it than against it.
-    repeat : float
-        The cost of repeating a step, at least 0; a step that is done out of order costs both.
-    certainty : float
-        How sure a deviation must be to be reported, 0.5 … 1; what is less sure is listed apart.
-    gamma : float
-        What margins are divided by for certainties; more is less sure.
+    **options
+        Fields of ``CheckOptions``: ``skip``, the cost of leaving a step out, in units of the evidence (nats, where that
+        is log-odds; at 0 a step is shown where more speaks for it than against it); ``repeat``, the cost of repeating a
+        step (one that is done out of order costs both); ``certainty``, how certain a deviation must be to be reported,
+        0.5 … 1; and ``gamma``, what margins are divided by for certainties.
 
     Returns
     -------
@@ -222,13 +213,11 @@ def check_order(
         grounding.clip_seconds,
         grounding.offset,
         shown=grounding.order,
-        skip=skip,
-        repeat=repeat,
-        certainty=certainty,
-        gamma=gamma,
+        **options,
     )
 
 
+@renamed(threads="workers")
 def find_deviations(
     flow: FlowGraph,
     evidence: ArrayLike,
@@ -236,26 +225,16 @@ def find_deviations(
     offset: float = 0.0,
     *,
     shown: Sequence[int] | None = None,
-    skip: float = SKIP,
-    repeat: float = REPEAT,
-    certainty: float = LEAST_CERTAINTY,
-    gamma: float = 1.0,
-    threads: int | None = None,
+    workers: int | None = None,
+    **options: float,
 ) -> OrderCheck:
     """Do the same from evidence [K, N]: by how much each step explains each clip better than background does.
 
     ``shown`` are the steps that a result shows; by default those that the check itself sees.
     """
-    for name, value, low, high in (
-        ("skip", skip, -math.inf, math.inf),
-        ("repeat", repeat, 0.0, math.inf),
-        ("certainty", certainty, 0.5, 1.0),
-    ):
-        if not (low <= value <= high and math.isfinite(value)):
-            raise InputError(f"{name} must be a finite number from {low:g} to {high:g}, not {value!r}")
-    if not 0 < gamma < math.inf:
-        raise InputError(f"gamma must be a finite number above 0, not {gamma!r}")
-    search = _Search(flow, np.asarray(evidence, np.float64), float(skip), float(repeat), threads)
+    (asked,) = deal(options, CheckOptions)
+    certainty, gamma = asked.certainty, asked.gamma
+    search = _Search(flow, np.asarray(evidence, np.float64), asked.skip, asked.repeat, workers)
     count = count_steps(flow, search.found.order if shown is None else shown)
     found = search.deviations()
     # What the result does not show of a branch that the check does not take.
@@ -280,8 +259,7 @@ def find_deviations(
         )
     for deviations in (sure, unsure):
         deviations.sort(key=lambda one: (one.start is None, one.start or 0.0, one.step))
-    options = {"skip": skip, "repeat": repeat, "certainty": certainty, "gamma": gamma}
-    return OrderCheck(flow, tuple(sure), tuple(unsure), count, options, search.found)
+    return OrderCheck(flow, tuple(sure), tuple(unsure), count, asked.to_json(), search.found)
 
 
 _Found = tuple[Kind, int, int | None, ClipSegment | None]
@@ -295,7 +273,7 @@ class _Search:
     cost: one cause, one cost.
     """
 
-    def __init__(self, flow: FlowGraph, evidence: Costs64, skip: float, repeat: float, threads: int | None) -> None:
+    def __init__(self, flow: FlowGraph, evidence: Costs64, skip: float, repeat: float, workers: int | None) -> None:
         self.flow = flow
         # Of a clip that must show a step it is only known which steps it may show.
         forced = np.isposinf(evidence).any(axis=0)
@@ -306,7 +284,7 @@ class _Search:
         self.huge = 2.0 * (float(finite.sum()) + abs(skip) * len(flow) + repeat * evidence.shape[1] + 1.0)
         self.drop = np.where(forced, self.huge, 0.0)
         self.repeat = repeat
-        self.threads = threads
+        self.workers = workers
         self.early_cost = skip + repeat
         self.early: frozenset[int] = frozenset()
         self.found = self._align(self.early)
@@ -316,7 +294,7 @@ class _Search:
                 break
 
     def _align(self, early: frozenset[int]) -> Alignment:
-        return align(self._freed(early), self.match, self.drop, self.skip, repeat=self.repeat, workers=self.threads)
+        return align(self._freed(early), self.match, self.drop, self.skip, repeat=self.repeat, workers=self.workers)
 
     def _freed(self, early: frozenset[int]) -> FlowGraph:
         """Return the procedure without what these steps have to wait for; all else keeps its order."""
@@ -462,7 +440,7 @@ class _Search:
                 [one.skip for one in some],
                 repeats=self.repeat,
                 cost_only=True,
-                workers=self.threads,
+                workers=self.workers,
             )
             for one, other in zip(some, others, strict=True):
                 more = other.cost + self.early_cost * len(early) - self.cost
