@@ -16,11 +16,8 @@ import numpy as np
 
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import align_many
-from graph2vid.evaluate.engine import Options, evaluate_dataset
-from graph2vid.evaluate.experiment import read_dataset
-from graph2vid.evaluate.labels import shared_classes
-from graph2vid.evaluate.methods import Plan, Video
-from graph2vid.evaluate.metrics import evaluate_video
+from graph2vid.datasets import read_dataset
+from graph2vid.evaluate import EvaluationOptions, Plan, Video, evaluate_dataset, evaluate_video, shared_classes
 from graph2vid.evidence.policies import AUTO_REPEAT, AUTO_SKIP, StepEvidence, run_gain
 
 DATASETS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -76,9 +73,9 @@ def experiment(data: Path) -> str:
     """Return the tables of both costs."""
     videos: dict[str, list[tuple[Video, Plan]]] = {}
     for name, (folder, method, reader) in DATASETS.items():
-        options = Options(skip="constant:inf")
+        options = EvaluationOptions(skip="constant:inf")
         results = evaluate_dataset(read_dataset(name, data / folder, **reader), [method], options, skip_bad=True)
-        videos[name] = [(results.videos[at], plan) for at, plan in results.runs[method].plans.items()]
+        videos[name] = [(results.videos[at], plan) for at, plan in results.methods[method].plans.items()]
     lines = []
     for kind, multiples in MULTIPLES.items():
         plain = {name: strict_iou(members, kind, np.inf) for name, members in videos.items()}

@@ -17,12 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graph2vid.datasets import Embeddings, Evidence, Recording
+from graph2vid.datasets import Embeddings, Evidence, Recording, read_dataset
 from graph2vid.datasets.synthetic import load
-from graph2vid.evaluate.experiment import read_dataset
 from graph2vid.evidence.arrays import cosine_similarity
-from graph2vid.learn.features.options import preset
-from graph2vid.learn.features.training_run import Course, with_graphs, with_splits
+from graph2vid.learn.features import TrainingRun, preset, with_graphs, with_splits
 
 SEEDS = (0, 1, 2)
 
@@ -45,7 +43,7 @@ class Turned:
         return Evidence(cosine_similarity(found.steps, found.clips), None, "cosine")
 
 
-def turned(turn: float, dimensions: int = 24) -> Course:
+def turned(turn: float, dimensions: int = 24) -> TrainingRun:
     """Return recordings of one procedure of seven steps in three threads, half of them to train on."""
     made = load(
         tasks=1, recordings=40, steps=(7, 7), threads=(3, 3), noise=1.0, dimensions=dimensions, step_seconds=5.0
@@ -53,26 +51,26 @@ def turned(turn: float, dimensions: int = 24) -> Course:
     drawn = np.random.default_rng(0).normal(size=(dimensions, dimensions))
     rotation, triangle = np.linalg.qr(np.eye(dimensions) + turn * (drawn - drawn.T) / np.sqrt(dimensions))
     dataset = replace(made, evidence=Turned(made.evidence, rotation * np.sign(np.diag(triangle))))
-    return Course(dataset, dataset.splits[0], "expert", True)
+    return TrainingRun(dataset, dataset.splits[0], "expert", True)
 
 
-def first_split(name: str, data: Path | None = None, **options: Any) -> Course:
+def first_split(name: str, data: Path | None = None, **options: Any) -> TrainingRun:
     """Return the first split of a dataset."""
     dataset, source = with_graphs(with_splits(read_dataset(name, data, **options)), None)
-    return Course(dataset, dataset.splits[0], source, True)
+    return TrainingRun(dataset, dataset.splits[0], source, True)
 
 
-def row(title: str, course: Course, every: int, seeds: Sequence[int]) -> str:
+def row(title: str, run: TrainingRun, every: int, seeds: Sequence[int]) -> str:
     """Train with the paper's settings and with the defaults, and return a line of the table."""
-    judge = course.judge("test")
-    assert judge is not None
+    evaluation = run.evaluation("test")
+    assert evaluation is not None
 
     def trained(name: str, seed: int) -> dict[str, float]:
-        return judge(course.train(preset(name, every=every, seed=seed)).model())
+        return evaluation(run.train(preset(name, every=every, seed=seed)).model())
 
-    found = [[judge()], [trained("paper", seeds[0])], [trained("default", seed) for seed in seeds]]
+    found = [[evaluation()], [trained("paper", seeds[0])], [trained("default", seed) for seed in seeds]]
     cells = [" / ".join(f"{100 * fmean(one[name] for one in some):.1f}" for name in ("acc", "iou")) for some in found]
-    counts = ", ".join(str(len(part)) for part in (*course.parts, course.split.test))
+    counts = ", ".join(str(len(part)) for part in (*run.parts, run.split.test))
     return f"| {title} | {counts} | " + " | ".join(cells) + " |"
 
 
@@ -82,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked.add_argument("data", type=Path, nargs="?")
     data: Path | None = asked.parse_args(arguments).data
     torch.set_num_threads(1)
-    tried: list[tuple[str, Callable[[], Course], int, Sequence[int]]] = [
+    tried: list[tuple[str, Callable[[], TrainingRun], int, Sequence[int]]] = [
         ("synthetic, turned by a rotation", lambda: turned(2.0), 1, SEEDS),
         ("the same, turned less", lambda: turned(1.0), 1, SEEDS),
         (

@@ -21,13 +21,8 @@ from numpy.typing import NDArray
 
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import BACKGROUND, align_many
-from graph2vid.datasets.crosstask import load as load_crosstask
-from graph2vid.datasets.crosstask import read_executions
-from graph2vid.datasets.dataset import Dataset
-from graph2vid.datasets.youcook2 import load as load_youcook2
-from graph2vid.evaluate.intervals import paired_interval
-from graph2vid.evaluate.methods import true_labels
-from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
+from graph2vid.datasets import Dataset, crosstask, read_executions, youcook2
+from graph2vid.evaluate import ParsedGraphs, paired_interval, true_labels, with_parsed_graphs
 from graph2vid.evidence import Cue, costs_from_arrays, narration_similarity, read_captions, text_embedder
 from graph2vid.evidence.narration import Heard, NarrationSettings, compare_narration, weigh
 from graph2vid.evidence.plausibility import fit, plausibilities
@@ -129,7 +124,7 @@ def read_cases(data: Path, embedder: str) -> list[Case]:
         return compiled[flow]
 
     cases = []
-    for name, read in (("CrossTask", load_crosstask), ("YouCook2", load_youcook2)):
+    for name, read in (("CrossTask", crosstask.load), ("YouCook2", youcook2.load)):
         dataset: Dataset = with_parsed_graphs(read(data), graphs, all_tasks=True)
         types = sorted({str(recording.notes.get("recipe_type")) for recording in dataset.recordings})
         for recording in dataset.recordings:

@@ -160,8 +160,8 @@ def _checkpoint(folder: Path) -> bytes:
     """Return the JSON of a checkpoint whose tensors lie beside the files that are mutated."""
     import torch
 
+    from graph2vid.learn.features import TrainingOptions
     from graph2vid.learn.features.checkpoint import NAME, State, save
-    from graph2vid.learn.features.options import TrainingOptions
     from graph2vid.learn.features.residual_mlp import ResidualMLP
 
     weights = ResidualMLP(4, 8).state_dict()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graph2vid.datasets import Annotation, Dataset, Evidence, Recording, Split, Task
-from graph2vid.evaluate.metrics import runs
+from graph2vid.evaluate.metrics import segments
 from graph2vid.flow import FlowGraph
 
 STEPS = ("wash", "cut", "mix", "serve")
@@ -49,7 +49,7 @@ def make_task(
 
 def make_recording(name: str, labels: Sequence[int], task: str = "salad", **notes: object) -> Recording:
     """Return a recording of clips of one second whose truth is ``labels``, dataset steps."""
-    rows = tuple(Annotation(step, float(start), float(stop)) for step, start, stop in runs(np.array(labels)))
+    rows = tuple(Annotation(step, float(start), float(stop)) for step, start, stop in segments(np.array(labels)))
     return Recording(name, task, 1.0, 0.0, len(labels), rows, notes)
 
 

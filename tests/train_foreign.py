@@ -12,10 +12,9 @@ from pathlib import Path
 import torch
 
 from foreign import foreign, only_split
+from graph2vid.learn.features import TrainingOptions, TrainingRun
 from graph2vid.learn.features.checkpoint import State
-from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.processes import processes
-from graph2vid.learn.features.training_run import Course
 
 OPTIONS = TrainingOptions(
     epochs=3, batch=3, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True, pool_temperature=0.5, every=2
@@ -27,8 +26,8 @@ def train(folder: str, resume: bool = False) -> State:
     torch.set_num_threads(1)
     dataset = foreign(16)
     with processes("cpu") as group:
-        course = Course(dataset, only_split(dataset), "expert")
-        return course.train(OPTIONS, folder=folder, resume=resume, group=group)
+        run = TrainingRun(dataset, only_split(dataset), "expert")
+        return run.train(OPTIONS, folder=folder, resume=resume, group=group)
 
 
 def threads() -> list[str]:

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from corpora import read
 from graph2vid.batch import RunOptions, run_batch
 from graph2vid.datasets import Dataset, crosstask
-from graph2vid.evaluate import evaluate_video
-from graph2vid.evaluate.engine import Options, evaluate_dataset
+from graph2vid.evaluate import EvaluationOptions, evaluate_dataset, evaluate_video
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import true_labels
 from layouts import real_data
 
 pytest.importorskip("wordllama", reason="needs graph2vid[text]")
 
-METHOD, MEASURES = "graph:manual", ("acc", "iou", "iou_strict", "mof")
+METHOD, METRICS = "graph:manual", ("acc", "iou", "iou_strict", "mof")
 
 
 def write_manifest(path: Path, dataset: Dataset) -> Path:
@@ -75,9 +74,9 @@ def test_figures_are_those_of_evaluate(every: int, tmp_path: Path) -> None:
                 true_classes=true_classes,
             )
         )
-    wanted = evaluate_dataset(dataset, [METHOD], Options(folds=0), workers=1).runs[METHOD].measures
+    wanted = evaluate_dataset(dataset, [METHOD], EvaluationOptions(folds=0), workers=1).methods[METHOD].metrics
     assert len(wanted) == len(ours)
-    for measure in MEASURES:
-        mine, theirs = (100 * np.nanmean([row[measure] for row in rows]) for rows in (ours, wanted.values()))
-        print(f"{measure}: {mine:.2f} through batch, {theirs:.2f} by evaluate")
+    for metric in METRICS:
+        mine, theirs = (100 * np.nanmean([row[metric] for row in rows]) for rows in (ours, wanted.values()))
+        print(f"{metric}: {mine:.2f} through batch, {theirs:.2f} by evaluate")
         assert mine == pytest.approx(theirs, abs=0.05)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 LONG_EVALUATION = [
     *("evaluate", "synthetic", "--workers", "2", "-o", "recordings=2000", "-o", "tasks=20"),
-    *("--beyond", "all"),
+    *("--extended", "all"),
 ]
 
 

@@ -49,7 +49,7 @@ def test_evidence_is_weighed_against_background(root: Path) -> None:
         crosstask.load(root, narration="loud")
 
 
-def test_plain_evidence_is_what_is_said(root: Path) -> None:
+def test_plain_evidence_is_the_transcript(root: Path) -> None:
     dataset = pickle.loads(pickle.dumps(crosstask.load(root, narration="plain")))
     evidence = dataset.evidence(dataset.recording("101_a_1"))
     assert (evidence.kind, evidence.background, evidence.similarity.shape) == ("cosine", None, (3, 11))
@@ -59,7 +59,7 @@ def test_plain_evidence_is_what_is_said(root: Path) -> None:
     assert evidence.similarity[:, 6:8].argmax(axis=0).tolist() == [2, 2]
 
 
-def test_vectors_of_what_is_said(root: Path) -> None:
+def test_vectors_of_the_transcript(root: Path) -> None:
     dataset = pickle.loads(pickle.dumps(crosstask.load(root)))
     vectors = dataset.evidence.embeddings(dataset.recording("101_a_1"))
     assert (vectors.steps.shape, vectors.clips.shape, vectors.comparison) == ((3, 257), (11, 257), "cosine")

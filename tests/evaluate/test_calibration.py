@@ -1,4 +1,4 @@
-"""Confidences held against the truth."""
+"""Confidences compared with the truth."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph2vid.cli.evaluate_calibration_command import draw_confidence
+from graph2vid._evaluation_options import CalibrationOptions
 from graph2vid.datasets import synthetic
 from graph2vid.errors import InputError
-from graph2vid.evaluate.calibration import BINS, CalibrationReport, Reliability, calibrate, judge_calibration
-from graph2vid.evaluate.engine import evaluate_dataset
+from graph2vid.evaluate import evaluate_calibration, evaluate_dataset
+from graph2vid.evaluate.calibration import BINS, Reliability, calibrate, draw_reliability
 
 
 def test_error_of_known_bins() -> None:
@@ -30,19 +30,16 @@ def test_a_gamma_chosen_on_other_splits_helps(tmp_path: Path) -> None:
     assert set(found.by_gamma) == {0.05, 1.0, 4.0} and set(found.chosen.values()) <= {0.05, 1.0, 4.0}
     assert found.calibrated.clips.sum() == found.by_gamma[1.0].clips.sum()
     assert found.calibrated.error < max(kept.error for kept in found.by_gamma.values())
-    report = CalibrationReport([found], "graph2vid evaluate calibration", 1.0)
-    assert len(report.tables()[1].rows) == BINS
-    assert report.to_json()["calibrations"][0]["dataset"] == "synthetic"
+    overall, bins = found.tables()
+    assert len(bins.rows) == BINS and [row[0] for row in overall.rows][:3] == ["0.05", "1", "4"]
+    assert found.to_json()["dataset"] == "synthetic"
     pytest.importorskip("matplotlib")
-    page = tmp_path / "results.md"
-    page.write_text(report.into_page(""))
+    curves = {found.dataset: found.curves}
+    (tmp_path / "a file").write_text("")
     with pytest.warns(UserWarning, match="could not be drawn"):
-        draw_confidence(report, page / "no folder", page)
-    assert "](" not in page.read_text()
-    (tmp_path / "pictures").mkdir()
-    draw_confidence(report, tmp_path / "pictures", page)
-    assert (tmp_path / "pictures" / "calibration.png").stat().st_size > 5000
-    assert "](pictures/calibration.png)" in page.read_text()
+        assert draw_reliability(curves, tmp_path / "a file") == ()
+    assert draw_reliability(curves, tmp_path)[0][1] == "calibration.png"
+    assert (tmp_path / "calibration.png").stat().st_size > 5000
 
 
 def test_methods_without_posterior_and_unknown_datasets_are_refused(tmp_path: Path) -> None:
@@ -50,4 +47,18 @@ def test_methods_without_posterior_and_unknown_datasets_are_refused(tmp_path: Pa
     with pytest.raises(InputError, match="no posterior"):
         calibrate(results, "argmax")
     with pytest.raises(InputError, match="salads50"):
-        judge_calibration(tmp_path, datasets=["soup"])
+        list(evaluate_calibration(tmp_path, CalibrationOptions(datasets=("soup",))))
+
+
+def test_each_dataset_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {
+        "salads50": synthetic.load(tasks=1, recordings=6, seed=1),
+        "crosstask": synthetic.load(tasks=1, recordings=5),
+    }
+    monkeypatch.setattr("graph2vid.evaluate.calibration.DATASETS", dict.fromkeys(made, "graph:expert"))
+    monkeypatch.setattr("graph2vid.evaluate.calibration.read_dataset", lambda name, data: made[name])
+    seen = [
+        (report.is_complete, len(report.tables), len(report.to_json()["calibrations"]))
+        for report in evaluate_calibration(tmp_path, CalibrationOptions(gammas="1,4"), workers=1)
+    ]
+    assert seen == [(False, 2, 1), (True, 4, 2)]

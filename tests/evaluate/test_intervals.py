@@ -17,7 +17,7 @@ def test_means_leave_out_what_is_not_defined() -> None:
     assert math.isnan(mean_over_videos([{"acc": math.nan}])["acc"])
     with pytest.raises(InputError, match="no videos"):
         mean_over_videos([])
-    with pytest.raises(InputError, match="the same measures"):
+    with pytest.raises(InputError, match="the same metrics"):
         mean_over_videos([{"acc": 1.0}, {"iou": 1.0}])
 
 

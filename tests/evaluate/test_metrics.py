@@ -1,4 +1,4 @@
-"""The measures, by hand and by their laws."""
+"""The metrics, by hand and by their laws."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from graph2vid.evaluate import (
     iou,
     iou_strict,
     mof,
-    runs,
+    segments,
     shared_classes,
     step_times,
 )
 
-MEASURES = ["acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall"]
+METRICS = ["acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall"]
 
 #         0   1   2   3   4   5   6   7   8   9
 TRUE = [-1, 0, 0, 0, -1, 1, 1, -1, 2, 2]
@@ -52,9 +52,9 @@ def test_by_hand() -> None:
 
 
 def test_runs_and_times() -> None:
-    assert runs(TRUE) == ((0, 1, 4), (1, 5, 7), (2, 8, 10))
-    assert runs([]) == runs([-1, -1]) == ()
-    assert runs([2, 2, -1, 2]) == ((2, 0, 2), (2, 3, 4))
+    assert segments(TRUE) == ((0, 1, 4), (1, 5, 7), (2, 8, 10))
+    assert segments([]) == segments([-1, -1]) == ()
+    assert segments([2, 2, -1, 2]) == ((2, 0, 2), (2, 3, 4))
     assert step_times([1, -1, 1, 1, 0, 1, 1]) == {1: 3.0, 0: 4.5}
 
 
@@ -68,13 +68,13 @@ def test_recall_takes_one_time_per_step() -> None:
 def test_nothing_predicted() -> None:
     found = evaluate_video([-1] * 10, TRUE)
     assert found.pop("mof") == pytest.approx(3 / 10)
-    assert found == dict.fromkeys((name for name in MEASURES if name != "mof"), 0.0)
+    assert found == dict.fromkeys((name for name in METRICS if name != "mof"), 0.0)
 
 
 def test_nothing_there_and_nothing_predicted_is_no_measurement() -> None:
     found = evaluate_video([-1, -1], [-1, -1])
     assert found["mof"] == 1.0 and found["acc_paper"] == 0.0
-    assert all(math.isnan(found[name]) for name in MEASURES if name not in ("mof", "acc_paper"))
+    assert all(math.isnan(found[name]) for name in METRICS if name not in ("mof", "acc_paper"))
 
 
 def test_steps_predicted_where_nothing_is() -> None:
@@ -93,12 +93,12 @@ def test_a_step_that_happens_twice() -> None:
     assert evaluate_video([0, 0, 0, 0, 0, 1], true)["edit"] == pytest.approx(2 / 3)
     # one long run covers half of the first and half of the second: it can be right once only
     assert f1_counts([0, 0, 0, 0, 0, 1], true, 0.25) == (2, 0, 1)
-    # two runs on one true run: the second is wrong
+    # two segments on one true segment: the second is wrong
     assert f1_counts([0, -1, 0, 1, 1, 1], [0, 0, 0, -1, -1, -1], 0.3) == (1, 2, 0)
 
 
 def test_a_perfect_prediction() -> None:
-    assert evaluate_video(TRUE, TRUE) == dict.fromkeys(MEASURES, 1.0) | {"acc_paper": 0.7}
+    assert evaluate_video(TRUE, TRUE) == dict.fromkeys(METRICS, 1.0) | {"acc_paper": 0.7}
 
 
 def test_pooled_f1() -> None:
@@ -147,7 +147,7 @@ labels = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), min_size=1,
 def test_bounds_and_laws(pairs: list[tuple[int, int]]) -> None:
     guess, true = (np.array(side) for side in zip(*pairs, strict=True))
     found = evaluate_video(guess, true)
-    assert list(found) == MEASURES
+    assert list(found) == METRICS
     for value in found.values():
         assert math.isnan(value) or 0.0 <= value <= 1.0
     if (true >= 0).any():

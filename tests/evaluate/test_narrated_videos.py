@@ -1,4 +1,4 @@
-"""What is said in real videos, weighed against background, grounds better than plain cosines."""
+"""Transcripts of real videos, weighed against background, ground better than plain cosines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph2vid.datasets import Dataset, crosstask, youcook2
-from graph2vid.evaluate.engine import Options, evaluate_dataset
+from graph2vid.evaluate import EvaluationOptions, evaluate_dataset
 from layouts import real_data
 
 pytest.importorskip("wordllama", reason="needs graph2vid[text]")
@@ -28,13 +28,15 @@ def some(dataset: Dataset, every: int) -> Dataset:
 def test_weighed_beats_plain(load, folder, every, methods, gain) -> None:  # type: ignore[no-untyped-def]
     data = real_data(folder)
     found = {
-        narration: evaluate_dataset(some(load(data, narration=narration), every), methods, Options(folds=0), workers=1)
+        narration: evaluate_dataset(
+            some(load(data, narration=narration), every), methods, EvaluationOptions(folds=0), workers=1
+        )
         for narration in ("plain", "weighed")
     }
     for method in methods:
-        for measure in ("iou", "iou_strict"):
+        for metric in ("iou", "iou_strict"):
             plain, weighed = (
-                100 * np.nanmean([row[measure] for row in results.runs[method].measures.values()])
+                100 * np.nanmean([row[metric] for row in results.methods[method].metrics.values()])
                 for results in found.values()
             )
-            assert weighed > plain + gain, (method, measure, plain, weighed)
+            assert weighed > plain + gain, (method, metric, plain, weighed)

@@ -10,7 +10,7 @@ import pytest
 
 from graph2vid.datasets.dataset import Dataset, HowTo
 from graph2vid.errors import InputError, MissingDependencyError
-from graph2vid.evaluate.experiment import study
+from graph2vid.evaluate import DatasetExperiment, ExperimentOptions, Report
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
 from graph2vid.flow import FlowGraph
 from graph2vid.text.coarsen import coarsen
@@ -36,6 +36,12 @@ def star(procedure: Procedure, **_: Any) -> Parse:
 
 def missing(procedure: Procedure) -> Parse:
     raise MissingDependencyError("star charts are not installed")
+
+
+def evaluated(dataset: Dataset, **options: Any) -> tuple[DatasetExperiment, Report]:
+    experiment = DatasetExperiment(lambda: dataset, ExperimentOptions(**options, workers=1))
+    *_, report = experiment.run()
+    return experiment, report
 
 
 def with_text() -> Dataset:
@@ -104,28 +110,29 @@ def test_steps_are_parsed_only_when_asked() -> None:
     assert asked.tasks["salad"].flows["linear"].edges == ((0, 1), (1, 2), (2, 3))
 
 
-def test_the_study_has_rows_and_paired_differences(parser: Callable[..., None]) -> None:
+def test_the_experiment_has_rows_and_paired_differences(parser: Callable[..., None]) -> None:
     parser("star", star)
-    report = study(lambda: with_text(), parsers=["star"], workers=1)
-    assert "graph:star" in [row["method"] for row in report.rows()]
+    _, report = evaluated(with_text(), parsers=["star"])
+    assert "graph:star" in [row["method"] for row in report.document["rows"]]
     assert {("graph:star", "linear"), ("graph:star", "bag")} <= {
-        (row["first"], row["second"]) for row in report.differences()
+        (row["first"], row["second"]) for row in report.document["differences"]
     }
 
 
-def test_the_study_goes_on_without_unless_asked_for(parser: Callable[..., None]) -> None:
+def test_the_experiment_goes_on_without_unless_asked_for(parser: Callable[..., None]) -> None:
     parser("star", missing)
-    report = study(lambda: with_text(), parsers=["star"], workers=1)
-    assert "graph:star" not in [row["method"] for row in report.rows()]
-    assert report.results.dataset.remarks == ("graph:star is left out: star charts are not installed",)
+    experiment, report = evaluated(with_text(), parsers=["star"])
+    assert "graph:star" not in [row["method"] for row in report.document["rows"]]
+    remark = "graph:star is left out: star charts are not installed"
+    assert experiment.results.dataset.remarks == (remark,) and f"note: {remark}" in report.remarks
     with pytest.raises(InputError, match="graph:star cannot be had: star charts are not installed"):
-        study(lambda: with_text(), ["linear", "graph:star"], parsers=["star"], workers=1)
-    study(lambda: with_text(), ["linear", "bag"], parsers=["star"], workers=1)  # it is not even asked
+        evaluated(with_text(), methods=["linear", "graph:star"], parsers=["star"])
+    evaluated(with_text(), methods=["linear", "bag"], parsers=["star"])  # it is not even asked
 
 
 def test_mined_graphs_stand_beside_all_but_those_of_experts(parser: Callable[..., None]) -> None:
     parser("star", star)
-    report = study(lambda: with_text(), parsers=["star"], workers=1)
-    assert "graph:mined" in report.results.runs
-    expert = make_dataset(VIDEOS, make_task(expert=[(0, 1)]))
-    assert "graph:mined" not in study(lambda: expert, workers=1).results.runs
+    experiment, _ = evaluated(with_text(), parsers=["star"])
+    assert "graph:mined" in experiment.results.methods
+    experiment, _ = evaluated(make_dataset(VIDEOS, make_task(expert=[(0, 1)])))
+    assert "graph:mined" not in experiment.results.methods

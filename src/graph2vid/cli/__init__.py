@@ -52,10 +52,12 @@ COMMANDS = (
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
 
 _RENAMED_FLAGS = {
+    "--beyond": "--extended",
     "--breaking": "--violation",
     "--browser": "--open",
     "--no-browser": "--no-open",
     "--not-contiguous": "--no-contiguous",
+    "--skip-steps": "--skip",
 }
 """Flags of the release before, which still work, and what they are called now."""
 

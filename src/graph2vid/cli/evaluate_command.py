@@ -1,313 +1,206 @@
-"""``graph2vid evaluate``."""
+"""``graph2vid evaluate``: experiments, whose tables are saved and shown as soon as they are ready."""
 
 from __future__ import annotations
 
-import math
+import inspect
 import shlex
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from graph2vid.cli.evaluate_calibration_command import CALIBRATION, draw_confidence, judge_confidence
-from graph2vid.cli.evaluate_check_command import CHECK, judge_check
-from graph2vid.cli.evaluate_parser_command import PARSER, judge, show_and_write
-from graph2vid.cli.evaluate_training_command import TRAINING, compare
+from graph2vid._deprecated import warn_renamed
+from graph2vid._evaluation_options import (
+    CalibrationOptions,
+    CheckOptions,
+    ComparisonOptions,
+    ExperimentOptions,
+    MiningOptions,
+    ParserOptions,
+    PlotOptions,
+    ReportOptions,
+)
+from graph2vid._options import Options
+from graph2vid.cli.derived_options import HELP_ALL, with_options
 from graph2vid.cli.given import refuse
-from graph2vid.cli.progress import progress
+from graph2vid.cli.progress import Tell, progress
 from graph2vid.cli.terminal_table import show_table
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from graph2vid.evaluate.tables import Report
+    from graph2vid.evaluate import Report
 
-_NOT_IN_COMMAND = ("json", "markdown", "plots", "workers", "debug")
+DATASETS = {
+    "salads50": "50 Salads, and others in the layout of action segmentation.",
+    "crosstask": "CrossTask: how-to videos of many tasks, by captions or features.",
+    "youcook2": "YouCook2: cooking videos with sentences, by captions.",
+    "captaincook4d": "CaptainCook4D: recordings with expert graphs; simulated evidence.",
+    "captioned": "A folder of captioned videos of your own.",
+    "synthetic": "Random procedures in random legal orders; simulated evidence.",
+}
+"""The datasets that come with graph2vid; other packages offer theirs as entry points."""
+
+_NOT_IN_COMMAND = ("json", "markdown", "plots", "workers", HELP_ALL)
 """Options that say where results go, not what they are."""
 
+AnyOptions = TypeVar("AnyOptions", bound=Options)
 
-def evaluate(
+_Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="The folder of the data.", rich_help_panel="Data")
+]
+_Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", min=1, help="Processes and threads; all processors by default.")
+]
+_Old = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", hidden=True)]
+
+
+def dataset(
     context: typer.Context,
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATASET",
-            help="salads50, crosstask, youcook2, captaincook4d, captioned, synthetic; or parser, training, "
-            "calibration, check: see below.",
-        ),
-    ],
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="The folder of the dataset (synthetic needs none)."),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods",
-            metavar="NAME,…",
-            help="argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, "
-            "true-order-repeats; all that the dataset has something for by default.",
-        ),
-    ] = None,
-    parsers: Annotated[
-        str | None,
-        typer.Option(
-            "--parsers",
-            metavar="NAME,…",
-            help="Parsers of procedures: those that parser judges (rules,learned,linear,bag by default), or whose "
-            "graphs are grounded (rules,learned by default where tasks come with a text; none: no parser's).",
-        ),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option("--split", metavar="NAME", help="parser: the split of the corpus; by default dev.")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            metavar="NAME",
-            help="Match and drop policies: paper, released or log_odds; by default log_odds for narration, else paper.",
-        ),
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option("--temperature", help="Divides similarities; by default 1, and 0.1 for cosines."),
-    ] = None,
-    drop: Annotated[
-        str | None, typer.Option("--drop", metavar="POLICY[:N]", help="A drop policy in place of the preset's.")
-    ] = None,
-    skip_steps: Annotated[
-        str | None,
-        typer.Option(
-            "--skip-steps",
-            metavar="POLICY[:N]",
-            help="Let steps be left out at this price (percentile, constant:3, …; constant:inf: none). By default as "
-            "narration says, else every step must appear.",
-        ),
-    ] = None,
-    beyond: Annotated[
-        str | None,
-        typer.Option(
-            "--beyond",
-            metavar="FEATURE,…",
-            help="Run the graphs once more with each of these, their prices learnt from the training videos: skip, "
-            "repeat, durations, precedence, share (of the time), several joined by +, or all; +likeliest: the "
-            "likeliest label of each clip.",
-        ),
-    ] = None,
-    tune_for: Annotated[
-        str,
-        typer.Option(
-            metavar="MEASURE,…",
-            help="The measures by whose mean the weights of these prices are chosen, on training videos alone.",
-        ),
-    ] = "acc,iou_strict",
-    contiguous: Annotated[
-        bool, typer.Option("--contiguous/--not-contiguous", help="Whether a step is one unbroken run of clips.")
-    ] = True,
-    drop_unmapped: Annotated[
-        bool,
-        typer.Option("--drop-unmapped", help="Remove steps of a procedure that no step of the dataset stands for."),
-    ] = False,
-    linear: Annotated[
-        str,
-        typer.Option(
-            "--linear",
-            metavar="ORDER",
-            help="The order of the linear procedure: listed, mean-position (in the training split), or auto.",
-        ),
-    ] = "auto",
-    min_support: Annotated[
-        int, typer.Option("--min-support", min=1, help="Mined graphs: videos that must show both steps of an edge.")
-    ] = 5,
-    tolerance: Annotated[
-        float,
-        typer.Option("--tolerance", min=0.0, max=0.5, help="Mined graphs: the share of them that may break it."),
-    ] = 0.0,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds",
-            min=0,
-            help="Deal each task's videos into so many folds for what is learnt; 0: its own splits. By default "
-            "the own splits of salads50, else 5.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int,
-        typer.Option("--limit", min=1, help="Legal sets of done steps up to which a procedure is grounded exactly."),
-    ] = 2**18,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            "--noise",
-            metavar="N,…",
-            help="Levels of noise of simulated evidence; the tables are about the middle one, the curve about all.",
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the dataset's reader (repeatable)."),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Pass over videos and files that cannot be used; list them at the end.")
-    ] = False,
-    compare_graphs: Annotated[
-        str | None,
-        typer.Option("--compare-graphs", metavar="TASK", help="Compare the graphs of this task, edge by edge."),
-    ] = None,
-    video: Annotated[
-        list[str] | None,
-        typer.Option("--video", metavar="ID", help="Draw this video (repeatable); by default a typical one."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes and threads; all processors by default.")
-    ] = None,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            "--markdown", metavar="FILE", help="Write the tables into this page; other datasets' sections stay."
-        ),
-    ] = None,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", metavar="DIR", help="Draw pictures into this folder (PNG).")
-    ] = None,
+    *,
+    data: _Data = None,
+    options: ExperimentOptions,
+    output: PlotOptions,
 ) -> None:
-    """Judge the ways of grounding side by side on a dataset, with every measure, interval and time.
+    """Evaluate the methods of grounding side by side, with every metric, interval and time.
 
-    Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given),
-    and the true order: what knowing it would give. All of them read the same costs.
-
-    DATASET parser judges the parsers of procedures instead: --data is the recipe flow graph corpus; CrossTask and
-    CaptainCook4D are read from the folders beside it (or -o crosstask=DIR, -o captaincook4d=DIR); -o weights=FILE and
-    -o model=NAME are those of the learned parser and of the rules.
-
-    DATASET training trains features with each objective on the datasets in --data (-o datasets=crosstask,salads50),
-    with several seeds (-o seeds=3), and judges them on held-out videos; see `train features`.
-
-    DATASET calibration holds the confidences of graphs against the truth on salads50 and crosstask in --data (or
-    -o datasets=NAME), with a gamma chosen by cross-validation (-o gammas=1,2,4); --plots draws them.
-
-    DATASET check looks for steps left out and done too late in the recordings of CaptainCook4D in --data, at several
-    levels of --noise (-o skip=0, -o repeat=6, -o certainty=0.9, -o seed=0); see `graph2vid check`.
+    Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given), and
+    the true order: what knowing it would give. All of them read the same costs.
     """
-    if plots is not None:
-        from graph2vid.evaluate.plots import check_plots
-
-        check_plots(plots)
-    named = None if parsers is None else [name.strip() for name in parsers.split(",") if name.strip() != "none"]
-    noises = None if noise is None else _numbers(noise)
-    if methods is not None:
-        from graph2vid.evaluate.methods import check_methods
-
-        check_methods(name.strip() for name in methods.split(","))
-    if named is not None:
-        from graph2vid.evaluate.parsed import check_parsers
-
-        check_parsers(named)
-    reader = dict(reader_option(text) for text in option or ())
-    if dataset == PARSER:
-        with progress("reading the data") as tell:
-            found = judge(context, data, split, named, reader, _command(context), tell)
-        show_and_write(found, json, markdown)
-        return
-    if dataset == TRAINING:
-        with progress("reading the data") as tell:
-            compared = compare(context, data, reader, workers, _command(context), tell)
-        show_and_write(compared, json, markdown)
-        return
-    if dataset == CALIBRATION:
-        with progress("reading the data") as tell:
-            judged = judge_confidence(context, data, reader, workers, _command(context), tell)
-        show_and_write(judged, json, markdown)
-        if plots is not None:
-            draw_confidence(judged, plots, markdown)
-        return
-    if dataset == CHECK:
-        with progress("reading the data") as tell:
-            checked = judge_check(context, data, noises, reader, _command(context), tell)
-        show_and_write(checked, json, markdown)
-        return
-    if split is not None:
-        raise InputError(f"--split belongs to evaluate {PARSER}; the splits of {dataset} are its own (--folds)")
-    if beyond is None:
-        refuse(context, ["tune_for"], "no prices are learnt; --beyond names features that have some")
-    if plots is None:
+    if not options.extended:
+        refuse(context, ["tune_for"], "no costs are learnt; --extended names features that have some")
+    if output.plots is None:
         refuse(context, ["video"], "no video is drawn; --plots names the folder of pictures")
-    asked = None if methods is None else [name.strip().partition(":")[0] for name in methods.split(",")]
-    if asked is not None and beyond is None and "graph" not in asked:
-        refuse(context, ["min_support", "tolerance"], "they are for mined graphs, and --methods names none")
-    if asked is not None and "linear" not in asked:
-        refuse(context, ["linear"], "--methods does not name linear")
-    from graph2vid.evaluate.engine import Options
-    from graph2vid.evaluate.experiment import read_dataset, study
-    from graph2vid.evaluate.learnt_costs import check_features
-    from graph2vid.evaluate.metric_rows import check_measures
+    if options.methods is not None:
+        asked = {name.partition(":")[0] for name in options.methods}
+        if not options.extended and "graph" not in asked:
+            refuse(context, ["min_support", "tolerance"], "they are for mined graphs, and --methods names none")
+        if "linear" not in asked:
+            refuse(context, ["linear"], "--methods does not name linear")
+    reader = dict(reader_option(text) for text in options.option)
+    name = context.info_name or ""
 
-    options = Options(
-        preset=preset,
-        temperature=temperature,
-        drop=drop,
-        skip=skip_steps,
-        contiguous=contiguous,
-        linear=linear,
-        min_support=min_support,
-        tolerance=tolerance,
-        folds=folds,
-        limit=limit,
-        drop_unmapped=drop_unmapped,
-        beyond=() if beyond is None else check_features(beyond),
-        tune_for=check_measures(tune_for),
-    )
-    ready: list[Report] = []
-    try:
-        with progress("reading the data") as tell:
-            report = study(
-                lambda **given: read_dataset(dataset, data, skip_bad=skip_bad, **(reader | given)),
-                None if methods is None else [name.strip() for name in methods.split(",")],
-                options,
-                parsers=named,
-                command=_command(context),
-                noises=noises,
-                task=compare_graphs,
-                videos=video or (),
-                workers=workers,
-                skip_bad=skip_bad,
-                progress=tell,
-                interrupted=ready.append,
-            )
-    except (KeyboardInterrupt, SystemExit):
-        for cut_short in ready:
-            _deliver(cut_short, json, markdown)
-        raise
-    # Tables first, pictures after: whatever becomes of a picture, the tables are kept.
-    _deliver(report, json, markdown)
-    if plots is not None:
-        report = report.drawn(plots, video or ())
-        if markdown is not None:
-            _write_page(report, markdown, plots)
+    def experiment(tell: Tell) -> Iterator[Report]:
+        from graph2vid.datasets import read_dataset
+        from graph2vid.evaluate import DatasetExperiment
+
+        def load(**given: Any) -> Any:
+            return read_dataset(name, data, skip_bad=options.skip_bad, **(reader | given))
+
+        return DatasetExperiment(load, options, tell).run()
+
+    run_experiment(context, experiment, output)
 
 
-def _deliver(report: Report, json: Path | None, markdown: Path | None) -> None:
-    """Write the tables where they are wanted, and show them."""
-    if json is not None:
-        from graph2vid._files import write_json
+def parser(
+    context: typer.Context, *, data: _Data = None, options: ParserOptions, output: ReportOptions, old: _Old = None
+) -> None:
+    """Evaluate parsers of procedures; --data is the recipe flow graph corpus.
 
-        write_json(json, report.to_json())
-    if markdown is not None:
-        _write_page(report, markdown, None)
-    _show(report)
+    They are compared with annotated recipes, with expert graphs and with what people do in real videos.
+    """
+    options = _with_old(options, old)
+
+    def experiment(tell: Tell) -> Iterator[Report]:
+        from graph2vid.evaluate import evaluate_parsers
+
+        return evaluate_parsers(_needed(data, "the recipe flow graph corpus is"), options, tell)
+
+    run_experiment(context, experiment, output)
 
 
-def _write_page(report: Report, markdown: Path, plots: Path | None) -> None:
-    from os.path import relpath
+def training(
+    context: typer.Context,
+    *,
+    data: _Data = None,
+    options: ComparisonOptions,
+    output: ReportOptions,
+    workers: _Workers = None,
+    old: _Old = None,
+) -> None:
+    """Train features with each objective on the datasets in --data, and evaluate them on held-out videos.
 
-    from graph2vid._files import read_text, write_text
+    See `graph2vid train features`.
+    """
+    options = _with_old(options, old)
 
-    page = read_text(markdown) if markdown.exists() else ""
-    folder = "" if plots is None else Path(relpath(plots, markdown.parent)).as_posix()
-    write_text(markdown, report.into_page(page, folder))
+    def experiment(tell: Tell) -> Iterator[Report]:
+        try:
+            from graph2vid.learn.features import evaluate_training
+        except ModuleNotFoundError as error:
+            if error.name in ("torch", "safetensors"):
+                raise MissingDependencyError("training needs torch", extra="learn") from error
+            raise
+        return evaluate_training(_needed(data, "the datasets are"), options, workers=workers, progress=tell)
+
+    run_experiment(context, experiment, output)
+
+
+def calibration(
+    context: typer.Context,
+    *,
+    data: _Data = None,
+    options: CalibrationOptions,
+    output: PlotOptions,
+    workers: _Workers = None,
+    old: _Old = None,
+) -> None:
+    """Compare the confidences of graphs with the truth on the datasets in --data.
+
+    The temperature of the posterior, gamma, is chosen by cross-validation.
+    """
+    options = _with_old(options, old)
+
+    def experiment(tell: Tell) -> Iterator[Report]:
+        from graph2vid.evaluate import evaluate_calibration
+
+        return evaluate_calibration(_needed(data, "the datasets are"), options, workers=workers, progress=tell)
+
+    run_experiment(context, experiment, output)
+
+
+def check(
+    context: typer.Context, *, data: _Data = None, options: CheckOptions, output: ReportOptions, old: _Old = None
+) -> None:
+    """Look for steps skipped and done too late in the recordings of CaptainCook4D in --data, under noise.
+
+    See `graph2vid check`.
+    """
+    options = _with_old(options, old)
+
+    def experiment(tell: Tell) -> Iterator[Report]:
+        from graph2vid.evaluate import evaluate_check
+
+        return evaluate_check(_needed(data, "CaptainCook4D is"), options, tell)
+
+    run_experiment(context, experiment, output)
+
+
+def mining(context: typer.Context, *, data: _Data = None, options: MiningOptions, output: ReportOptions) -> None:
+    """Compare graphs mined from the recordings of CaptainCook4D in --data with the graphs of experts."""
+
+    def experiment(_: Tell) -> Iterator[Report]:
+        from graph2vid.evaluate import evaluate_mining
+
+        return evaluate_mining(_needed(data, "CaptainCook4D is"), options)
+
+    run_experiment(context, experiment, output)
+
+
+def _needed(data: Path | None, what: str) -> Path:
+    if data is None:
+        raise InputError(f"{what} read from a folder: say which with --data DIR")
+    return data
+
+
+def _with_old(options: AnyOptions, old: list[str] | None) -> AnyOptions:
+    """Return options with those added that were given as ``-o NAME=VALUE``, as in the release before."""
+    if not old:
+        return options
+    warn_renamed("-o NAME=VALUE", "--NAME VALUE")
+    return type(options).from_mapping(vars(options) | dict(reader_option(text) for text in old))
 
 
 def reader_option(text: str) -> tuple[str, Any]:
@@ -331,24 +224,125 @@ def _value(text: str) -> Any:
     return text
 
 
-def _numbers(text: str) -> list[float]:
-    with suppress(ValueError):
-        levels = [float(part) for part in text.split(",")]
-        if all(0 <= level < math.inf for level in levels):
-            return levels
-    raise InputError(f"--noise must be numbers from 0 with commas between them (0.5,1,2), not {text!r}")
+# -- results: saved and shown ------------------------------------------------------------------------------------
+
+
+def run_experiment(
+    context: typer.Context, experiment: Callable[[Tell], Iterator[Report]], output: ReportOptions
+) -> None:
+    """Run an experiment; save what it finds at once, and show each table when it is whole.
+
+    An interrupt goes on after what is ready was shown.
+    """
+    plots = getattr(output, "plots", None)
+    if plots is not None:
+        from graph2vid.evaluate import check_plots
+
+        check_plots(plots)
+    delivery = _Delivery(output, _command(context))
+    tell: Tell = lambda *_: None  # noqa: E731
+
+    def told(*now: Any) -> None:
+        tell(*now)
+
+    try:
+        reports = experiment(told)
+        is_over = False
+        while not is_over:
+            with progress("reading the data") as tell:
+                is_over = not any(delivery.take(report) for report in reports)
+            delivery.show()
+    except (KeyboardInterrupt, SystemExit):
+        delivery.finish()
+        raise
+    report = delivery.finish()
+    if plots is not None and report is not None and report.draw is not None:
+        # Tables first, pictures after: whatever becomes of a picture, the tables are kept.
+        report.pictures = report.draw(plots)
+        delivery.save_page(plots)
+
+
+class _Delivery:
+    """Saves a report as it grows, and shows its tables."""
+
+    def __init__(self, output: ReportOptions, command: str) -> None:
+        from rich.console import Console
+
+        self._output, self._command = output, command
+        self._console = Console(highlight=False)
+        self._report: Report | None = None
+        self._shown = 0
+
+    def take(self, report: Report) -> bool:
+        """Save a report, and say whether it has a table to show."""
+        self._report = report
+        report.command = self._command
+        json = self._output.json
+        if json is not None and (json.is_file() or not json.exists()) and str(json) != "-":
+            self._save_json()
+        self.save_page()
+        return self._shown < self._whole()
+
+    def _whole(self) -> int:
+        tables = [] if self._report is None else self._report.tables
+        return next((at for at, table in enumerate(tables) if table.is_growing), len(tables))
+
+    def _save_json(self) -> None:
+        from graph2vid._files import write_json
+
+        if self._output.json is not None and self._report is not None:
+            write_json(self._output.json, self._report.to_json())
+
+    def save_page(self, plots: Path | None = None) -> None:
+        """Write the section of the page, with the pictures in ``plots``."""
+        from graph2vid._files import read_text, write_text
+
+        page = self._output.markdown
+        if page is not None and self._report is not None:
+            folder = "" if plots is None else Path(relpath(plots, page.parent)).as_posix()
+            write_text(page, self._report.into_page(read_text(page) if page.exists() else "", folder))
+
+    def show(self, upto: int | None = None) -> None:
+        """Print the tables that are whole (or all ``upto`` a number) and were not printed yet."""
+        if self._report is None:
+            return
+        upto = self._whole() if upto is None else upto
+        if not self._shown and upto:
+            self._console.print(f"{self._report.headline}.", markup=False)
+        for table in self._report.tables[self._shown : upto]:
+            self._console.print()
+            self._console.print(f"{table.title}. {table.note}".rstrip(), markup=False, style="dim")
+            show_table(self._console, table.columns, table.rows, table.words)
+        self._shown = max(self._shown, upto)
+
+    def finish(self) -> Report | None:
+        """Write what goes to a stream, print what was not printed yet, and what is worth knowing beside the tables."""
+        report = self._report
+        if report is None:
+            return None
+        from graph2vid.evaluate import CUT_SHORT
+
+        self._save_json()
+        self.show(len(report.tables))
+        self._console.print()
+        for line in report.notes:
+            self._console.print(line, markup=False, soft_wrap=True, style="yellow")
+        for line in report.remarks:
+            self._console.print(line, markup=False, soft_wrap=True, style="dim")
+        if not report.is_complete:
+            self._console.print(CUT_SHORT, markup=False, soft_wrap=True, style="yellow")
+        self._console.print(f"{report.seconds:.0f} s in all", markup=False)
+        return report
 
 
 def _command(context: typer.Context) -> str:
     """Return the command that repeats the evaluation: every option that was set, but not where results go."""
-    words = ["graph2vid", "evaluate"]
+    words = context.command_path.split()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if parameter.name in _NOT_IN_COMMAND or value == parameter.default or value in (None, (), []):
             continue
-        if parameter.param_type_name == "argument":
-            words.append(str(value))
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
             for item in value if isinstance(value, list | tuple) else [value]:
@@ -356,25 +350,18 @@ def _command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def _show(report: Report) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(f"{report.headline()}.", markup=False)
-    for table in report.tables():
-        console.print()
-        console.print(f"{table.title}. {table.note}".rstrip(), markup=False, style="dim")
-        show_table(console, table.columns, table.rows, table.words)
-    results = report.results
-    if results.problems:
-        console.print(f"\npassed over ({len(results.problems)}):", style="yellow")
-        for problem in results.problems:
-            console.print(f"  {problem}", markup=False, soft_wrap=True)
-    for remark in results.dataset.remarks:
-        console.print(f"note: {remark}", markup=False, soft_wrap=True, style="dim")
-    console.print(f"\n{report.seconds:.0f} s in all, {results.workers} workers", markup=False)
-
-
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(evaluate)
+    """Add the commands to the application."""
+    commands = typer.Typer(
+        no_args_is_help=True,
+        help="Evaluate methods of grounding on a dataset, or parsers, training, confidences, order checks and mining.",
+    )
+    for command in (parser, training, calibration, check, mining):
+        commands.command()(with_options(command))
+    offered = [point.name for point in entry_points(group="graph2vid.datasets")]
+    about = inspect.cleandoc(dataset.__doc__ or "")
+    for name in dict.fromkeys((*DATASETS, *offered)):
+        commands.command(name, help=f"{DATASETS.get(name, 'A dataset of another package.')}\n\n{about}")(
+            with_options(dataset)
+        )
+    app.add_typer(commands, name="evaluate")

@@ -39,11 +39,11 @@ def parser(
         ),
     ] = None,
 ) -> None:
-    """Train the learned parser on annotated recipes; `graph2vid evaluate parser -o weights=FILE` judges it."""
+    """Train the learned parser on annotated recipes; `graph2vid evaluate parser --weights FILE` evaluates it."""
     from rich.console import Console
 
     from graph2vid.cli.progress import progress
-    from graph2vid.datasets.recipe_flowgraph import read_recipes
+    from graph2vid.datasets import read_recipes
     from graph2vid.errors import InputError, MissingDependencyError
 
     if output.suffix != ".safetensors":

@@ -10,24 +10,47 @@ from graph2vid.datasets import (  # they enter themselves
     synthetic,
     youcook2,
 )
-from graph2vid.datasets.dataset import Annotation, Dataset, Embedded, Embeddings, Evidence, Recording, Split, Task
+from graph2vid.datasets.caption_folder import Narration
+from graph2vid.datasets.crosstask import Executions, read_executions
+from graph2vid.datasets.dataset import (
+    Annotation,
+    Dataset,
+    Embedded,
+    Embeddings,
+    Evidence,
+    HowTo,
+    Recording,
+    Split,
+    Task,
+)
+from graph2vid.datasets.projection import onto_steps
 from graph2vid.datasets.published_flows import read_published_flows
-from graph2vid.datasets.reader_tools import DATASETS
+from graph2vid.datasets.reader_tools import DATASETS, read_dataset
+from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe, read_recipes
 
 __all__ = [
     "DATASETS",
+    "ENTITY_CLASSES",
     "Annotation",
     "Dataset",
     "Embedded",
     "Embeddings",
     "Evidence",
+    "Executions",
+    "HowTo",
+    "Narration",
+    "Recipe",
     "Recording",
     "Split",
     "Task",
     "captaincook4d",
     "captioned",
     "crosstask",
+    "onto_steps",
+    "read_dataset",
+    "read_executions",
     "read_published_flows",
+    "read_recipes",
     "salads50",
     "synthetic",
     "youcook2",

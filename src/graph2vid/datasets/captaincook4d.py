@@ -18,7 +18,7 @@ from graph2vid._files import read_json
 from graph2vid.datasets.caption_folder import clips_to_cover
 from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
 from graph2vid.datasets.reader_tools import (
-    DATASETS,
+    LabelOptions,
     Trouble,
     annotation,
     as_number,
@@ -27,10 +27,10 @@ from graph2vid.datasets.reader_tools import (
     folder,
     natural,
     read_rows,
-    remark_overlaps,
+    reader,
     stems,
 )
-from graph2vid.datasets.simulate import Simulation
+from graph2vid.datasets.simulate import SimulationOptions
 from graph2vid.errors import FormatError, GraphError
 from graph2vid.flow import FlowGraph
 
@@ -51,19 +51,15 @@ class _Activity:
     steps: dict[int, str]
 
 
-@DATASETS.register("captaincook4d")
-def load(
-    data: str | Path,
-    *,
-    skip_bad: bool = False,
-    clip_seconds: float = 3.2,
-    noise: float = 3.0,
-    persistence: float = 0.8,
-    dimensions: int = 64,
-    seed: int = 0,
-    label_rule: str = "cover",
-    label_overlapping: str = "start",
-) -> Dataset:
+@dataclass(frozen=True)
+class CaptainCook4DOptions(SimulationOptions, LabelOptions):
+    """How CaptainCook4D is read."""
+
+    clip_seconds: float = 3.2
+
+
+@reader("captaincook4d", CaptainCook4DOptions)
+def load(data: Path, options: CaptainCook4DOptions, trouble: Trouble) -> Dataset:
     """Read CaptainCook4D; the evidence is simulated from the step times.
 
     Parameters
@@ -72,12 +68,10 @@ def load(
         The folder with ``task_graphs/``, or one that has it in ``captaincook4d/``.
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
-    clip_seconds : float
-        The length of a clip.
+    clip_seconds, label_rule, label_overlapping
+        See :class:`graph2vid.datasets.reader_tools.LabelOptions`.
     noise, persistence, dimensions, seed
         Of the clip embeddings, see :class:`graph2vid.datasets.simulate.Simulation`.
-    label_rule, label_overlapping : str
-        How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
 
     Returns
     -------
@@ -91,7 +85,6 @@ def load(
     records = read_json(path)
     if not isinstance(records, dict):
         raise FormatError(f"{path} should map each recording to its steps")
-    trouble = Trouble(skip_bad)
     activities, usable = _activities(records, path, trouble)
     graphs = {_key(stem): file for stem, file in stems(folder(place / "task_graphs", "RECIPE.json"), ".json").items()}
     tasks: dict[str, Task] = {}
@@ -108,27 +101,18 @@ def load(
         with trouble.passing():
             numbers = list(activities[task].steps)
             tags = errors.get(name, {})
-            recordings.append(_recording(name, records[name], numbers, tags, durations.get(name), path, clip_seconds))
+            recordings.append(_recording(name, records[name], numbers, tags, durations.get(name), path, options))
     trouble.refuse_nothing_left(recordings, path)
-    trouble.remarks += remark_overlaps(recordings, lambda one: f"{path}, recording {one.id}", label_overlapping)
-    return Dataset(
-        name="captaincook4d",
+    trouble.remark_overlaps(recordings, lambda one: f"{path}, recording {one.id}", options)
+    return trouble.dataset(
+        "captaincook4d",
+        options,
         tasks=tasks,
         recordings=tuple(recordings),
         splits=_read_splits(place / "data_splits", {recording.id for recording in recordings}, trouble),
-        evidence=Simulation(tasks, noise, seed, dimensions, persistence),
-        problems=tuple(trouble.problems),
+        evidence=options.simulation(tasks),
         simulated=True,
-        remarks=tuple(trouble.remarks),
-        label_rule=label_rule,
-        label_overlapping=label_overlapping,
-        options={
-            "clip_seconds": clip_seconds,
-            "noise": noise,
-            "persistence": persistence,
-            "dimensions": dimensions,
-            "seed": seed,
-        },
+        options={"clip_seconds": options.clip_seconds, **options.simulated},
     )
 
 
@@ -249,7 +233,7 @@ def _recording(
     tags: Mapping[int, tuple[str, ...]],
     duration: float | None,
     path: Path,
-    clip_seconds: float,
+    options: CaptainCook4DOptions,
 ) -> Recording:
     where = f"{path}, recording {name}"
     step_of = {number: step for step, number in enumerate(numbers)}
@@ -262,7 +246,7 @@ def _recording(
         if start < 0:
             skipped.append(step)
         else:
-            annotations.append(annotation(step, start, end, here, duration, max(1.0, clip_seconds)))
+            annotations.append(annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
     if not annotations:
         raise FormatError(f"{where} shows no step at all")
     length = duration if duration is not None else max(row.end for row in annotations)
@@ -274,8 +258,8 @@ def _recording(
         "person": record.get("person_id"),
         "environment": record.get("environment"),
     }
-    n_clips = clips_to_cover(length, clip_seconds)
-    return Recording(name, str(record["activity_id"]), clip_seconds, 0.0, n_clips, tuple(annotations), notes)
+    n_clips = clips_to_cover(length, options.clip_seconds)
+    return Recording(name, str(record["activity_id"]), options.clip_seconds, 0.0, n_clips, tuple(annotations), notes)
 
 
 def _read_splits(directory: Path, known: set[str], trouble: Trouble) -> tuple[Split, ...]:

@@ -1,4 +1,4 @@
-"""What every layout with a folder of caption files shares: evidence from what is said, and the files of the videos."""
+"""What every layout with a folder of caption files shares: evidence from the transcript, and the caption files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
-from graph2vid.datasets.reader_tools import choice, folder, stems
+from graph2vid.datasets.reader_tools import ClipOptions, choice, folder, stems
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import SUFFIXES, read_captions
 from graph2vid.evidence.embed import text_embedder
@@ -18,7 +19,28 @@ from graph2vid.evidence.narration import narration_evidence, narration_similarit
 from graph2vid.evidence.transcript_vectors import said_vectors, step_vectors
 
 NARRATIONS = ("weighed", "plain")
-"""How what is said becomes evidence: weighed against background, or the plain cosines of a clip's cues."""
+"""How the transcript becomes evidence: weighed against background, or the plain cosines of a clip's cues."""
+
+
+@dataclass(frozen=True)
+class NarrationOptions(ClipOptions):
+    """How captioned videos are read.
+
+    Attributes
+    ----------
+    embedder : str
+        The text embedder.
+    narration : {"weighed", "plain"}
+        How the transcript becomes evidence, see :class:`Narration`.
+    """
+
+    embedder: str = "wordllama"
+    narration: str = "weighed"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The options that a dataset tells."""
+        return {name: getattr(self, name) for name in ("clip_seconds", "offset", "embedder", "narration")}
 
 
 @dataclass(frozen=True)
@@ -33,7 +55,7 @@ class Narration:
     embedder : str
         The name of the text embedder.
     narration : {"weighed", "plain"}
-        ``weighed``: log-odds against background, and prices of not showing steps
+        ``weighed``: log-odds against background, and skip costs
         (:func:`graph2vid.evidence.narration_evidence`). ``plain``: each clip is as like a step as the most alike of
         the cues that it touches (:func:`graph2vid.evidence.narration_similarity`), and every step must appear.
     """
@@ -48,7 +70,7 @@ class Narration:
         text_embedder(self.embedder)  # a missing package is named now, not in the middle of the work
 
     def embeddings(self, recording: Recording) -> Embeddings:
-        """Return vectors of the steps and of what is said around each clip."""
+        """Return vectors of the steps and of the transcript around each clip."""
         cues = read_captions(self.files[recording.notes["video"]])
         embed, steps = text_embedder(self.embedder), self.tasks[recording.task].procedure
         clips = said_vectors(

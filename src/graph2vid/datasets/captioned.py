@@ -15,10 +15,9 @@ from typing import Any
 
 from graph2vid._files import read_json
 from graph2vid._values import count_of
-from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.dataset import Annotation, Dataset, HowTo, Recording, Task
 from graph2vid.datasets.reader_tools import (
-    DATASETS,
     Trouble,
     annotation,
     as_number,
@@ -26,7 +25,7 @@ from graph2vid.datasets.reader_tools import (
     folder,
     read_lines,
     read_rows,
-    remark_overlaps,
+    reader,
     stems,
 )
 from graph2vid.errors import FormatError
@@ -72,18 +71,8 @@ class _Places:
         )
 
 
-@DATASETS.register("captioned")
-def load(
-    data: str | Path,
-    *,
-    skip_bad: bool = False,
-    clip_seconds: float = 1.0,
-    offset: float = 0.0,
-    embedder: str = "wordllama",
-    narration: str = "weighed",
-    label_rule: str = "cover",
-    label_overlapping: str = "start",
-) -> Dataset:
+@reader("captioned", NarrationOptions)
+def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     """Read a folder of captioned videos.
 
     Parameters
@@ -92,14 +81,8 @@ def load(
         The folder.
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
-    clip_seconds, offset : float
-        Length and beginning of the clips in seconds.
-    embedder : str
-        The text embedder.
-    narration : {"weighed", "plain"}
-        How what is said becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
-    label_rule, label_overlapping : str
-        How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
+    clip_seconds, offset, embedder, narration, label_rule, label_overlapping
+        See :class:`graph2vid.datasets.caption_folder.NarrationOptions`.
 
     Returns
     -------
@@ -109,8 +92,7 @@ def load(
     """
     places = _find_places(folder(Path(data), "captions/, annotations/ and procedures/"))
     tasks: dict[str, Task] = {}
-    source = Narration(places.caption_of, tasks, embedder, narration)
-    trouble = Trouble(skip_bad)
+    source = Narration(places.caption_of, tasks, options.embedder, options.narration)
     durations = _read_durations(places.data / DURATIONS)
     videos = _videos(places, trouble)
     for name in dict.fromkeys(video.task for video in videos):
@@ -120,27 +102,24 @@ def load(
     for video in videos:
         if video.task in tasks:  # else the task was passed over
             with trouble.passing():
-                recordings.append(_recording(video, tasks[video.task], places, durations, clip_seconds, offset))
+                recordings.append(_recording(video, tasks[video.task], places, durations, options))
     trouble.refuse_nothing_left(recordings, places.data)
     where = {video.id: video.where for video in videos}
-    trouble.remarks += remark_overlaps(recordings, lambda recording: where[recording.id], label_overlapping)
+    trouble.remark_overlaps(recordings, lambda recording: where[recording.id], options)
     spare = [name for name in places.caption_of if name not in {video.name for video in videos}]
     if spare:
         trouble.remarks.append(
             f"{places.captions}: videos without annotations are left out: {len(spare)}, {spare[0]} first"
         )
     used = {recording.task for recording in recordings}
-    return Dataset(
-        name="captioned",
+    return trouble.dataset(
+        "captioned",
+        options,
         tasks={name: task for name, task in tasks.items() if name in used},
         recordings=tuple(recordings),
         splits=(),
         evidence=source,
-        problems=tuple(trouble.problems),
-        remarks=tuple(trouble.remarks),
-        label_rule=label_rule,
-        label_overlapping=label_overlapping,
-        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder, "narration": narration},
+        options=options.told,
     )
 
 
@@ -254,20 +233,21 @@ def _recording(
     task: Task,
     places: _Places,
     durations: Mapping[str, float],
-    clip_seconds: float,
-    offset: float,
+    options: NarrationOptions,
 ) -> Recording:
     cues = read_captions(caption_file(places.caption_of, video.name, places.captions))
     duration = video.duration if video.duration is not None else durations.get(video.name)
     step_of = _step_names(task)
     source = places.procedure_of[task.id]
-    rows = [_annotation(row, task, step_of, source, duration, max(1.0, clip_seconds)) for row in video.rows]
+    rows = [_annotation(row, task, step_of, source, duration, max(1.0, options.clip_seconds)) for row in video.rows]
     if not rows:
         raise FormatError(f"{video.where} has no annotations")
     if duration is None:
         duration = max([*(cue.end for cue in cues), *(row.end for row in rows)])
-    n_clips = clips_to_cover(duration - offset, clip_seconds)
-    return Recording(video.id, task.id, clip_seconds, offset, n_clips, tuple(rows), {"video": video.name})
+    n_clips = clips_to_cover(duration - options.offset, options.clip_seconds)
+    return Recording(
+        video.id, task.id, options.clip_seconds, options.offset, n_clips, tuple(rows), {"video": video.name}
+    )
 
 
 def _plain(name: str) -> str:

@@ -8,14 +8,14 @@ Task lists (``tasks_primary.txt``, ``tasks_related.txt``), ``annotations/TASK_VI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
-from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.crosstask_tasks import (
     SUB_FOLDERS,
     ListedTask,
@@ -29,14 +29,13 @@ from graph2vid.datasets.crosstask_tasks import (
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
 from graph2vid.datasets.projection import onto_steps
 from graph2vid.datasets.reader_tools import (
-    DATASETS,
     Trouble,
     annotation,
     as_number,
     choice,
     folder,
     read_rows,
-    remark_overlaps,
+    reader,
     stems,
 )
 from graph2vid.errors import FormatError
@@ -95,21 +94,18 @@ class _Features:
         return Evidence(cosine_similarity(steps, clips), None, "cosine")
 
 
-@DATASETS.register("crosstask")
-def load(
-    data: str | Path,
-    *,
-    skip_bad: bool = False,
-    descriptions: str = "steps",
-    evidence: str | None = None,
-    clip_seconds: float | None = None,
-    offset: float = 0.0,
-    embedder: str = "wordllama",
-    narration: str = "weighed",
-    flows: str | Path | None = None,
-    label_rule: str = "cover",
-    label_overlapping: str = "start",
-) -> Dataset:
+@dataclass(frozen=True)
+class CrossTaskOptions(NarrationOptions):
+    """How CrossTask is read: see :func:`load`."""
+
+    clip_seconds: float | None = None  # type: ignore[assignment]
+    descriptions: str = "steps"
+    evidence: str | None = None
+    flows: str | Path | None = None
+
+
+@reader("crosstask", CrossTaskOptions)
+def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     """Read CrossTask.
 
     Parameters
@@ -130,7 +126,7 @@ def load(
     embedder : str
         The text embedder for captions.
     narration : {"weighed", "plain"}
-        How captions become evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
+        How the transcript becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
     flows : path, optional
         Flow graphs in the published form, whose instructions are then the how-to text; by default
         ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for
@@ -139,48 +135,49 @@ def load(
     label_rule, label_overlapping : str
         How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
     """
-    choice(descriptions, "descriptions", DESCRIPTIONS)
-    places = places_of(folder(Path(data), "CrossTask: tasks_primary.txt, annotations/, captions/ or features/"))
-    trouble = Trouble(skip_bad)
+    choice(options.descriptions, "descriptions", DESCRIPTIONS)
+    places = places_of(folder(data, "CrossTask: tasks_primary.txt, annotations/, captions/ or features/"))
     listed = read_tasks(places)
-    howtos, durations = _read_howtos(places, listed, flows, trouble)
+    howtos, durations = _read_howtos(places, listed, options.flows, trouble)
 
     feature_folder, caption_folder = find(places, "features"), find(places, "captions")
-    kind = choice(evidence or ("features" if feature_folder else "captions"), "evidence", EVIDENCE)
+    kind = choice(options.evidence or ("features" if feature_folder else "captions"), "evidence", EVIDENCE)
     chosen = feature_folder if kind == "features" else caption_folder
     if chosen is None:
         raise FormatError(f"{data} has no folder {kind}/, nor has one of {', '.join(SUB_FOLDERS)}")
-    seconds = clip_seconds if clip_seconds is not None else (MILNCE_SECONDS if kind == "features" else 1.0)
+    if options.clip_seconds is None:
+        options = replace(options, clip_seconds=MILNCE_SECONDS if kind == "features" else 1.0)
 
     annotated = _annotation_files(chosen.parent, places)
-    tasks = _tasks(sorted({stem.partition("_")[0] for stem in annotated}), listed, howtos, descriptions, trouble)
+    tasks = _tasks(
+        sorted({stem.partition("_")[0] for stem in annotated}), listed, howtos, options.descriptions, trouble
+    )
     source: _Features | Narration
     if kind == "features":
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
         source = _Features(chosen.parent, stems(chosen, ".npy"), stems(step_folder, ".npy"), tasks)
     else:
-        source = Narration(caption_files(chosen), tasks, embedder, narration)
+        source = Narration(caption_files(chosen), tasks, options.embedder, options.narration)
     recordings = []
     for stem, path in annotated.items():
         if stem.partition("_")[0] not in tasks:
             continue  # the task was passed over
         with trouble.passing():
-            recordings.append(_recording(stem, path, chosen, source, durations, seconds, offset))
-    trouble.refuse_nothing_left(recordings, Path(data))
-    trouble.remarks += remark_overlaps(recordings, lambda recording: str(annotated[recording.id]), label_overlapping)
+            recordings.append(_recording(stem, path, chosen, source, durations, options))
+    trouble.refuse_nothing_left(recordings, data)
+    trouble.remark_overlaps(recordings, lambda recording: str(annotated[recording.id]), options)
     used = {recording.task for recording in recordings}
-    return Dataset(
-        name="crosstask",
+    told = options.told
+    if kind == "features":
+        del told["embedder"], told["narration"]
+    return trouble.dataset(
+        "crosstask",
+        options,
         tasks={task: tasks[task] for task in tasks if task in used},
         recordings=tuple(recordings),
         splits=_read_validation(find(places, "videos_val.csv"), recordings),
         evidence=source,
-        problems=tuple(trouble.problems),
-        remarks=tuple(trouble.remarks),
-        label_rule=label_rule,
-        label_overlapping=label_overlapping,
-        options={"descriptions": descriptions, "evidence": kind, "clip_seconds": seconds, "offset": offset}
-        | ({"embedder": embedder, "narration": narration} if kind == "captions" else {}),
+        options={"descriptions": options.descriptions, "evidence": kind} | told,
     )
 
 
@@ -296,19 +293,20 @@ def _recording(
     chosen: Path,
     source: _Features | Narration,
     durations: Mapping[str, float],
-    clip_seconds: float,
-    offset: float,
+    options: CrossTaskOptions,
 ) -> Recording:
     task, _, video = stem.partition("_")
     if not video:
         raise FormatError(f"{path}: the name should be TASK_VIDEO.csv")
     n_steps = len(source.tasks[task].steps)
+    clip_seconds, offset = options.clip_seconds, options.offset
+    assert clip_seconds is not None
     duration = durations.get(stem)
     n_clips = 0
     if isinstance(source, _Features):
         _, clips = source.read(task, video)
         n_clips = len(clips)
-        duration = offset + n_clips * clip_seconds  # what is seen
+        duration = offset + n_clips * clip_seconds  # what the features cover
     rows = [
         _read_annotation(row, n_steps, f"{path}, line {number}", duration, clip_seconds)
         for number, row in read_rows(path, 3)

@@ -150,7 +150,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Split:
-    """Recording ids to learn from and to judge on."""
+    """Recording ids to learn from and to test on."""
 
     name: str
     train: tuple[str, ...]
@@ -173,7 +173,7 @@ class Evidence:
     kind : {"scores", "cosine", "log_odds"}
         What the numbers are; the default policies depend on it. Log-odds are nats against background.
     skip : array [K] or None
-        The price of not showing each step, where the evidence tells one.
+        Skip costs of the steps, where the evidence tells them.
     """
 
     similarity: NDArray[np.floating[Any]]

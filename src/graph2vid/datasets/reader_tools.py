@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graph2vid._files import read_text
 from graph2vid._values import number_of, read_number, table_rows
@@ -18,6 +21,90 @@ _DIGITS = re.compile(r"\d+|\D+")
 
 DATASETS: Registry[Callable[..., Dataset]] = Registry("dataset", "graph2vid.datasets")
 """The readers by the name of their layout: ``load(data, *, skip_bad=False, **options)``; the options are their own."""
+
+Chosen = TypeVar("Chosen")
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """How long clips are, and how annotations are laid on them.
+
+    Attributes
+    ----------
+    clip_seconds : float
+        Length of a clip.
+    label_rule, label_overlapping : str
+        See :class:`graph2vid.datasets.Dataset`.
+    """
+
+    clip_seconds: float = 1.0
+    label_rule: str = "cover"
+    label_overlapping: str = "start"
+
+
+@dataclass(frozen=True)
+class ClipOptions(LabelOptions):
+    """The same, of clips that begin at ``offset`` seconds."""
+
+    offset: float = 0.0
+
+
+def reader(
+    name: str, options: type[Chosen], *, needs_data: bool = True
+) -> Callable[[Callable[[Path, Chosen, Trouble], Dataset]], Callable[..., Dataset]]:
+    """Return a decorator that registers a reader, and makes it ``load(data, *, skip_bad=False, **options)``.
+
+    Parameters
+    ----------
+    name : str
+        Of the layout.
+    options : type
+        A dataclass: the options of the reader.
+    needs_data : bool
+        Whether there is something to read; otherwise ``data`` is not used.
+    """
+
+    def decorate(read: Callable[[Path, Chosen, Trouble], Dataset]) -> Callable[..., Dataset]:
+        @wraps(read)
+        def load(data: str | Path = ".", *, skip_bad: bool = False, **given: Any) -> Dataset:
+            return read(Path(data), options(**given), Trouble(skip_bad))
+
+        own = [
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for one in fields(options)  # type: ignore[arg-type]
+        ]
+        place, skip_bad, _ = signature(load, follow_wrapped=False).parameters.values()
+        if needs_data:
+            place = place.replace(default=Parameter.empty)
+        load.__signature__ = Signature([place, skip_bad, *own], return_annotation="Dataset")  # type: ignore[attr-defined]
+        return DATASETS.register(name)(load)
+
+    return decorate
+
+
+def read_dataset(name: str, data: str | Path | None = None, **options: Any) -> Dataset:
+    """Read a dataset by its name.
+
+    Parameters
+    ----------
+    name : str
+        A name in :data:`graph2vid.datasets.DATASETS`.
+    data : path, optional
+        Its folder; needed unless the dataset is made rather than read.
+    options
+        Of its reader; one that it does not have is an error that lists those it has.
+    """
+    load = DATASETS.get(name)
+    known = signature(load).parameters
+    for option in options:
+        if option not in known:
+            has = ", ".join(key for key in known if key not in ("data", "skip_bad"))
+            raise InputError(f"{name} has no option {option!r}; it has: {has}")
+    if data is not None:
+        return load(Path(data), **options)
+    if known["data"].default is Parameter.empty:
+        raise InputError(f"{name} is read from a folder: say which with --data DIR")
+    return load(**options)
 
 
 class Trouble:
@@ -46,12 +133,33 @@ class Trouble:
                 raise
             self.problems.append(str(error))
 
+    def dataset(self, name: str, labels: LabelOptions, **parts: Any) -> Dataset:
+        """Return the dataset of these parts, with what was passed over or is worth knowing."""
+        return Dataset(
+            name=name,
+            problems=tuple(self.problems),
+            remarks=tuple(self.remarks),
+            label_rule=labels.label_rule,
+            label_overlapping=labels.label_overlapping,
+            **parts,
+        )
+
     def refuse_nothing_left(self, recordings: Iterable[Recording], source: Path) -> None:
         """Raise an error if no recording could be read."""
         if any(True for _ in recordings):
             return
         first = f"; the first of {len(self.problems)} problems: {self.problems[0]}" if self.problems else ""
         raise InputError(f"{source}: there is no usable recording{first}")
+
+    def remark_overlaps(
+        self, recordings: Iterable[Recording], where: Callable[[Recording], str], options: LabelOptions
+    ) -> None:
+        """Remark whose annotations overlap and which one then wins; ``where`` names the place of a recording's."""
+        overlapping = [recording for recording in recordings if recording.overlaps]
+        if overlapping:
+            others = f", here and in {len(overlapping) - 1} other recordings" if len(overlapping) > 1 else ""
+            wins = "the one that starts later wins" if options.label_overlapping == "start" else "the later row wins"
+            self.remarks.append(f"{where(overlapping[0])}: annotations overlap{others}; {wins}")
 
 
 def folder(path: Path, what: str) -> Path:
@@ -121,24 +229,6 @@ def annotation(step: int, start: float, end: float, where: str, duration: float 
         length = "" if duration is None else f" (0 to {duration:g} s)"
         raise FormatError(f"{where}: the annotation from {start:g} s to {end:g} s lies outside the video{length}")
     return Annotation(step, start, end)
-
-
-def remark_overlaps(recordings: Iterable[Recording], where: Callable[[Recording], str], rule: str) -> list[str]:
-    """Return a line that says whose annotations overlap and which one then wins; none if no annotations do.
-
-    Parameters
-    ----------
-    where : callable
-        From a recording to the place of its annotations, as a message names it.
-    rule : {"start", "row"}
-        Which annotation wins.
-    """
-    overlapping = [recording for recording in recordings if recording.overlaps]
-    if not overlapping:
-        return []
-    others = f", here and in {len(overlapping) - 1} other recordings" if len(overlapping) > 1 else ""
-    wins = "the one that starts later wins" if rule == "start" else "the later row wins"
-    return [f"{where(overlapping[0])}: annotations overlap{others}; {wins}"]
 
 
 def choice(value: str, name: str, known: tuple[str, ...]) -> str:

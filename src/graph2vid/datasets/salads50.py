@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graph2vid._values import count_of
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
-from graph2vid.datasets.reader_tools import DATASETS, Trouble, choice, folder, natural, read_lines, stems
+from graph2vid.datasets.reader_tools import ClipOptions, Trouble, choice, folder, natural, read_lines, reader, stems
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.arrays import cosine_similarity, read_array
 
@@ -106,17 +106,17 @@ class _Arrays:
         return Evidence(steps, background, "scores" if features is None else "cosine")
 
 
-@DATASETS.register("salads50")
-def load(
-    data: str | Path,
-    *,
-    skip_bad: bool = False,
-    clip_seconds: float = 1.0,
-    offset: float = 0.0,
-    layout: str = "detect",
-    background: str | Sequence[str] | None = None,
-    title: str = "salad",
-) -> Dataset:
+@dataclass(frozen=True)
+class SaladsOptions(ClipOptions):
+    """How a folder in the action-segmentation layout is read: see :func:`load`."""
+
+    layout: str = "detect"
+    background: str | Sequence[str] | None = None
+    title: str = "salad"
+
+
+@reader("salads50", SaladsOptions)
+def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
     """Read a folder in the action-segmentation layout.
 
     Parameters
@@ -141,19 +141,17 @@ def load(
         One task whose steps are the classes that are not background. Where ground truth and scores differ in
         length by at most 2 clips or 1%, both are cropped to the shorter, and a remark says so.
     """
-    data = Path(data)
-    choice(layout, "layout", LAYOUTS)
+    choice(options.layout, "layout", LAYOUTS)
     if not (data / "mapping.txt").exists() and (data / "salads50" / "mapping.txt").exists():
         data = data / "salads50"
     folder(data, "mapping.txt, groundTruth/, splits/ and scores/")
-    trouble = Trouble(skip_bad)
-    classes = _read_mapping(data / "mapping.txt", background)
+    classes = _read_mapping(data / "mapping.txt", options.background)
     truth = stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
-    arrays = _arrays(data, classes, layout)
+    arrays = _arrays(data, classes, options.layout)
     recordings = []
     for video, path in truth.items():
         with trouble.passing():
-            recordings.append(_recording(video, path, arrays, trouble, clip_seconds, offset))
+            recordings.append(_recording(video, path, arrays, trouble, options))
     trouble.refuse_nothing_left(recordings, data)
     splits: list[Split] = []
     with trouble.passing():
@@ -162,16 +160,15 @@ def load(
         splits = _read_splits(directory, used, set(truth), trouble)
     names = tuple(classes.names[number] for number in classes.steps)
     texts = tuple(name.replace("_", " ") for name in names)
-    task = Task("salads50", title, texts, texts, tuple((step,) for step in range(len(texts))))
-    return Dataset(
-        name="salads50",
+    task = Task("salads50", options.title, texts, texts, tuple((step,) for step in range(len(texts))))
+    return trouble.dataset(
+        "salads50",
+        options,
         tasks={task.id: task},
         recordings=tuple(recordings),
         splits=tuple(splits),
         evidence=arrays,
-        problems=tuple(trouble.problems),
-        remarks=tuple(trouble.remarks),
-        options={"clip_seconds": clip_seconds, "offset": offset, "layout": layout},
+        options={name: getattr(options, name) for name in ("clip_seconds", "offset", "layout")},
     )
 
 
@@ -223,9 +220,7 @@ def _same_length(one: int, other: int) -> bool:
     return abs(one - other) <= max(2, 0.01 * max(one, other))
 
 
-def _recording(
-    video: str, path: Path, arrays: _Arrays, trouble: Trouble, clip_seconds: float, offset: float
-) -> Recording:
+def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:
     label_of = arrays.classes.label_of
     labels = []
     for number, name in read_lines(path):
@@ -245,9 +240,10 @@ def _recording(
             raise FormatError(f"{lengths}: they do not belong together")
         n_clips = min(n_clips, len(labels))
         trouble.remarks.append(f"{lengths}; both are cropped to {n_clips}")
+    clip_seconds, offset = options.clip_seconds, options.offset
     annotations, start = [], 0
-    for label, run in groupby(labels[:n_clips]):
-        stop = start + len(list(run))
+    for label, segment in groupby(labels[:n_clips]):
+        stop = start + len(list(segment))
         if label >= 0:
             annotations.append(Annotation(label, offset + start * clip_seconds, offset + stop * clip_seconds))
         start = stop

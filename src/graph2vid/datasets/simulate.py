@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,6 +18,25 @@ from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 
 _WORD = re.compile(r"\w\w+")
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """How clip embeddings are simulated; see :class:`Simulation`."""
+
+    noise: float = 3.0
+    persistence: float = 0.8
+    dimensions: int = 64
+    seed: int = 0
+
+    @property
+    def simulated(self) -> dict[str, Any]:
+        """The settings of the simulation by name."""
+        return {name: getattr(self, name) for name in ("noise", "persistence", "dimensions", "seed")}
+
+    def simulation(self, tasks: Mapping[str, Task]) -> Simulation:
+        """Return the evidence that is simulated in this way."""
+        return Simulation(tasks, **self.simulated)
 
 
 @dataclass(frozen=True)

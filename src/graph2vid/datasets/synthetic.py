@@ -11,8 +11,8 @@ import numpy as np
 
 from graph2vid.datasets.caption_folder import clips_to_cover
 from graph2vid.datasets.dataset import Annotation, Dataset, Recording, Split, Task
-from graph2vid.datasets.reader_tools import DATASETS
-from graph2vid.datasets.simulate import Simulation
+from graph2vid.datasets.reader_tools import LabelOptions, Trouble, reader
+from graph2vid.datasets.simulate import SimulationOptions
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph, random_sorts
@@ -36,34 +36,40 @@ THINGS = (
 
 
 @dataclass(frozen=True)
-class _Script:
-    """How a procedure is carried out: chances and mean lengths in seconds."""
+class SyntheticOptions(SimulationOptions, LabelOptions):
+    """How recordings are made: see :func:`load`."""
 
-    skip: float
-    repeat: float
-    step_seconds: float
-    background: float
+    tasks: int = 8
+    recordings: int = 80
+    steps: tuple[int, int] = (6, 10)
+    threads: tuple[int, int] = (2, 4)
+    skip: float = 0.0
+    repeat: float = 0.0
+    background: float = 0.3
+    step_seconds: float = 8.0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "threads"):
+            low, high = _pair(getattr(self, name), name)
+            if not 1 <= low <= high:
+                raise InputError(
+                    f"{name} must be two whole numbers, the least first and at least 1, not ({low}, {high})"
+                )
+        if self.tasks < 1 or self.recordings < self.tasks:
+            raise InputError(
+                f"{self.recordings} recordings of {self.tasks} tasks: there must be at least one of each task"
+            )
+        for name in ("skip", "repeat", "background"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} must be from 0 to below 1, not {getattr(self, name)!r}")
+        if not (0 < self.step_seconds < math.inf and 0 < self.clip_seconds < math.inf):
+            raise InputError(
+                f"step_seconds and clip_seconds must be positive: {self.step_seconds!r}, {self.clip_seconds!r}"
+            )
 
 
-@DATASETS.register("synthetic")
-def load(
-    data: str | Path | None = None,
-    *,
-    skip_bad: bool = False,
-    tasks: int = 8,
-    recordings: int = 80,
-    steps: tuple[int, int] = (6, 10),
-    threads: tuple[int, int] = (2, 4),
-    skip: float = 0.0,
-    repeat: float = 0.0,
-    background: float = 0.3,
-    step_seconds: float = 8.0,
-    clip_seconds: float = 1.0,
-    noise: float = 3.0,
-    persistence: float = 0.8,
-    dimensions: int = 64,
-    seed: int = 0,
-) -> Dataset:
+@reader("synthetic", SyntheticOptions, needs_data=False)
+def load(data: Path, options: SyntheticOptions, trouble: Trouble) -> Dataset:
     """Make recordings of random procedures; the same options give the same data.
 
     Parameters
@@ -92,49 +98,31 @@ def load(
         With one split into halves. A recording's order is drawn uniformly from the topological sorts of its
         procedure, which is ``flows["expert"]``; the text of the procedure is one of these sorts.
     """
-    for name, low, high in (("steps", *_pair(steps, "steps")), ("threads", *_pair(threads, "threads"))):
-        if not 1 <= low <= high:
-            raise InputError(f"{name} must be two whole numbers, the least first and at least 1, not ({low}, {high})")
-    if tasks < 1 or recordings < tasks:
-        raise InputError(f"{recordings} recordings of {tasks} tasks: there must be at least one of each task")
-    for name, share in (("skip", skip), ("repeat", repeat), ("background", background)):
-        if not 0 <= share < 1:
-            raise InputError(f"{name} must be from 0 to below 1, not {share!r}")
-    if not (0 < step_seconds < math.inf and 0 < clip_seconds < math.inf):
-        raise InputError(f"step_seconds and clip_seconds must be positive: {step_seconds!r}, {clip_seconds!r}")
-    script = _Script(skip, repeat, step_seconds, background)
     made: dict[str, Task] = {}
     videos: list[Recording] = []
-    for number in range(tasks):
-        random = np.random.default_rng([seed, number])
-        n_steps = int(random.integers(steps[0], steps[1] + 1))
-        n_threads = int(random.integers(threads[0], threads[1] + 1))
+    for number in range(options.tasks):
+        random = np.random.default_rng([options.seed, number])
+        n_steps = int(random.integers(options.steps[0], options.steps[1] + 1))
+        n_threads = int(random.integers(options.threads[0], options.threads[1] + 1))
         flow = _random_procedure(n_steps, n_threads, f"procedure {number + 1}", random)
         name = f"task{number + 1}"
-        count = recordings // tasks + (number < recordings % tasks)
+        count = options.recordings // options.tasks + (number < options.recordings % options.tasks)
         made[name] = Task(
             name, flow.title, flow.texts, flow.texts, tuple((i,) for i in range(n_steps)), {"expert": flow}
         )
         for video, order in enumerate(random_sorts(TSortGraph.compile(flow), count, random)):
-            videos.append(_record(f"{name}_{video + 1}", name, order, script, clip_seconds, random))
+            videos.append(_record(f"{name}_{video + 1}", name, order, options, random))
     half = tuple(video.id for video in videos[::2]), tuple(video.id for video in videos[1::2])
-    return Dataset(
-        name="synthetic",
+    told = ("seed", "noise", "persistence", "dimensions", "clip_seconds", "skip", "repeat", "background")
+    return trouble.dataset(
+        "synthetic",
+        options,
         tasks=made,
         recordings=tuple(videos),
         splits=(Split("halves", *half),) if half[1] else (),
-        evidence=Simulation(made, noise, seed, dimensions, persistence),
+        evidence=options.simulation(made),
         simulated=True,
-        options={
-            "seed": seed,
-            "noise": noise,
-            "persistence": persistence,
-            "dimensions": dimensions,
-            "clip_seconds": clip_seconds,
-            "skip": skip,
-            "repeat": repeat,
-            "background": background,
-        },
+        options={name: getattr(options, name) for name in told},
     )
 
 
@@ -164,21 +152,22 @@ def _random_procedure(n_steps: int, n_threads: int, title: str, random: np.rando
 
 
 def _record(
-    name: str, task: str, order: tuple[int, ...], script: _Script, clip_seconds: float, random: np.random.Generator
+    name: str, task: str, order: tuple[int, ...], options: SyntheticOptions, random: np.random.Generator
 ) -> Recording:
     """Carry out the steps in this order."""
-    kept = [step for step in order if random.random() >= script.skip] or [order[0]]
+    kept = [step for step in order if random.random() >= options.skip] or [order[0]]
     shown = list(kept)
     for step in kept:
-        if random.random() < script.repeat:
+        if random.random() < options.repeat:
             first = shown.index(step)
             shown.insert(int(random.integers(first + 1, len(shown) + 1)), step)
-    gap = script.step_seconds * script.background / (1.0 - script.background)
+    gap = options.step_seconds * options.background / (1.0 - options.background)
     annotations, now = [], random.exponential(gap)
     for step in shown:
         # Between a quarter of the mean and far beyond it; never less than a clip, so that it can be seen.
-        length = max(clip_seconds, script.step_seconds * (0.25 + random.gamma(2.0, 0.375)))
+        length = max(options.clip_seconds, options.step_seconds * (0.25 + random.gamma(2.0, 0.375)))
         annotations.append(Annotation(step, now, now + length))
         now += length + random.exponential(gap)
     notes = {"skipped": tuple(sorted(set(order) - set(kept))), "repeated": len(shown) - len(kept)}
-    return Recording(name, task, clip_seconds, 0.0, clips_to_cover(now, clip_seconds), tuple(annotations), notes)
+    n_clips = clips_to_cover(now, options.clip_seconds)
+    return Recording(name, task, options.clip_seconds, 0.0, n_clips, tuple(annotations), notes)

@@ -6,37 +6,27 @@ or as released (under ``"database"``, with ``"subset"``); ``captions/VIDEO.vtt``
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.caption_folder import Narration, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
 from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
 from graph2vid.datasets.reader_tools import (
-    DATASETS,
     Trouble,
     annotation,
     as_number,
     data_folder,
     entry,
-    remark_overlaps,
+    reader,
 )
 from graph2vid.errors import FormatError
 from graph2vid.evidence.captions import read_captions
 
 
-@DATASETS.register("youcook2")
-def load(
-    data: str | Path,
-    *,
-    skip_bad: bool = False,
-    clip_seconds: float = 1.0,
-    offset: float = 0.0,
-    embedder: str = "wordllama",
-    narration: str = "weighed",
-    label_rule: str = "cover",
-    label_overlapping: str = "start",
-) -> Dataset:
+@reader("youcook2", NarrationOptions)
+def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     """Read YouCook2.
 
     Parameters
@@ -45,14 +35,8 @@ def load(
         The folder with ``annotations.json``, or one that has it in ``youcook2_narrated/``.
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
-    clip_seconds, offset : float
-        Length and beginning of the clips in seconds.
-    embedder : str
-        The text embedder.
-    narration : {"weighed", "plain"}
-        How what is said becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
-    label_rule, label_overlapping : str
-        How annotations are laid on clips, see :class:`graph2vid.datasets.Dataset`.
+    clip_seconds, offset, embedder, narration, label_rule, label_overlapping
+        See :class:`graph2vid.datasets.caption_folder.NarrationOptions`.
 
     Returns
     -------
@@ -66,40 +50,33 @@ def load(
     videos = document.get("database", document) if isinstance(document, dict) else None
     if not isinstance(videos, dict):
         raise FormatError(f"{path} should map each video to its annotations")
-    trouble = Trouble(skip_bad)
     files = caption_files(captions)
     tasks: dict[str, Task] = {}
-    source = Narration(files, tasks, embedder, narration)
+    source = Narration(files, tasks, options.embedder, options.narration)
     recordings = []
     for video, record in videos.items():
         with trouble.passing():
-            task, recording = _read_video(video, record, path, clip_seconds, offset)
+            task, recording = _read_video(video, record, path, options)
             said = read_captions(caption_file(files, video, captions))
             if "duration" not in record:
                 length = max([*(cue.end for cue in said), *(row.end for row in recording.annotations)])
-                n_clips = clips_to_cover(length - offset, clip_seconds)
-                recording = Recording(
-                    video, video, clip_seconds, offset, n_clips, recording.annotations, recording.notes
-                )
+                recording = replace(recording, n_clips=clips_to_cover(length - options.offset, options.clip_seconds))
             tasks[video] = task
             recordings.append(recording)
     trouble.refuse_nothing_left(recordings, path)
-    trouble.remarks += remark_overlaps(recordings, lambda recording: f"{path}, video {recording.id}", label_overlapping)
-    return Dataset(
-        name="youcook2",
+    trouble.remark_overlaps(recordings, lambda recording: f"{path}, video {recording.id}", options)
+    return trouble.dataset(
+        "youcook2",
+        options,
         tasks=tasks,
         recordings=tuple(recordings),
         splits=_splits(recordings),
         evidence=source,
-        problems=tuple(trouble.problems),
-        remarks=tuple(trouble.remarks),
-        label_rule=label_rule,
-        label_overlapping=label_overlapping,
-        options={"clip_seconds": clip_seconds, "offset": offset, "embedder": embedder, "narration": narration},
+        options=options.told,
     )
 
 
-def _read_video(video: str, record: Any, path: Path, clip_seconds: float, offset: float) -> tuple[Task, Recording]:
+def _read_video(video: str, record: Any, path: Path, options: NarrationOptions) -> tuple[Task, Recording]:
     where = f"{path}, video {video}"
     rows = entry(record, "annotations", list, where)
     if not rows:
@@ -113,14 +90,14 @@ def _read_video(video: str, record: Any, path: Path, clip_seconds: float, offset
         if len(segment) != 2:
             raise FormatError(f"{here}: a segment is a start and an end, not {segment!r}")
         start, end = (as_number(value, here, "a segment's end") for value in segment)
-        annotations.append(annotation(step, start, end, here, duration, max(1.0, clip_seconds)))
+        annotations.append(annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
     texts = tuple(sentences)
     title = str(record.get("dish") or record.get("recipe_type") or video)
     task = Task(video, title, texts, texts, tuple((step,) for step in range(len(texts))))
     length = duration if duration is not None else max(row.end for row in annotations)
     notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
-    n_clips = clips_to_cover(length - offset, clip_seconds)
-    return task, Recording(video, video, clip_seconds, offset, n_clips, tuple(annotations), notes)
+    n_clips = clips_to_cover(length - options.offset, options.clip_seconds)
+    return task, Recording(video, video, options.clip_seconds, options.offset, n_clips, tuple(annotations), notes)
 
 
 def _splits(recordings: list[Recording]) -> tuple[Split, ...]:

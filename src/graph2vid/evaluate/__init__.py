@@ -1,9 +1,16 @@
-"""Evaluation: true labels, measures, and how sure one can be of them."""
+"""Evaluation: true labels, metrics, how sure one can be of them, and experiments that report them."""
 
 from __future__ import annotations
 
+from graph2vid._deprecated import renamed_attributes
+from graph2vid._evaluation_options import EvaluationOptions, ExperimentOptions
+from graph2vid.evaluate.calibration import evaluate_calibration
+from graph2vid.evaluate.check_experiment import evaluate_check
+from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, folds_of, in_folds, linear_of
+from graph2vid.evaluate.experiment import DatasetExperiment
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, mean_over_videos, paired_interval
 from graph2vid.evaluate.labels import labels_from_annotations, shared_classes, to_classes
+from graph2vid.evaluate.methods import MethodResult, Plan, Training, Video, instructions_in_order, true_labels
 from graph2vid.evaluate.metrics import (
     acc,
     acc_paper,
@@ -16,29 +23,61 @@ from graph2vid.evaluate.metrics import (
     iou,
     iou_strict,
     mof,
-    runs,
+    segments,
     step_times,
 )
+from graph2vid.evaluate.mining_experiment import evaluate_mining
+from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
+from graph2vid.evaluate.parser import evaluate_parsers
+from graph2vid.evaluate.plots import check_plots
+from graph2vid.evaluate.report import CUT_SHORT, Report, Table
 
 __all__ = [
+    "CUT_SHORT",
+    "DatasetExperiment",
+    "EvaluationOptions",
+    "ExperimentOptions",
     "Interval",
+    "MethodResult",
+    "ParsedGraphs",
+    "Plan",
+    "Progress",
+    "Report",
+    "Results",
+    "Table",
+    "Training",
+    "Video",
     "acc",
     "acc_paper",
     "bootstrap_interval",
+    "check_plots",
     "crosstask_recall",
     "edit",
+    "evaluate_calibration",
+    "evaluate_check",
+    "evaluate_dataset",
+    "evaluate_mining",
+    "evaluate_parsers",
     "evaluate_video",
     "f1",
     "f1_counts",
     "f1_of_counts",
+    "folds_of",
+    "in_folds",
+    "instructions_in_order",
     "iou",
     "iou_strict",
     "labels_from_annotations",
+    "linear_of",
     "mean_over_videos",
     "mof",
     "paired_interval",
-    "runs",
+    "segments",
     "shared_classes",
     "step_times",
     "to_classes",
+    "true_labels",
+    "with_parsed_graphs",
 ]
+
+__getattr__ = renamed_attributes(__name__, runs="segments")

@@ -1,35 +1,32 @@
-"""Is a segment with a confidence of 80% right in 80% of its clips? Confidences held against the truth.
+"""Is a segment with a confidence of 80% right in 80% of its clips? Confidences compared with the truth.
 
 One number, gamma, says how sure posteriors are of themselves. It is chosen on the other splits, for each.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid import __version__
+from graph2vid._evaluation_options import GAMMAS, CalibrationOptions
 from graph2vid.alignment import posterior
+from graph2vid.datasets import read_dataset
 from graph2vid.errors import InputError
-from graph2vid.evaluate import cells
-from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
-from graph2vid.evaluate.experiment import read_dataset
+from graph2vid.evaluate import report as cells
+from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, match_costs, skip_costs
 from graph2vid.evaluate.labels import shared_classes, to_classes
-from graph2vid.evaluate.plots import plot_reliability
-from graph2vid.evaluate.tables import Table, section_into_page
+from graph2vid.evaluate.plots import is_drawn, plot_reliability
+from graph2vid.evaluate.report import Pictures, Report, Table
 
-NAME = "calibration"
 DATASETS = {"salads50": "graph:mined", "crosstask": "graph:manual"}
-"""The datasets by default, and the method whose confidences are judged on each."""
+"""The datasets by default, and the method whose confidences are evaluated on each."""
 
-GAMMAS = (1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 BINS = 10
 
 Counts = NDArray[np.float64]
@@ -105,14 +102,68 @@ class Calibration:
     chosen: dict[str, float]
     calibrated: Reliability
 
+    @property
+    def curves(self) -> dict[str, Reliability]:
+        """The reliability with the first gamma, and with those chosen on the other splits."""
+        gamma = next(iter(self.by_gamma))
+        return {f"gamma {gamma:g}": self.by_gamma[gamma], "calibrated": self.calibrated}
+
+    def tables(self) -> list[Table]:
+        """Return the errors by gamma, and the bins with and without calibration."""
+        gammas = sorted(set(self.chosen.values()))
+        names = f"{gammas[0]:g}" if len(gammas) == 1 else f"{gammas[0]:g}–{gammas[-1]:g}"
+        by_gamma = {f"{gamma:g}": kept for gamma, kept in self.by_gamma.items()}
+        overall = tuple(
+            (
+                name,
+                cells.count(float(kept.clips.sum())),
+                *(cells.percent(100 * share) for share in (*kept.mean, kept.error)),
+            )
+            for name, kept in (by_gamma | {f"chosen on the other splits ({names})": self.calibrated}).items()
+        )
+        bins = []
+        for at in range(BINS):
+            row = [f"{at / BINS:.1f}–{(at + 1) / BINS:.1f}"]
+            for kept in self.curves.values():
+                share = kept.right[at] / kept.clips[at] if kept.clips[at] else np.nan
+                row += [cells.count(kept.clips[at]), cells.percent(100 * share)]
+            bins.append(tuple(row))
+        return [
+            Table(
+                f"{self.dataset}: calibration",
+                "Mean confidence, share of right clips, and expected calibration error (ECE, 10 bins), in percent, by "
+                "the gamma of the posterior.",
+                ("gamma", "clips", "confidence", "right", "ECE"),
+                overall,
+            ),
+            Table(
+                f"{self.dataset}: reliability",
+                f"How many clips have a confidence in each bin, and how many percent of them are right: with "
+                f"{next(iter(self.curves))}, and with that chosen on the other splits.",
+                ("confidence", "clips", "right", "clips, calibrated", "right, calibrated"),
+                tuple(bins),
+            ),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON holds it, in shares."""
+        return {
+            "dataset": self.dataset,
+            "method": self.method,
+            "videos": self.videos,
+            "gammas": [{"gamma": gamma} | kept.to_json() for gamma, kept in self.by_gamma.items()],
+            "chosen": self.chosen,
+            "calibrated": self.calibrated.to_json(),
+        }
+
 
 def calibrate(
     results: Results,
     method: str,
     gammas: Sequence[float] = GAMMAS,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Calibration:
-    """Hold the confidences of a method against the truth, clip by clip.
+    """Compare the confidences of a method with the truth, clip by clip.
 
     Parameters
     ----------
@@ -124,11 +175,11 @@ def calibrate(
     progress : callable, optional
         Called as (what is done, done, total).
     """
-    run = results.runs[method]
-    if not run.plans or not gammas:
-        raise InputError(f"{method} has no posterior to judge, or there is no gamma to judge it with")
+    result = results.methods[method]
+    if not result.plans or not gammas:
+        raise InputError(f"{method} has no posterior to evaluate, or there is no gamma to evaluate it with")
     by_split: dict[str, dict[float, list[Reliability]]] = {}
-    members = sorted(run.labels)
+    members = sorted(result.labels)
     for done, at in enumerate(members, start=1):
         video = results.videos[at]
         split = "" if video.split is None else video.split.name
@@ -157,19 +208,18 @@ def calibrate(
 
 def _reliability(results: Results, method: str, at: int, gamma: float) -> Reliability:
     """Return how probable the labels of a video are, and whether they are right."""
-    run, video = results.runs[method], results.videos[at]
-    plan, labels, costs = run.plans[at], run.labels[at], video.costs
-    skip = plan.skip if plan.skip is not None or costs.skip is None else costs.skip[plan.rows]
+    result, video = results.methods[method], results.videos[at]
+    plan, labels, costs = result.plans[at], result.labels[at], video.costs
     probability = posterior(
         results.tsorts.get(plan.flow, plan.flow),
-        np.ascontiguousarray(costs.match[plan.rows]),
+        match_costs(plan, costs),
         costs.drop,
-        skip,
+        skip_costs(plan, costs),
         results.options.contiguous,
         gamma=gamma,
         repeat=plan.repeat,
         durations=plan.durations,
-        violation=plan.breaking,
+        violation=plan.violation,
     ).probability
     of_step = np.zeros((len(costs.match), probability.shape[1]))
     np.add.at(of_step, plan.rows, probability[:-1])
@@ -179,153 +229,50 @@ def _reliability(results: Results, method: str, at: int, gamma: float) -> Reliab
     return Reliability.of(np.clip(of_step[labels[shown], shown], 0.0, 1.0), right)
 
 
-@dataclass(frozen=True)
-class CalibrationReport:
-    """The figures.
-
-    Attributes
-    ----------
-    found : list of Calibration
-    command : str
-        What repeats this.
-    seconds : float
-    picture : str or None
-        Where the picture lies, seen from the page.
-    """
-
-    found: list[Calibration]
-    command: str
-    seconds: float
-    picture: str | None = None
-
-    def headline(self) -> str:
-        """Say what was judged."""
-        names = ", ".join(f"{one.dataset} ({one.method}, {one.videos} videos)" for one in self.found)
-        return f"Confidence against accuracy, over the clips that are given a step: {names}"
-
-    def missing(self) -> list[str]:
-        """Return what could not be judged."""
-        return []
-
-    def tables(self) -> list[Table]:
-        """Return the errors by gamma, and the bins with and without calibration."""
-        rows = []
-        for one in self.found:
-            for gamma, reliability in one.by_gamma.items():
-                rows.append((one.dataset, f"{gamma:g}", *_cells(reliability)))
-            gammas = sorted(set(one.chosen.values()))
-            names = f"{gammas[0]:g}" if len(gammas) == 1 else f"{gammas[0]:g}–{gammas[-1]:g}"
-            rows.append((one.dataset, f"chosen on the other splits ({names})", *_cells(one.calibrated)))
-        overall = Table(
-            "Calibration",
-            "Mean confidence, share of right clips, and expected calibration error (ECE, 10 bins), in percent, by the "
-            "gamma of the posterior.",
-            ("dataset", "gamma", "clips", "confidence", "right", "ECE"),
-            tuple(rows),
-            words=2,
-        )
-        return [overall, *(self._bins(one) for one in self.found)]
-
-    def _bins(self, one: Calibration) -> Table:
-        first = next(iter(one.by_gamma))
-        rows = []
-        for at in range(BINS):
-            cell = [f"{at / BINS:.1f}–{(at + 1) / BINS:.1f}"]
-            for reliability in (one.by_gamma[first], one.calibrated):
-                clips = reliability.clips[at]
-                right = reliability.right[at] / clips if clips else np.nan
-                cell += [cells.count(clips), cells.percent(100 * right)]
-            rows.append(tuple(cell))
-        return Table(
-            f"{one.dataset}: reliability",
-            f"How many clips have a confidence in each bin, and how many percent of them are right: with gamma "
-            f"{first:g}, and with that chosen on the other splits.",
-            ("confidence", "clips", "right", "clips, calibrated", "right, calibrated"),
-            tuple(rows),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as a JSON document; measures are shares."""
-        return {
-            "format": "graph2vid-calibration",
-            "version": 1,
-            "graph2vid": __version__,
-            "dataset": NAME,
-            "command": self.command,
-            "seconds": self.seconds,
-            "calibrations": [
-                {
-                    "dataset": one.dataset,
-                    "method": one.method,
-                    "videos": one.videos,
-                    "gammas": [{"gamma": gamma} | kept.to_json() for gamma, kept in one.by_gamma.items()],
-                    "chosen": one.chosen,
-                    "calibrated": one.calibrated.to_json(),
-                }
-                for one in self.found
-            ],
-        }
-
-    def into_page(self, page: str) -> str:
-        """Return a page of results with this section put in or replaced."""
-        lines = [f"## {NAME}", "", f"    {self.command}", "", f"{self.headline()}.", ""]
-        if self.picture is not None:
-            lines += [f"![Reliability: how often labels are right, by their confidence]({self.picture})", ""]
-        lines += [table.to_markdown() for table in self.tables()]
-        return section_into_page(page, NAME, "\n".join(lines))
-
-    def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the reliability of all datasets."""
-        bins = {
-            one.dataset: {
-                f"gamma {next(iter(one.by_gamma)):g}": next(iter(one.by_gamma.values())),
-                "calibrated": one.calibrated,
-            }
-            for one in self.found
-        }
-        plot_reliability(
-            path,
-            {
-                dataset: {name: (kept.clips, kept.confidence, kept.right) for name, kept in rows.items()}
-                for dataset, rows in bins.items()
-            },
-        )
-
-
-def _cells(reliability: Reliability) -> tuple[str, ...]:
-    confidence, right = reliability.mean
-    shares = (confidence, right, reliability.error)
-    return (cells.count(float(reliability.clips.sum())), *(cells.percent(100 * share) for share in shares))
-
-
-def judge_calibration(
+def evaluate_calibration(
     data: str | Path,
+    options: CalibrationOptions | None = None,
     *,
-    datasets: Sequence[str] = tuple(DATASETS),
-    gammas: Sequence[float] = GAMMAS,
     workers: int | None = None,
-    command: str = "",
-    progress: Callable[[str, int, int], None] | None = None,
-) -> CalibrationReport:
-    """Judge the confidences of graphs on the datasets in a folder.
+    progress: Progress | None = None,
+) -> Iterator[Report]:
+    """Evaluate the confidences of graphs on the datasets in a folder; yield the report after each.
 
     Parameters
     ----------
     data : path
         The folder that holds the datasets.
-    datasets : sequence of str
-        Names in :data:`DATASETS`.
-    gammas : sequence of float
+    options : CalibrationOptions, optional
+        Datasets are names in :data:`DATASETS`; all of them by default.
     workers : int, optional
-    command : str
     progress : callable, optional
     """
-    started = perf_counter()
-    found = []
-    for name in datasets:
+    options = options or CalibrationOptions()
+    chosen = options.datasets or tuple(DATASETS)
+    for name in chosen:
         if name not in DATASETS:
-            raise InputError(f"calibration is judged on {', '.join(DATASETS)}, not on {name!r}")
+            raise InputError(f"calibration is evaluated on {', '.join(DATASETS)}, not on {name!r}")
+    report = Report("calibration", format="graph2vid-calibration")
+    found: list[Calibration] = []
+    for name in chosen:
         method = DATASETS[name]
-        results = evaluate_dataset(read_dataset(name, data), [method], Options(), workers=workers, progress=progress)
-        found.append(calibrate(results, method, gammas, progress))
-    return CalibrationReport(found, command, perf_counter() - started)
+        results = evaluate_dataset(read_dataset(name, data), [method], workers=workers, progress=progress)
+        found.append(calibrate(results, method, options.gammas, progress))
+        names = ", ".join(f"{one.dataset} ({one.method}, {one.videos} videos)" for one in found)
+        report.headline = f"Confidence against accuracy, over the clips that are given a step: {names}"
+        report.tables += found[-1].tables()
+        report.document = {"calibrations": [one.to_json() for one in found]}
+        report.is_complete = len(found) == len(chosen)
+        report.draw = partial(draw_reliability, {one.dataset: one.curves for one in found})
+        yield report
+
+
+def draw_reliability(curves: Mapping[str, Mapping[str, Reliability]], folder: Path) -> Pictures:
+    """Draw the reliability of all datasets; a picture that cannot be drawn is a warning."""
+    bins = {
+        dataset: {name: (kept.clips, kept.confidence, kept.right) for name, kept in of_dataset.items()}
+        for dataset, of_dataset in curves.items()
+    }
+    file = "calibration.png"
+    drawn = is_drawn(folder / file, partial(plot_reliability, bins=bins))
+    return (("Reliability: how often labels are right, by their confidence", file),) if drawn else ()

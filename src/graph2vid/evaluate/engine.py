@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from graph2vid._evaluation_options import EvaluationOptions
 from graph2vid._processes import worker_pool
 from graph2vid.alignment import align, align_many, posterior
-from graph2vid.datasets.dataset import Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
+from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
 from graph2vid.evaluate.labels import shared_classes
-from graph2vid.evaluate.learnt_costs import GRID, LIKELIEST, Beyond
-from graph2vid.evaluate.method_runs import Run
 from graph2vid.evaluate.methods import (
     Absent,
     Labels,
     Method,
+    MethodResult,
     Plan,
     Training,
     Video,
@@ -31,21 +31,17 @@ from graph2vid.evaluate.methods import (
     true_labels,
 )
 from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evaluate.nested import Weights, nested_run
 from graph2vid.evidence import Costs, costs_from_arrays
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 NOT_EXACT = "not exact"
-DEFAULT_LIMIT = 2**18
-"""Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
-
 TRAINED_ORDER = frozenset({"salads50", "captaincook4d"})
 """Datasets that list their steps in no particular order: ``linear`` follows the training videos there."""
 
 OWN_SPLITS = frozenset({"salads50"})
-"""Datasets whose own splits are the custom; of the others every video is judged, in folds."""
+"""Datasets whose own splits are the custom; of the others every video is tested, in folds."""
 
 FOLDS = 5
 
@@ -58,80 +54,29 @@ Mapper: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any
 """A ``map`` over processors that keeps the order."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """How videos are evaluated; the same for every method.
+def folds_of(options: EvaluationOptions, dataset: Dataset) -> int:
+    """Return how many folds hold for a dataset; 0: its own splits."""
+    if options.folds is not None:
+        return options.folds
+    return 0 if dataset.name in OWN_SPLITS and dataset.splits else FOLDS
 
-    Attributes
-    ----------
-    preset : str or None
-        Match and drop policies: a name in :data:`graph2vid.evidence.PRESETS`; None: ``log_odds`` for evidence of that
-        kind (narration), else ``paper``.
-    temperature : float or None
-        What similarities are divided by; None: the preset's, else 1 for scores and 0.1 for cosines.
-    drop : str or None
-        A drop policy in place of the preset's.
-    skip : str or None
-        A skip policy; None: as the evidence says (narration), else every step must appear.
-    contiguous : bool
-        Whether a step is one unbroken run of clips.
-    linear : {"auto", "listed", "mean-position"}
-        The order of ``linear``: as listed, or by the mean position in the training split; auto: mean position for
-        the datasets in :data:`TRAINED_ORDER`, else as listed.
-    min_support, tolerance
-        Of mined graphs (:meth:`FlowGraph.mine`).
-    folds : int or None
-        0: the dataset's own splits. N > 1: the videos of each task are dealt into N folds, and each is judged with
-        what the others say. None: the own splits of the datasets in :data:`OWN_SPLITS`, if they have any, else 5 folds.
-    limit : int
-        The largest number of ideals; a procedure beyond it is "not exact" and left out.
-    drop_unmapped : bool
-        Whether steps of a procedure without a counterpart among the dataset's steps are removed first.
-    beyond : tuple of str
-        Features (:mod:`graph2vid.evaluate.learnt_costs`) with which the methods of graphs are run once more each.
-    tune_for : tuple of str
-        The measures by whose mean the weights of their prices are chosen, on training videos.
-    """
 
-    preset: str | None = None
-    temperature: float | None = None
-    drop: str | None = None
-    skip: str | None = None
-    contiguous: bool = True
-    linear: str = "auto"
-    min_support: int = 5
-    tolerance: float = 0.0
-    folds: int | None = None
-    limit: int = DEFAULT_LIMIT
-    drop_unmapped: bool = False
-    beyond: tuple[str, ...] = ()
-    tune_for: tuple[str, ...] = ("acc", "iou_strict")
+def preset_of(options: EvaluationOptions, evidence: Evidence) -> str:
+    """Return which preset holds for a video's evidence."""
+    return options.preset or ("log_odds" if evidence.kind == "log_odds" else "paper")
 
-    def __post_init__(self) -> None:
-        if self.preset is not None and self.preset not in PRESETS:
-            raise InputError(f"unknown preset {self.preset!r}; known: {', '.join(sorted(PRESETS))}")
-        if self.folds is not None and (self.folds < 0 or self.folds == 1):
-            raise InputError(f"the number of folds is 0 (the dataset's own splits) or at least 2, not {self.folds}")
-        if self.linear not in ("auto", "listed", "mean-position"):
-            raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
-        if not self.contiguous and (asked := [one for one in self.beyond if LIKELIEST in one.split("+")]):
-            raise InputError(f"max-marginal decoding ({asked[0]}) is of contiguous alignments: leave one of them out")
 
-    def folds_of(self, dataset: Dataset) -> int:
-        """Return how many folds hold for a dataset; 0: its own splits."""
-        if self.folds is not None:
-            return self.folds
-        return 0 if dataset.name in OWN_SPLITS and dataset.splits else FOLDS
+def linear_of(options: EvaluationOptions, dataset: Dataset) -> str:
+    """Return which linear order holds for a dataset."""
+    if options.linear != "auto":
+        return options.linear
+    return "mean-position" if dataset.name in TRAINED_ORDER else "listed"
 
-    def preset_of(self, evidence: Evidence) -> str:
-        """Return which preset holds for a video's evidence."""
-        return self.preset or ("log_odds" if evidence.kind == "log_odds" else "paper")
 
-    def linear_of(self, dataset: Dataset) -> str:
-        """Return which linear order holds for a dataset."""
-        if self.linear != "auto":
-            return self.linear
-        return "mean-position" if dataset.name in TRAINED_ORDER else "listed"
+def check_preset(options: EvaluationOptions) -> None:
+    """Refuse a preset that is not known."""
+    if options.preset is not None and options.preset not in PRESETS:
+        raise InputError(f"unknown preset {options.preset!r}; known: {', '.join(sorted(PRESETS))}")
 
 
 @dataclass(frozen=True)
@@ -142,11 +87,11 @@ class Results:
     ----------
     dataset : Dataset
         What was evaluated (with ``drop_unmapped``, without the steps removed).
-    options : Options
+    options : EvaluationOptions
     videos : tuple of Video
         The test videos, each once, in the order of the splits.
-    runs : dict of str to Run
-        By method.
+    methods : dict of str to MethodResult
+        By name.
     tsorts : dict of FlowGraph to TSortGraph
         The procedures compiled.
     problems : tuple of str
@@ -157,9 +102,9 @@ class Results:
     """
 
     dataset: Dataset
-    options: Options
+    options: EvaluationOptions
     videos: tuple[Video, ...]
-    runs: dict[str, Run]
+    methods: dict[str, MethodResult]
     tsorts: dict[FlowGraph, TSortGraph]
     problems: tuple[str, ...]
     training: Training
@@ -169,123 +114,114 @@ class Results:
     @property
     def common(self) -> list[int]:
         """The videos that every method with any video has."""
-        covered = [run.measures for run in self.runs.values() if run.measures]
-        return [at for at in range(len(self.videos)) if all(at in measures for measures in covered)]
+        covered = [method.metrics for method in self.methods.values() if method.metrics]
+        return [at for at in range(len(self.videos)) if all(at in metrics for metrics in covered)]
 
     def only(self, member: Callable[[Video], bool]) -> Results:
         """Return the same results on some of the videos; the time is theirs by number."""
         kept = [at for at, video in enumerate(self.videos) if member(video)]
         place = {at: now for now, at in enumerate(kept)}
-        runs = {}
-        for name, run in self.runs.items():
-            some = Run(name)
-            for what in ("labels", "measures", "absent", "plans"):
-                of_video = getattr(run, what)
-                setattr(some, what, {place[at]: of_video[at] for at in of_video if at in place})
-            some.seconds = run.seconds * len(some.measures) / max(len(run.measures), 1)
-            runs[name] = some
-        return replace(self, videos=tuple(self.videos[at] for at in kept), runs=runs)
+        methods = {}
+        for name, method in self.methods.items():
+            some = MethodResult(name)
+            some.place(method, place)
+            some.seconds = method.seconds * len(some.metrics) / max(len(method.metrics), 1)
+            methods[name] = some
+        return replace(self, videos=tuple(self.videos[at] for at in kept), methods=methods)
 
 
 def evaluate_dataset(
     dataset: Dataset,
     methods: Sequence[str] | None = None,
-    options: Options | None = None,
+    options: EvaluationOptions | None = None,
     *,
     workers: int | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
-    interrupted: Callable[[Results], None] | None = None,
 ) -> Results:
     """Evaluate methods side by side on the test videos of a dataset.
 
-    The dataset is split as it says itself, or in folds (:attr:`Options.folds`). Every video in a test split is judged
-    once, with what the training part of that split says (a video in several test splits: of the first of them).
-    Without splits every video is judged, and nothing is learnt.
+    The dataset is split as it says itself, or in folds (:attr:`EvaluationOptions.folds`). Every video in a test split
+    is tested once, with what the training part of that split says (a video in several test splits: of the first of
+    them). Without splits every video is tested, and nothing is learnt.
 
     Parameters
     ----------
     dataset : Dataset
     methods : sequence of str, optional
         Names as in :mod:`graph2vid.evaluate.methods`; ``graph`` stands for all graphs. All by default.
-    options : Options, optional
+    options : EvaluationOptions, optional
     workers : int, optional
         Processes and threads; all processors by default. The results do not depend on it.
     skip_bad : bool
         Pass over videos that cannot be evaluated, and list them; otherwise the first of them is an error.
     progress : callable, optional
-    interrupted : callable, optional
-        Called with the methods that are done, if there are any, when the run is interrupted (Ctrl+C, SIGTERM); the
-        interrupt goes on afterwards.
 
     Returns
     -------
     Results
     """
+    *_, results = evaluate_one_by_one(dataset, methods, options, workers=workers, skip_bad=skip_bad, progress=progress)
+    return results
+
+
+def evaluate_one_by_one(
+    dataset: Dataset,
+    methods: Sequence[str] | None = None,
+    options: EvaluationOptions | None = None,
+    *,
+    workers: int | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[Results]:
+    """Do what :func:`evaluate_dataset` does, and yield the results so far after each method."""
     started = perf_counter()
-    options = options or Options()
+    options = options or EvaluationOptions()
+    check_preset(options)
     workers = _check_workers(workers)
     if options.drop_unmapped:
         dataset = without_unmapped(dataset)
-    options = replace(options, folds=options.folds_of(dataset))  # as decided from the dataset's own splits
+    options = replace(options, folds=folds_of(options, dataset))  # as decided from the dataset's own splits
     if options.folds:
         dataset = replace(dataset, splits=in_folds(dataset, options.folds))
-    training = Training(dataset, options.linear_of(dataset), options.min_support, options.tolerance)
+    training = Training(dataset, linear_of(options, dataset), options.min_support, options.tolerance)
     if methods is not None:  # refuse wrong names before the work; of argmax+background it cannot be told yet
         choose_methods(available_methods(dataset, training, with_background=True), methods)
-    judged = list(_judged(dataset))
-    if not judged:
+    tested = list(_tested(dataset))
+    if not tested:
         raise InputError(f"{dataset.name}: there are no videos to evaluate")
     problems = list(dataset.problems)
     videos: list[Video] = []
     tell = progress or (lambda *_: None)
-    tsorts: dict[FlowGraph, TSortGraph] = {}
-    runs: dict[str, Run] = {}
-
-    def results() -> Results:
-        seconds = perf_counter() - started
-        return Results(dataset, options, tuple(videos), dict(runs), tsorts, tuple(problems), training, seconds, workers)
-
-    try:
-        with _mapper(workers, len(judged), (dataset, options)) as each:
-            prepared = each(_prepare, [recording for recording, _ in judged])
-            for done, ((recording, split), found) in enumerate(zip(judged, prepared, strict=True), start=1):
-                tell("evidence and costs", done, len(judged))
-                if not isinstance(found, Graph2VidError):
-                    videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
-                elif skip_bad:
-                    problems.append(str(found))
-                else:
-                    raise found
-            if not videos:
-                raise InputError(f"{dataset.name}: none of the {len(judged)} videos can be evaluated; {problems[0]}")
-            known = available_methods(
-                dataset, training, with_background=any(video.evidence.background is not None for video in videos)
+    with _mapper(workers, len(tested), (dataset, options)) as each:
+        prepared = each(_prepare, [recording for recording, _ in tested])
+        for done, ((recording, split), found) in enumerate(zip(tested, prepared, strict=True), start=1):
+            tell("evidence and costs", done, len(tested))
+            if not isinstance(found, Graph2VidError):
+                videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
+            elif skip_bad:
+                problems.append(str(found))
+            else:
+                raise found
+        if not videos:
+            raise InputError(f"{dataset.name}: none of the {len(tested)} videos can be evaluated; {problems[0]}")
+        with_background = any(video.evidence.background is not None for video in videos)
+        known = available_methods(dataset, training, with_background=with_background)
+        runner = _Runner(options, workers, each, tell)
+        done_methods: dict[str, MethodResult] = {}
+        for name, result in runner.results(choose_methods(known, methods), LearntCosts(dataset, training), videos):
+            done_methods[name] = result
+            yield Results(
+                dataset,
+                options,
+                tuple(videos),
+                dict(done_methods),
+                runner.tsorts,
+                tuple(problems),
+                training,
+                perf_counter() - started,
+                workers,
             )
-
-            def run(name: str, method: Method, some: Sequence[Video]) -> Run:
-                return _run(name, method, some, options, tsorts, workers, each, tell)
-
-            beyond = Beyond(dataset, training)
-
-            def run_beyond(plain: Method, name: str, weights: Weights, some: Sequence[Video]) -> Run:
-                return run(name, beyond.method(plain, weights), some)
-
-            for name, method in choose_methods(known, methods).items():
-                runs[name] = run(name, method, videos)
-                for features in options.beyond if name.startswith("graph:") else ():
-                    runs[f"{name}+{features}"] = nested_run(
-                        f"{name}+{features}",
-                        {feature: GRID[feature] for feature in features.split("+")},
-                        partial(run_beyond, method),
-                        videos,
-                        options.tune_for,
-                    )
-    except (KeyboardInterrupt, SystemExit):
-        if interrupted is not None and runs:
-            interrupted(results())
-        raise
-    return results()
 
 
 def in_folds(dataset: Dataset, folds: int) -> tuple[Split, ...]:
@@ -345,7 +281,7 @@ class _KeptRows:
         return replace(found, similarity=found.similarity[rows], skip=skip)
 
 
-def _judged(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
+def _tested(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
     by_id = {recording.id: recording for recording in dataset.recordings}
     if not dataset.splits:
         for recording in dataset.recordings:
@@ -359,11 +295,11 @@ def _judged(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
                 yield by_id[name], split
 
 
-_shared: tuple[Dataset, Options]
+_shared: tuple[Dataset, EvaluationOptions]
 """What is evaluated: sent to each process once, not with every video."""
 
 
-def _share(dataset: Dataset, options: Options) -> None:
+def _share(dataset: Dataset, options: EvaluationOptions) -> None:
     global _shared
     _shared = (dataset, options)
 
@@ -383,10 +319,9 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
         skip = evidence.skip if options.skip is None else options.skip
         if skip is None and n_clips < n_steps:
             raise InputError(
-                f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip-steps lets them be "
-                "left out)"
+                f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip lets them be left out)"
             )
-        temperature, preset = options.temperature, options.preset_of(evidence)
+        temperature, preset = options.temperature, preset_of(options, evidence)
         if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
             temperature = COSINE_TEMPERATURE
         costs = costs_from_arrays(
@@ -401,136 +336,127 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
         return InputError(f"video {recording.id}: {error}")
 
 
-def _run(
-    name: str,
-    method: Method,
-    videos: Sequence[Video],
-    options: Options,
-    tsorts: dict[FlowGraph, TSortGraph],
-    workers: int,
-    each: Mapper,
-    tell: Progress,
-) -> Run:
-    """Run one method on videos, and measure what it does."""
-    run = Run(name)
-    began = perf_counter()
-    for at, video in enumerate(videos):
-        found = method(video)
-        if isinstance(found, Absent):
-            run.absent[at] = found.reason
-        elif isinstance(found, Plan):
-            run.plans[at] = found
-        else:
-            run.labels[at] = found
-    _align(run, videos, options, tsorts, workers, partial(tell, name))
-    run.seconds = perf_counter() - began
-    members = sorted(run.labels)
-    asked = [
-        (run.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
-        for at in members
-    ]
-    for done, (at, measures) in enumerate(zip(members, each(_measure, asked), strict=True), start=1):
-        run.measures[at] = measures
-        tell(f"{name}: measures", done, len(members))
-    run.labels = {at: run.labels[at] for at in members}
-    return run
+@dataclass
+class _Runner:
+    """Runs methods over videos; every procedure is compiled once for all of them."""
+
+    options: EvaluationOptions
+    workers: int
+    each: Mapper
+    tell: Progress
+    tsorts: dict[FlowGraph, TSortGraph] = field(default_factory=dict)
+
+    def results(
+        self, methods: Mapping[str, Method], costs: LearntCosts, videos: Sequence[Video]
+    ) -> Iterator[tuple[str, MethodResult]]:
+        """Yield what each method did; after a graph, what it did with each feature of the extended model."""
+        for name, method in methods.items():
+            yield name, self.run(name, method, videos)
+            for features in self.options.extended if name.startswith("graph:") else ():
+
+                def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
+                    return self.run(title, costs.method(method, weights), some)
+
+                title, grid = f"{name}+{features}", {feature: GRID[feature] for feature in features.split("+")}
+                yield title, nested_result(title, grid, run, videos, self.options.tune_for)
+
+    def run(self, name: str, method: Method, videos: Sequence[Video]) -> MethodResult:
+        """Run one method on videos, and compute its metrics."""
+        result = MethodResult(name)
+        began = perf_counter()
+        for at, video in enumerate(videos):
+            found = method(video)
+            if isinstance(found, Absent):
+                result.absent[at] = found.reason
+            elif isinstance(found, Plan):
+                result.plans[at] = found
+            else:
+                result.labels[at] = found
+        self._align(result, videos)
+        result.seconds = perf_counter() - began
+        members = sorted(result.labels)
+        asked = [
+            (result.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
+            for at in members
+        ]
+        for done, (at, metrics) in enumerate(zip(members, self.each(_metrics, asked), strict=True), start=1):
+            result.metrics[at] = metrics
+            self.tell(f"{name}: metrics", done, len(members))
+        result.labels = {at: result.labels[at] for at in members}
+        return result
+
+    def _align(self, result: MethodResult, videos: Sequence[Video]) -> None:
+        """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
+        for flow in {plan.flow: None for plan in result.plans.values() if not plan.is_extended}:
+            if flow not in self.tsorts:
+                with suppress(TooLargeError):
+                    self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
+        for at, plan in result.plans.items():
+            if plan.flow not in self.tsorts and not plan.is_extended:
+                result.absent[at] = NOT_EXACT
+        members = [at for at in result.plans if at not in result.absent]
+        pairs = [(result.plans[at], videos[at].costs) for at in members]
+        for at, labels in zip(members, self._labels(result.name, pairs), strict=True):
+            if labels is None:
+                result.absent[at] = NOT_EXACT
+            else:
+                result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+
+    def _labels(self, name: str, pairs: Sequence[tuple[Plan, Costs]]) -> Iterator[Labels | None]:
+        """Yield the labels of each plan in its elements; None where its table does not fit."""
+        if not pairs:
+            return
+        flows = [plan.flow if plan.is_extended else self.tsorts[plan.flow] for plan, _ in pairs]
+        rows = [(match_costs(plan, costs), costs.drop, skip_costs(plan, costs)) for plan, costs in pairs]
+        extras: list[dict[str, Any]] = [{"repeat": plan.repeat, "durations": plan.durations} for plan, _ in pairs]
+        violation = max(plan.violation for plan, _ in pairs)
+        contiguous = self.options.contiguous
+        if any(plan.max_marginal for plan, _ in pairs):
+            for done, (flow, row, extra) in enumerate(zip(flows, rows, extras, strict=True), start=1):
+                labels = posterior(flow, *row, violation=violation, **extra).probability.argmax(axis=0)
+                yield np.where(labels == len(row[0]), -1, labels)
+                self.tell(name, done, len(pairs))
+            return
+        try:
+            matches, drops, skips = zip(*rows, strict=True)
+            aligned = align_many(
+                flows,
+                matches,
+                drops,
+                skips,
+                contiguous,
+                repeats=[extra["repeat"] for extra in extras],
+                durations=[extra["durations"] for extra in extras],
+                violation=violation,
+                workers=self.workers,
+                progress=lambda done, total: self.tell(name, done, total),
+            )
+        except TooLargeError:  # of some video alone the table does not fit
+            for done, (flow, row, extra) in enumerate(zip(flows, rows, extras, strict=True), start=1):
+                self.tell(name, done, len(pairs))
+                try:
+                    yield align(flow, *row, contiguous, workers=self.workers, violation=violation, **extra).labels
+                except TooLargeError:
+                    yield None
+            return
+        for alignment in aligned:
+            yield alignment.labels
 
 
-def _align(
-    run: Run,
-    videos: Sequence[Video],
-    options: Options,
-    tsorts: dict[FlowGraph, TSortGraph],
-    workers: int,
-    tell: Callable[[int, int], None],
-) -> None:
-    """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
-    for flow in {plan.flow: None for plan in run.plans.values() if not plan.is_beyond}:
-        if flow not in tsorts:
-            try:
-                tsorts[flow] = TSortGraph.compile(flow, options.limit)
-            except TooLargeError:
-                continue
-    for at, plan in list(run.plans.items()):
-        if plan.flow not in tsorts and not plan.is_beyond:
-            run.absent[at] = NOT_EXACT
-    members = [at for at in run.plans if at not in run.absent]
-    asked = [
-        (
-            plan.flow if plan.is_beyond else tsorts[plan.flow],
-            _match(plan, costs),
-            costs.drop,
-            _skip(plan, costs),
-            plan.repeat,
-            plan.durations,
-        )
-        for plan, costs in ((run.plans[at], videos[at].costs) for at in members)
-    ]
-    breaking = max((run.plans[at].breaking for at in members), default=1.0)
-    likeliest = any(run.plans[at].likeliest for at in members)
-    for at, labels in zip(members, _labels(asked, options, breaking, likeliest, workers, tell), strict=True):
-        if labels is None:
-            run.absent[at] = NOT_EXACT
-        else:
-            run.labels[at] = np.append(run.plans[at].rows, -1)[labels]  # label -1 reads the last entry
-
-
-def _match(plan: Plan, costs: Costs) -> Any:
+def match_costs(plan: Plan, costs: Costs) -> Any:
+    """Return the match costs of the elements of a plan, [E, N]."""
     match = np.ascontiguousarray(costs.match[plan.rows])
     return match if plan.clip is None else match + plan.clip[:, None]
 
 
-def _skip(plan: Plan, costs: Costs) -> Any:
+def skip_costs(plan: Plan, costs: Costs) -> Any:
+    """Return the skip costs of the elements of a plan, [E]; None: every one must appear."""
     if plan.skip is not None:
         return plan.skip
     return None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows])
 
 
-def _labels(
-    asked: list[tuple[FlowGraph | TSortGraph, Any, Any, Any, Any, Any]],
-    options: Options,
-    breaking: float,
-    likeliest: bool,
-    workers: int,
-    tell: Callable[[int, int], None],
-) -> Iterator[Labels | None]:
-    if not asked:
-        return
-    flows, matches, drops, skips, repeats, durations = zip(*asked, strict=True)
-    if likeliest:
-        for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
-            found = posterior(flow, match, drop, skip, repeat=repeat, durations=lengths, violation=breaking)
-            labels = found.probability.argmax(axis=0)
-            yield np.where(labels == len(match), -1, labels)
-            tell(done, len(asked))
-        return
-    try:
-        aligned = align_many(
-            flows,
-            matches,
-            drops,
-            skips,
-            options.contiguous,
-            repeats=repeats,
-            durations=durations,
-            violation=breaking,
-            workers=workers,
-            progress=tell,
-        )
-    except TooLargeError:  # of some video alone the table does not fit
-        for done, (flow, match, drop, skip, repeat, lengths) in enumerate(asked, start=1):
-            tell(done, len(asked))
-            extras = {"repeat": repeat, "durations": lengths, "violation": breaking}
-            try:
-                yield align(flow, match, drop, skip, options.contiguous, workers=workers, **extras).labels
-            except TooLargeError:
-                yield None
-        return
-    for alignment in aligned:
-        yield alignment.labels
-
-
-def _measure(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int]) -> dict[str, float]:
+def _metrics(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int]) -> dict[str, float]:
     labels, truth, correspondence, n_instructions = asked
     true_classes, predicted_classes = shared_classes(correspondence, n_instructions)
     return evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
@@ -545,7 +471,7 @@ def _check_workers(workers: int | None) -> int:
 
 
 @contextmanager
-def _mapper(workers: int, videos: int, shared: tuple[Dataset, Options]) -> Iterator[Mapper]:
+def _mapper(workers: int, videos: int, shared: tuple[Dataset, EvaluationOptions]) -> Iterator[Mapper]:
     """Yield a ``map`` over all processors that keeps the order."""
     if workers == 1 or videos < _LEAST_FOR_POOL:
         _share(*shared)

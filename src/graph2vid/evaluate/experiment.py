@@ -1,184 +1,242 @@
-"""One evaluation from end to end: read, run, sweep the noise, compare graphs."""
+"""The evaluation of a dataset from end to end: read, evaluate, sweep the noise, compare graphs."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from inspect import Parameter, signature
-from pathlib import Path
-from time import perf_counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from graph2vid.datasets import DATASETS, Dataset
+from graph2vid._evaluation_options import ExperimentOptions
+from graph2vid.datasets import Dataset
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import Options, Progress, Results, evaluate_dataset
-from graph2vid.evaluate.graph_statistics import compare_graphs, find_task
+from graph2vid.evaluate.engine import Progress, Results, check_preset, evaluate_one_by_one
+from graph2vid.evaluate.graph_statistics import (
+    Comparison,
+    brute_force_table,
+    compare_graphs,
+    find_task,
+    graph_sizes,
+    size_table,
+    time_against_brute_force,
+)
 from graph2vid.evaluate.methods import Video
-from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, with_parsed_graphs
-from graph2vid.evaluate.tables import Level, Report
+from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, check_parsers, with_parsed_graphs
+from graph2vid.evaluate.plots import draw_all
+from graph2vid.evaluate.report import Report
+from graph2vid.evaluate.summary import Summary, group_table, metric_table, noise_tables
 
 NOISES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Levels of noise of simulated evidence: from plain to see to hardly there."""
 
 PLAIN = "without skipped steps or order errors"
 
-CUT_SHORT = "the run was cut short: what was not done by then is missing"
-_FEW_SAMPLES = 100  # of the bootstrap, where a run is cut short
+_MOST_TASKS = 60  # in a table for people; the JSON has all
 
 
-def read_dataset(name: str, data: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
-    """Read a dataset by its name.
+@dataclass
+class DatasetExperiment:
+    """The evaluation of a dataset.
 
-    Parameters
-    ----------
-    name : str
-        A name in :data:`graph2vid.datasets.DATASETS`.
-    data : path, optional
-        Its folder; needed unless the dataset is made rather than read.
-    options
-        Of its reader; one that it does not have is an error that lists those it has.
-    """
-    load = DATASETS.get(name)
-    known = signature(load).parameters
-    needs_data = known["data"].default is Parameter.empty
-    for option in options:
-        if option not in known:
-            has = ", ".join(key for key in known if key not in ("data", "skip_bad"))
-            raise InputError(f"{name} has no option {option!r}; it has: {has}")
-    if data is None:
-        if needs_data:
-            raise InputError(f"{name} is read from a folder: say which with --data DIR")
-        return load(**options)
-    return load(Path(data), **options)
-
-
-def study(
-    load: Callable[..., Dataset],
-    methods: Sequence[str] | None = None,
-    options: Options | None = None,
-    *,
-    parsers: Sequence[str] | None = None,
-    command: str = "",
-    noises: Sequence[float] | None = None,
-    task: str | None = None,
-    videos: Sequence[str] = (),
-    workers: int | None = None,
-    skip_bad: bool = False,
-    progress: Progress | None = None,
-    interrupted: Callable[[Report], None] | None = None,
-) -> Report:
-    """Evaluate a dataset and return the report.
-
-    Parameters
+    Attributes
     ----------
     load : callable
         Reads the dataset; with ``noise=…`` where the evidence is simulated.
-    methods, options, workers, skip_bad, progress
-        As for :func:`graph2vid.evaluate.engine.evaluate_dataset`.
-    parsers : sequence of str, optional
-        Parsers whose graphs are grounded beside the given ones: of the how-to text of a task, or else of its steps.
-        By default those in :data:`graph2vid.evaluate.parsed.PARSED_BY_DEFAULT`, for tasks with a how-to text. One that
-        is not available is left out with a remark, unless ``methods`` names its graph.
-    command : str
-        What repeats this, for the report.
-    noises : sequence of float, optional
-        Levels of noise; the report is about the middle one, the sweep about all. By default :data:`NOISES` where
-        the evidence is simulated.
-    task : str, optional
-        The task whose graphs are compared.
-    videos : sequence of str
-        Videos that must be there, because they are to be drawn.
-    interrupted : callable, optional
-        Called with a report of the methods and levels of noise that are done, if there are any, when the run is
-        interrupted (Ctrl+C, SIGTERM); the interrupt goes on afterwards.
-
-    Returns
-    -------
-    Report
+    options : ExperimentOptions
+    progress : callable, optional
+        Called as (what is done, done, total).
+    results : Results
+        What the tables are about.
+    sweep : dict of float to Summary
+        Of the same at each level of noise.
+    comparison : Comparison or None
     """
-    began = perf_counter()
-    load = _with_parsed_graphs(load, parsers, methods)
-    dataset = None if noises else load()
-    levels = sorted(set(noises or (NOISES if dataset is not None and dataset.simulated else ())))
-    if levels:
-        dataset = load(noise=levels[len(levels) // 2])
-    assert dataset is not None
-    if task is not None:
-        find_task(dataset, task)  # refuse a wrong name before the work
+
+    load: Callable[..., Dataset]
+    options: ExperimentOptions = field(default_factory=ExperimentOptions)
+    progress: Progress | None = None
+    results: Results = field(init=False)
+    sweep: dict[float, Summary] = field(init=False, default_factory=dict)
+    comparison: Comparison | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        check_preset(self.options)
+        check_parsers(self.options.parsers or ())
+
+    def run(self) -> Iterator[Report]:
+        """Evaluate, and yield the report whenever there is more of it."""
+        options, report = self.options, Report("")
+        load = self._with_parsed_graphs()
+        dataset = None if options.noise else load()
+        levels = sorted(set(options.noise or (NOISES if dataset is not None and dataset.simulated else ())))
+        middle = levels[len(levels) // 2] if levels else 0.0
+        if dataset is None or levels:
+            dataset = load(noise=middle)
+        methods = self._checked_methods(dataset)
+        kinds = _kinds(dataset)
+        report.name = dataset.name
+        everything: Results
+        for everything in self._evaluate(dataset, methods):
+            groups = {name: part for name, member in kinds.items() if (part := everything.only(member)).videos}
+            # Where recordings that deviate from the procedure are marked, the tables are about the others.
+            about = PLAIN if PLAIN in groups else ""
+            self.results = groups.get(about, everything)
+            summary = Summary(self.results)
+            report.headline = summary.headline(about)
+            report.tables = [summary.method_table(is_growing=True)]
+            report.document = self._head(summary, about) | {"rows": summary.rows()}
+            self._tell_problems(report)
+            yield report
+        self._fill(report, summary, {name: Summary(part) for name, part in groups.items()})
+        yield report
+        self._add_graphs(report)
+        yield report
+        if len(levels) > 1:
+            found = {middle: summary}
+            for noise in levels:
+                if noise != middle:
+                    *_, everything = self._evaluate(load(noise=noise), methods, f"noise {noise:g}: ")
+                    found[noise] = Summary(everything.only(kinds[PLAIN]) if about else everything)
+                self.sweep = {level: found[level] for level in levels if level in found}
+                self._add_sweep(report, is_growing=noise != levels[-1])
+                yield report
+        if options.compare_graphs is not None:
+            self._compare(report, options.compare_graphs)
+        report.draw = partial(
+            draw_all,
+            results=self.results,
+            sweep={noise: found.results for noise, found in self.sweep.items()},
+            comparison=self.comparison,
+            videos=options.video,
+        )
+        report.is_complete = True
+        yield report
+
+    def _with_parsed_graphs(self) -> Callable[..., Dataset]:
+        """Return what reads the dataset and adds the graphs of parsers, each text parsed once however often."""
+        parsers, methods = self.options.parsers, self.options.methods
+        chosen: Sequence[str] = PARSED_BY_DEFAULT if parsers is None else parsers
+        if methods is not None and "graph" not in methods:
+            chosen = [name for name in chosen if f"graph:{name}" in methods]
+        graphs = ParsedGraphs(chosen)
+
+        def loaded(**options: Any) -> Dataset:
+            dataset = with_parsed_graphs(self.load(**options), graphs, all_tasks=parsers is not None)
+            for name, why in graphs.unavailable.items():
+                if f"graph:{name}" in (methods or ()):
+                    raise InputError(f"graph:{name} cannot be had: {why}")
+            return dataset
+
+        return loaded
+
+    def _checked_methods(self, dataset: Dataset) -> Sequence[str] | None:
+        """Refuse tasks and videos that the dataset does not have, and return the methods to evaluate."""
+        methods, task = self.options.methods, self.options.compare_graphs
+        known = {recording.id for recording in dataset.recordings}
+        for name in self.options.video:
+            if name not in known:
+                raise InputError(f"{dataset.name} has no video {name!r}")
+        if task is None:
+            return methods
+        find_task(dataset, task)
         if methods is None and any(of_task.flows for of_task in dataset.tasks.values()):
-            # Beside ready graphs mined ones are not run by default, but here the sources are the point.
-            methods = ["argmax", "bag", "linear", "graph", "true-order", "true-order-repeats"]
-    known = {recording.id for recording in dataset.recordings}
-    for name in videos:
-        if name not in known:
-            raise InputError(f"{dataset.name} has no video {name!r}")
+            # Beside ready graphs mined ones are not evaluated by default, but here the sources are the point.
+            return ["argmax", "bag", "linear", "graph", "true-order", "true-order-repeats"]
+        return methods
 
-    def run(read: Dataset, what: str = "", keep: Callable[[Results], None] | None = None) -> Results:
-        tell: Progress | None = None
-        if progress is not None:
-            show = progress
+    def _evaluate(self, dataset: Dataset, methods: Sequence[str] | None, prefix: str = "") -> Iterator[Results]:
+        def tell(stage: str, done: int, total: int) -> None:
+            if self.progress is not None:
+                self.progress(f"{prefix}{stage}", done, total)
 
-            def tell(stage: str, done: int, total: int) -> None:
-                show(f"{what}{stage}", done, total)
-
-        return evaluate_dataset(
-            read, methods, options, workers=workers, skip_bad=skip_bad, progress=tell, interrupted=keep
+        options = self.options
+        return evaluate_one_by_one(
+            dataset, methods, options, workers=options.workers, skip_bad=options.skip_bad, progress=tell
         )
 
-    def made(everything: Results, levels_done: Mapping[float, Results], **given: Any) -> Report:
-        groups = tuple((name, part) for name, member in kinds.items() if (part := everything.only(member)).videos)
-        # Where recordings that break the procedure are marked, the report is about the others, and these stand apart.
-        main = PLAIN if any(name == PLAIN for name, _ in groups) else ""
+    @staticmethod
+    def _head(summary: Summary, about: str) -> dict[str, Any]:
+        results = summary.results
+        return {
+            "simulated": results.dataset.simulated,
+            "unit": "percent",
+            "videos": len(results.videos),
+            "tasks_count": len(summary.members),
+            "options": summary.options(),
+            "recordings": about or "all",
+            "problems": list(results.problems),
+            "remarks": list(results.dataset.remarks),
+            "workers": results.workers,
+            "noise": [],
+            "comparison": None,
+        }
 
-        def shown(results: Results) -> Results:
-            return results.only(kinds[PLAIN]) if main else results
+    def _tell_problems(self, report: Report) -> None:
+        problems, dataset = self.results.problems, self.results.dataset
+        report.notes, report.remarks = [], []
+        if dataset.simulated:
+            report.notes.append(
+                "The clip embeddings are simulated: step times are real or drawn, what the clips look like is drawn at "
+                "random."
+            )
+        if problems:
+            report.notes.append(f"{len(problems)} videos or files were passed over.")
+        report.remarks += [f"passed over: {problem}" for problem in problems]
+        report.remarks += [f"note: {remark}" for remark in dataset.remarks]
+        report.remarks.append(f"{self.results.workers} workers")
 
-        sweep = tuple(Level(noise, shown(levels_done[noise])) for noise in sorted(levels_done))
-        return Report(shown(everything), command, sweep, groups=groups, main=main, **given)
+    @staticmethod
+    def _fill(report: Report, summary: Summary, groups: Mapping[str, Summary]) -> None:
+        """Add everything about the methods."""
+        common = summary.results.common
+        intervals = {
+            method: {name: [found.low, found.high] for name, found in of_method.items()}
+            for method, of_method in summary.intervals.items()
+        }
+        report.document |= {
+            "rows": [row | {"intervals": intervals[row["method"]]} for row in summary.rows()],
+            "common": {"videos": len(common), "rows": summary.rows(common)} if summary.is_partial else None,
+            "differences": summary.differences(),
+            "tasks": summary.by_task(),
+            "groups": [
+                {
+                    "group": name,
+                    "videos": len(group.results.videos),
+                    "rows": group.rows(),
+                    "differences": group.differences(("acc", "iou")),
+                }
+                for name, group in groups.items()
+            ],
+            "per_video": summary.by_video(),
+        }
+        report.tables = [summary.method_table(), *summary.further_tables()]
+        if groups:
+            report.tables.append(group_table(groups))
+        if 1 < len(summary.members) <= _MOST_TASKS:
+            report.tables.append(summary.task_table())
 
-    def keep(everything: Results, levels_done: Mapping[float, Results]) -> None:
-        if interrupted is not None:
-            remarked = replace(everything.dataset, remarks=(*everything.dataset.remarks, CUT_SHORT))
-            # There is little time: few samples, and no brute force.
-            report = made(replace(everything, dataset=remarked), levels_done, samples=_FEW_SAMPLES, _made={"brute": []})
-            interrupted(report.timed(perf_counter() - began))
+    def _add_graphs(self, report: Report) -> None:
+        sizes, times = graph_sizes(self.results), time_against_brute_force(self.results)
+        report.document |= {"graphs": sizes, "exact_against_brute_force": times}
+        report.tables += [*([size_table(sizes)] if sizes else []), *([brute_force_table(times)] if times else [])]
 
-    kinds = _kinds(dataset)
-    everything = run(dataset, keep=lambda done: keep(done, {}))
-    done = {levels[len(levels) // 2]: everything} if len(levels) > 1 else {}
-    try:
-        for noise in levels if len(levels) > 1 else []:
-            if noise not in done:
-                done[noise] = run(load(noise=noise), f"noise {noise:g}: ")
-        report = made(everything, done)
-        report.graphs()
-        report.against_brute_force()
-    except (KeyboardInterrupt, SystemExit):
-        keep(everything, done)
-        raise
-    if task is not None:
-        report = replace(report, comparison=compare_graphs(report.results, task))
-    return report.timed(perf_counter() - began)
+    def _add_sweep(self, report: Report, *, is_growing: bool) -> None:
+        report.document["noise"] = [
+            {"noise": noise, "rows": summary.rows(), "differences": summary.differences()}
+            for noise, summary in self.sweep.items()
+        ]
+        whole = [table for table in report.tables if not table.is_growing]
+        report.tables = [*whole, *noise_tables(self.sweep, is_growing=is_growing)]
 
-
-def _with_parsed_graphs(
-    load: Callable[..., Dataset], parsers: Sequence[str] | None, methods: Sequence[str] | None
-) -> Callable[..., Dataset]:
-    """Return what reads the dataset and adds the graphs of parsers, each text parsed once however often it is read."""
-    chosen = PARSED_BY_DEFAULT if parsers is None else parsers
-    if methods is not None and "graph" not in methods:
-        chosen = [name for name in chosen if f"graph:{name}" in methods]
-    graphs = ParsedGraphs(chosen)
-
-    def loaded(**options: Any) -> Dataset:
-        dataset = with_parsed_graphs(load(**options), graphs, all_tasks=parsers is not None)
-        for name, why in graphs.unavailable.items():
-            if f"graph:{name}" in (methods or ()):
-                raise InputError(f"graph:{name} cannot be had: {why}")
-        return dataset
-
-    return loaded
+    def _compare(self, report: Report, task: str) -> None:
+        self.comparison = found = compare_graphs(self.results, task)
+        summary = Summary(self.results)
+        members = summary.members[found.task.id]
+        rows = summary.rows(members)
+        sources = ", ".join(f"{source} ({len(flow.edges)} edges)" for source, flow in found.flows.items())
+        title = f"{found.task.title or found.task.id}: scores under each graph"
+        report.document["comparison"] = found.to_json() | {"videos": len(members), "rows": rows}
+        report.tables += [metric_table(title, f"{sources}.", rows), found.table()]
 
 
 def _kinds(dataset: Dataset) -> dict[str, Callable[[Video], bool]]:

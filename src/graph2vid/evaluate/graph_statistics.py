@@ -1,4 +1,4 @@
-"""What the graphs are like: their sizes per source, exact against brute force, and where sources disagree."""
+"""Statistics of the graphs: their sizes per source, exact against brute force, and where sources disagree."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from time import perf_counter
 from typing import Any
 
 from graph2vid.alignment import align, align_many
-from graph2vid.datasets.dataset import Dataset, Task
+from graph2vid.datasets import Dataset, Task
 from graph2vid.errors import InputError
+from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.engine import Results
-from graph2vid.evaluate.method_runs import Run
-from graph2vid.evaluate.methods import Plan, Video, instructions_in_order
+from graph2vid.evaluate.methods import MethodResult, Plan, Video, instructions_in_order
+from graph2vid.evaluate.report import Table
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph, count_sorts
 
 MOST_SORTS = 1000
-"""Topological sorts that brute force is timed on; for a graph with more, the rest is reckoned at the same pace."""
+"""Topological sorts that brute force is timed on; for a graph with more, the rest is estimated at the same pace."""
 
 MOST_GRAPHS = 24
 _BLOCK = 100  # sorts handed to the kernel at once
 
 
-def graph_runs(results: Results) -> dict[str, Run]:
-    """Return the runs of the graph methods by source."""
+def graph_methods(results: Results) -> dict[str, MethodResult]:
+    """Return the graph methods by source."""
     return {
-        name.removeprefix("graph:"): run
-        for name, run in results.runs.items()
+        name.removeprefix("graph:"): method
+        for name, method in results.methods.items()
         if name.startswith("graph:") and "+" not in name
     }
 
 
-def distinct_plans(results: Results, run: Run) -> list[tuple[Plan, Video]]:
+def distinct_plans(results: Results, method: MethodResult) -> list[tuple[Plan, Video]]:
     """Return each graph of a method once (one per task and split), with its first video."""
     found: dict[tuple[str, FlowGraph], tuple[Plan, Video]] = {}
-    for at, plan in run.plans.items():
+    for at, plan in method.plans.items():
         found.setdefault((results.videos[at].task.id, plan.flow), (plan, results.videos[at]))
     return list(found.values())
 
 
-def graph_figures(results: Results) -> list[dict[str, Any]]:
+def graph_sizes(results: Results) -> list[dict[str, Any]]:
     """Return the sizes of the graphs per source.
 
     Returns
@@ -54,8 +55,8 @@ def graph_figures(results: Results) -> list[dict[str, Any]]:
         ``tsort_nodes`` (mean and median, the root counted) over the ``compiled`` ones.
     """
     rows = []
-    for source, run in graph_runs(results).items():
-        flows = [plan.flow for plan, _ in distinct_plans(results, run)]
+    for source, method in graph_methods(results).items():
+        flows = [plan.flow for plan, _ in distinct_plans(results, method)]
         if not flows:
             continue
         counts = [count_sorts(flow, results.options.limit) for flow in flows]
@@ -83,23 +84,68 @@ def _number(value: float) -> float:
     return int(value) if value < 2**53 else float(value) if value < 1e300 else math.inf
 
 
+def size_table(sizes: list[dict[str, Any]]) -> Table:
+    """Return the table of :func:`graph_sizes`."""
+    return Table(
+        "Graphs",
+        "Means over the graphs (one per task, and per split where they are mined); sorts: the median. "
+        "tSort nodes over those within the limit.",
+        ("source", "graphs", "steps", "threads", "sorts", "tSort nodes", "median", "beyond limit"),
+        tuple(
+            (
+                row["source"],
+                str(row["graphs"]),
+                f"{row['steps']:.1f}",
+                f"{row['threads']:.1f}",
+                cells.bounded_count(row["sorts"], row["sorts_lower"], row["sorts_upper"]),
+                cells.count(row["tsort_nodes"]),
+                cells.count(row["tsort_nodes_median"]),
+                str(row["graphs"] - row["compiled"]),
+            )
+            for row in sizes
+        ),
+    )
+
+
+def brute_force_table(times: list[dict[str, Any]]) -> Table:
+    """Return the table of :func:`time_against_brute_force`."""
+    return Table(
+        "Exact against brute force",
+        f"On these graphs, one video each, one thread. Brute force: every topological sort through Drop-DTW by the "
+        f"same kernels; capped at {times[0]['most_sorts']:,} sorts per graph, beyond which the time is estimated at "
+        "the same pace. Where all sorts were tried, the costs agreed.",
+        ("source", "graphs", "all tried", "exact", "brute force", "ratio (median)"),
+        tuple(
+            (
+                row["source"],
+                str(row["graphs"]),
+                str(row["complete"]),
+                cells.duration(row["exact_seconds"]),
+                cells.duration(row["brute_seconds"]),
+                f"{cells.count(row['ratio'])}×",
+            )
+            for row in times
+        ),
+    )
+
+
 def time_against_brute_force(
     results: Results, *, most_sorts: int = MOST_SORTS, most_graphs: int = MOST_GRAPHS
 ) -> list[dict[str, Any]]:
     """Time the exact method and brute force on the real graphs, one video each, on one thread.
 
     Brute force puts every topological sort through Drop-DTW by the same compiled kernels, many sorts at once. A graph
-    with more than ``most_sorts`` of them is timed on the first ``most_sorts``, and the whole is reckoned from that.
+    with more than ``most_sorts`` of them is timed on the first ``most_sorts``, and the whole is estimated from that.
 
     Returns
     -------
     list of dict
-        Per source: ``graphs``, ``exact_seconds`` (mean), ``brute_seconds`` (mean, reckoned), ``ratio`` (median),
+        Per source: ``graphs``, ``exact_seconds`` (mean), ``brute_seconds`` (mean, estimated), ``ratio`` (median),
         ``complete`` (graphs whose sorts were all tried; there the costs were equal), ``most_sorts``, ``cases``.
     """
     rows = []
-    for source, run in graph_runs(results).items():
-        pairs = [pair for pair in distinct_plans(results, run) if pair[0].flow in results.tsorts][:most_graphs]
+    for source, method in graph_methods(results).items():
+        pairs = [pair for pair in distinct_plans(results, method) if pair[0].flow in results.tsorts][:most_graphs]
         cases = [_time(results, plan, video, most_sorts) for plan, video in pairs]
         if cases:
             rows.append(
@@ -222,6 +268,27 @@ class Comparison:
             ],
         }
 
+    def table(self) -> Table:
+        """Return the edges on which the graphs differ."""
+        texts = self.task.procedure
+        return Table(
+            f"{self.task.title or self.task.id}: edges on which the graphs differ",
+            f"honoured: the share of the {self.executions} executions in which the one step begins first, of those "
+            "that show both.",
+            ("before", "after", "in", "honoured", "of"),
+            tuple(
+                (
+                    texts[edge.before],
+                    texts[edge.after],
+                    ", ".join(edge.sources),
+                    f"{100 * edge.honoured / edge.seen:.0f}%" if edge.seen else "—",
+                    str(edge.seen),
+                )
+                for edge in self.differences
+            ),
+            words=3,
+        )
+
 
 def compare_graphs(results: Results, name: str) -> Comparison:
     """Compare the graphs that the sources have for a task, and ask the real executions where they differ.
@@ -238,8 +305,8 @@ def compare_graphs(results: Results, name: str) -> Comparison:
     """
     task = find_task(results.dataset, name)
     flows: dict[str, FlowGraph] = {}
-    for source, run in graph_runs(results).items():
-        for plan, video in distinct_plans(results, run):
+    for source, method in graph_methods(results).items():
+        for plan, video in distinct_plans(results, method):
             if video.task.id == task.id:
                 flows.setdefault(source, plan.flow.transitive_reduction())
     split = next((video.split for video in results.videos if video.task.id == task.id), None)

@@ -36,18 +36,18 @@ class Interval:
 
 
 def mean_over_videos(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each measure over the videos where it is defined (not NaN), and ``videos``.
+    """Return the mean of each metric over the videos where it is defined (not NaN), and ``videos``.
 
     Parameters
     ----------
     rows : sequence of mappings
-        One per video, as from :func:`~graph2vid.evaluate.evaluate_video`, all with the same measures.
+        One per video, as from :func:`~graph2vid.evaluate.evaluate_video`, all with the same metrics.
     """
     if not rows:
         raise InputError("there are no videos to average over")
     names = list(rows[0])
     if any(list(row) != names for row in rows):
-        raise InputError("the videos must have the same measures")
+        raise InputError("the videos must have the same metrics")
     means: dict[str, float] = {
         name: _defined_mean(np.array([row[name] for row in rows], dtype=np.float64)) for name in names
     }

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.alignment import Durations
-from graph2vid.datasets.dataset import Dataset, Evidence, Recording, Split, Task
+from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.labels import labels_from_annotations
-from graph2vid.evaluate.metrics import runs
+from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.mine import add_doubtful
@@ -37,7 +37,6 @@ Labels: TypeAlias = NDArray[np.int64]
 
 MINED = "graph:mined"
 EXPERT = "graph:expert"
-_NAMES = ("argmax", "argmax+background", "bag", "linear", "graph", "true-order", "true-order-repeats")
 NO_GRAPH = "no graph"
 NO_TRAINING = "no training videos"
 
@@ -51,7 +50,7 @@ class Video:
     recording : Recording
     task : Task
     split : Split or None
-        Where the video is judged, and what may be learnt from.
+        Where the video is tested, and what may be learnt from.
     evidence : Evidence
     costs : Costs
         Over ``task.procedure``; computed once, shared by all methods.
@@ -78,16 +77,17 @@ class Plan:
     rows : int64 [E]
         The step of the procedure behind each element.
     skip, repeat : float64 [E] or None
-        Costs of leaving out each element (∞: it must appear), and of repeating it; None: as the video's costs say, and
-        no repeats.
+        Skip costs (∞: the step must appear) and repeat costs of the elements; None: as the video's costs say, and no
+        repeats.
     clip : float64 [E] or None
         What each clip of an element costs besides its match cost.
     durations : Durations or None
-        What runs cost by their length.
-    breaking : float
-        What the log-odds of doubtful edges are multiplied by.
-    likeliest : bool
-        Whether each clip has its likeliest label over all alignments, instead of that of the cheapest one.
+        Costs of segments by their length.
+    violation : float
+        What the log-odds of edges with a confidence are multiplied by.
+    max_marginal : bool
+        Max-marginal decoding: each clip has its most probable label over all alignments, instead of that of the
+        cheapest one.
     """
 
     flow: FlowGraph
@@ -96,12 +96,12 @@ class Plan:
     repeat: NDArray[np.float64] | None = None
     clip: NDArray[np.float64] | None = None
     durations: Durations | None = None
-    breaking: float = 1.0
-    likeliest: bool = False
+    violation: float = 1.0
+    max_marginal: bool = False
 
     @property
-    def is_beyond(self) -> bool:
-        """Whether it has more than the plain alignment knows."""
+    def is_extended(self) -> bool:
+        """Whether it asks for the extended model."""
         return self.repeat is not None or self.durations is not None or not self.flow.is_plain
 
 
@@ -113,6 +113,43 @@ class Absent:
 
 
 Method: TypeAlias = Callable[[Video], "Plan | Labels | Absent"]
+
+
+@dataclass
+class MethodResult:
+    """What one method did, video by video.
+
+    Attributes
+    ----------
+    name : str
+    labels : dict of int to int64 [N]
+        By video: a step of the procedure per clip, -1 = background.
+    metrics : dict of int to dict
+        By video: the metrics, shares.
+    absent : dict of int to str
+        By video: why there is nothing.
+    plans : dict of int to Plan
+        By video: what was aligned; empty for the argmaxes.
+    seconds : float
+        Time of labelling all videos, compiling the procedures included.
+    weights : dict of str to dict
+        By split: the weights of its features, where they were chosen.
+    """
+
+    name: str
+    labels: dict[int, Labels] = field(default_factory=dict)
+    metrics: dict[int, dict[str, float]] = field(default_factory=dict)
+    absent: dict[int, str] = field(default_factory=dict)
+    plans: dict[int, Plan] = field(default_factory=dict)
+    seconds: float = 0.0
+    weights: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def place(self, part: MethodResult, places: Mapping[int, int]) -> None:
+        """Take over what ``part`` has for the videos in ``places``, which gives their numbers here."""
+        for what in ("labels", "metrics", "absent", "plans"):
+            moved = {places[at]: found for at, found in getattr(part, what).items() if at in places}
+            of_video = getattr(self, what) | moved
+            setattr(self, what, {at: of_video[at] for at in sorted(of_video)})
 
 
 @cache
@@ -176,7 +213,7 @@ class Training:
         return self._sequences[key]
 
     def mined(self, task: Task, split: Split | None) -> FlowGraph | None:
-        """Return the graph of the precedences that the training videos (almost) never break; None without a split.
+        """Return the graph of the precedences that the training videos (almost) never violate; None without a split.
 
         Where the split has no video of the task, nothing is known, and the graph has no edges.
         """
@@ -190,7 +227,7 @@ class Training:
             )
         return self._mined[key]
 
-    def doubtful(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
+    def soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
         """Return a graph with the precedences added that most training videos honour, though not all."""
         return add_doubtful(flow, self.sequences(task, split), min_support=self.min_support)
 
@@ -240,25 +277,25 @@ def bag(video: Video) -> Plan:
 
 def true_order(video: Video) -> Plan | Labels:
     """Plan the steps that are there, in the order of their first occurrences."""
-    return _true_chain(video, instructions_in_order(video.task, (label for label, _, _ in runs(video.truth))))
+    return _true_chain(video, instructions_in_order(video.task, (label for label, _, _ in segments(video.truth))))
 
 
 def true_order_with_repeats(video: Video) -> Plan | Labels:
-    """Plan every occurrence: a run of one dataset step is one element for each of its instructions."""
+    """Plan every occurrence: a segment of one dataset step is one element for each of its instructions."""
     correspondence = video.task.correspondence
-    rows = [instruction for label, _, _ in runs(video.truth) for instruction in correspondence[label]]
+    rows = [instruction for label, _, _ in segments(video.truth) for instruction in correspondence[label]]
     return _true_chain(video, rows)
 
 
 def _true_chain(video: Video, rows: Sequence[int]) -> Plan | Labels:
     """Plan a chain none of which may be left out, since all of it is known to be shown.
 
-    With more elements than clips (several instructions to a short step), the first of each run.
+    With more elements than clips (several instructions to a short step), the first of each segment.
     """
     n_clips = len(video.truth)
     if len(rows) > n_clips:
         correspondence = video.task.correspondence
-        rows = [correspondence[label][0] for label, _, _ in runs(video.truth) if correspondence[label]]
+        rows = [correspondence[label][0] for label, _, _ in segments(video.truth) if correspondence[label]]
     if not rows:  # nothing of the procedure is there
         return np.full(n_clips, -1, dtype=np.int64)
     required = None if video.costs.skip is None else np.full(len(rows), np.inf)
@@ -311,13 +348,6 @@ def available_methods(dataset: Dataset, training: Training, *, with_background: 
     ):
         methods[MINED] = _mined(training)
     return methods | {"true-order": true_order, "true-order-repeats": true_order_with_repeats}
-
-
-def check_methods(names: Iterable[str]) -> None:
-    """Refuse names that are those of no method, whatever the dataset; which graphs there are, it alone can tell."""
-    for name in names:
-        if name not in _NAMES and not name.startswith("graph:"):
-            raise InputError(f"there is no method {name!r}; there are: {', '.join(_NAMES)}, graph:SOURCE")
 
 
 def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:

@@ -1,4 +1,4 @@
-"""The measures, as pure functions of a predicted and a true label per clip (-1 = background).
+"""The metrics, as pure functions of a predicted and a true label per clip (-1 = background).
 
 All are shares in 0 … 1. Where nothing is to be measured (0 / 0: say, the accuracy on a video that shows no
 step) they are NaN, and means over videos leave them out.
@@ -57,10 +57,10 @@ def iou_strict(predicted: ArrayLike, true: ArrayLike) -> float:
     return _share(hits, int((truth >= 0).sum()) + int((guess >= 0).sum()) - hits)
 
 
-def runs(labels: ArrayLike) -> tuple[tuple[int, int, int], ...]:
-    """Return the runs of equal labels as (label, start, stop), half-open in clips, background left out.
+def segments(labels: ArrayLike) -> tuple[tuple[int, int, int], ...]:
+    """Return the segments of equal labels as (label, start, stop), half-open in clips, background left out.
 
-    Two runs of one step with background between them are two.
+    Two segments of one step with background between them are two.
     """
     found = as_labels(labels, "labels")
     edges = np.flatnonzero(np.diff(found)) + 1
@@ -74,33 +74,33 @@ def runs(labels: ArrayLike) -> tuple[tuple[int, int, int], ...]:
 
 
 def edit(predicted: ArrayLike, true: ArrayLike) -> float:
-    """Return 1 - (edit distance of the sequences of runs) / (length of the longer), background excluded."""
+    """Return 1 - (edit distance of the sequences of segments) / (length of the longer), background excluded."""
     guess, truth = _pair(predicted, true)
-    left = [label for label, _, _ in runs(guess)]
-    right = [label for label, _, _ in runs(truth)]
+    left = [label for label, _, _ in segments(guess)]
+    right = [label for label, _, _ in segments(truth)]
     longer = max(len(left), len(right))
     return _share(longer - _edit_distance(left, right), longer)
 
 
 def f1(predicted: ArrayLike, true: ArrayLike, overlap: float) -> float:
-    """Return the F1 score of the predicted runs at an overlap in 0 … 1, background excluded."""
+    """Return the F1 score of the predicted segments at an overlap in 0 … 1, background excluded."""
     return f1_of_counts(*f1_counts(predicted, true, overlap))
 
 
 def f1_counts(predicted: ArrayLike, true: ArrayLike, overlap: float) -> tuple[int, int, int]:
-    """Return how many runs are right, wrong and missed; sums over videos give the pooled F1.
+    """Return how many segments are right, wrong and missed; sums over videos give the pooled F1.
 
-    A predicted run is right if, of the true runs of its step, the one with the largest IoU reaches
-    ``overlap`` and no earlier predicted run was right by it.
+    A predicted segment is right if, of the true segments of its step, the one with the largest IoU reaches
+    ``overlap`` and no earlier predicted segment was right by it.
 
     Returns
     -------
     right, wrong, missed : int
     """
     guess, truth = _pair(predicted, true)
-    there = runs(truth)
+    there = segments(truth)
     taken: set[int] = set()
-    guessed = runs(guess)
+    guessed = segments(guess)
     for label, start, stop in guessed:
         best, best_iou = -1, 0.0
         for index, (true_label, true_start, true_stop) in enumerate(there):
@@ -122,7 +122,7 @@ def f1_of_counts(right: int, wrong: int, missed: int) -> float:
 def step_times(labels: ArrayLike) -> dict[int, float]:
     """Return one time per step that appears, in clips: the middle of its (first) longest run."""
     longest: dict[int, tuple[int, float]] = {}
-    for label, start, stop in runs(labels):
+    for label, start, stop in segments(labels):
         if stop - start > longest.get(label, (0, 0.0))[0]:
             longest[label] = (stop - start, (start + stop) / 2)
     return {label: middle for label, (_, middle) in longest.items()}
@@ -155,7 +155,7 @@ def evaluate_video(
     true_classes: Sequence[int] | NDArray[np.int64] | None = None,
     times: Mapping[int, float] | None = None,
 ) -> dict[str, float]:
-    """Return every measure for one video.
+    """Return every metric for one video.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def evaluate_video(
         "mof": mof(guess, truth),
         "edit": edit(guess, truth),
         **{f"f1@{round(100 * overlap)}": f1(guess, truth, overlap) for overlap in OVERLAPS},
-        "recall": crosstask_recall(step_times(guess) if times is None else times, runs(truth)),
+        "recall": crosstask_recall(step_times(guess) if times is None else times, segments(truth)),
     }
 
 

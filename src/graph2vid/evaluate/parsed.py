@@ -7,8 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from graph2vid.datasets.dataset import Dataset, Task
-from graph2vid.datasets.projection import onto_steps
+from graph2vid.datasets import Dataset, Task, onto_steps
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.text.parsed_text import PARSERS, Instruction, Procedure

@@ -21,14 +21,13 @@ from numpy.typing import ArrayLike
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results
-from graph2vid.evaluate.graph_statistics import Comparison, graph_runs
+from graph2vid.evaluate.graph_statistics import Comparison, graph_methods
 from graph2vid.evaluate.intervals import bootstrap_interval
 from graph2vid.evaluate.labels import shared_classes, to_classes
-from graph2vid.evaluate.method_runs import Run
-from graph2vid.evaluate.methods import Labels
-from graph2vid.evaluate.metric_rows import Level
-from graph2vid.evaluate.metrics import runs as runs_of
-from graph2vid.evaluate.tables import SIMULATED
+from graph2vid.evaluate.methods import Labels, MethodResult
+from graph2vid.evaluate.metrics import segments
+from graph2vid.evaluate.report import Pictures
+from graph2vid.evaluate.summary import SIMULATED
 from graph2vid.flow.layout import lay_out
 from graph2vid.grounding.timeline import PALETTE
 from graph2vid.tsort import count_sorts
@@ -56,10 +55,10 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
     task, recording = video.task, video.recording
     true_classes, predicted_classes = shared_classes(task.correspondence, len(task.procedure))
     rows: list[tuple[str, Labels]] = [("ground truth", to_classes(video.truth, true_classes))]
-    for method in methods or [name for name in results.runs if name.startswith("graph:") or name in _SHOWN]:
-        labels = results.runs[method].labels.get(at)
+    for method in methods or [name for name in results.methods if name.startswith("graph:") or name in _SHOWN]:
+        labels = results.methods[method].labels.get(at)
         if labels is not None:
-            acc = 100 * results.runs[method].measures[at]["acc"]
+            acc = 100 * results.methods[method].metrics[at]["acc"]
             rows.append((f"{method}\nacc {acc:.0f}%", to_classes(labels, predicted_classes)))
     texts = _class_texts(task.steps, true_classes, task.procedure, predicted_classes)
     there = sorted({int(label) for _, labels in rows for label in labels if label >= 0})
@@ -70,7 +69,7 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
         axes = figure.add_subplot()
         for place, (_, labels) in enumerate(rows):
             axes.barh(place, edges[-1] - edges[0], left=edges[0], height=0.72, color=_EMPTY, linewidth=0)
-            for label, start, stop in runs_of(labels):
+            for label, start, stop in segments(labels):
                 colour, hatch = look[label]
                 axes.barh(
                     place,
@@ -99,17 +98,16 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
 _SHOWN = ("linear", "true-order")
 
 
-def plot_noise(path: str | os.PathLike[str], sweep: Sequence[Level], measure: str = "acc") -> None:
-    """Draw a measure (percent, with 95% intervals) of every method against the noise of simulated evidence."""
+def plot_noise(path: str | os.PathLike[str], sweep: Mapping[float, Results], metric: str = "acc") -> None:
+    """Draw a metric (percent, with 95% intervals) of every method against the noise of simulated evidence."""
     with _figure(path, (7.2, 4.4)) as (figure, _):
         axes = figure.add_subplot()
-        noises = [level.noise for level in sweep]
-        names = list(sweep[0].results.runs)
-        ends = []
-        for place, name in enumerate(names):
+        noises = list(sweep)
+        first = sweep[noises[0]]
+        for place, name in enumerate(first.methods):
             found = [
-                bootstrap_interval([row[measure] for row in level.results.runs[name].measures.values()], samples=2000)
-                for level in sweep
+                bootstrap_interval([row[metric] for row in results.methods[name].metrics.values()], samples=2000)
+                for results in sweep.values()
             ]
             colour = PALETTE[place % len(PALETTE)]
             means = [100 * interval.mean for interval in found]
@@ -130,12 +128,9 @@ def plot_noise(path: str | os.PathLike[str], sweep: Sequence[Level], measure: st
                 markersize=5,
                 label=name,
             )
-            ends.append((means[-1], name, colour))
         axes.set_xlabel("noise of the simulated clip embeddings")
-        axes.set_ylabel(f"{measure}, percent")
-        axes.set_title(
-            f"{sweep[0].results.dataset.name}: {measure} against noise ({SIMULATED})", loc="left", fontweight="bold"
-        )
+        axes.set_ylabel(f"{metric}, percent")
+        axes.set_title(f"{first.dataset.name}: {metric} against noise ({SIMULATED})", loc="left", fontweight="bold")
         if min(noises) > 0:
             axes.set_xscale("log", base=2)
             axes.set_xticks(noises, [f"{noise:g}" for noise in noises])
@@ -145,8 +140,8 @@ def plot_noise(path: str | os.PathLike[str], sweep: Sequence[Level], measure: st
         axes.legend(frameon=False, fontsize=8)
 
 
-def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str, measure: str = "acc") -> None:
-    """Draw a measure per task against the number of topological sorts of its graph (log scale).
+def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str, metric: str = "acc") -> None:
+    """Draw a metric per task against the number of topological sorts of its graph (log scale).
 
     Parameters
     ----------
@@ -154,11 +149,11 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
     results : Results
     source : str
         Which graphs count.
-    measure : str
+    metric : str
     """
-    run = graph_runs(results)[source]
+    plans = graph_methods(results)[source].plans
     members: dict[tuple[str, Any], list[int]] = {}
-    for at, plan in run.plans.items():
+    for at, plan in plans.items():
         members.setdefault((results.videos[at].task.id, plan.flow), []).append(at)
     logs = {}
     for key in members:
@@ -168,12 +163,12 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
     with _figure(path, (7.2, 4.4)) as (figure, _):
         axes = figure.add_subplot()
         for place, name in enumerate([f"graph:{source}", "linear", "bag", "true-order"]):
-            if name not in results.runs:
+            if name not in results.methods:
                 continue
-            measures = results.runs[name].measures
+            metrics = results.methods[name].metrics
             points = []
             for key, videos in members.items():
-                values = [measures[at][measure] for at in videos if at in measures]
+                values = [metrics[at][metric] for at in videos if at in metrics]
                 if values and not np.isnan(values).all():
                     points.append((logs[key], 100 * float(np.nanmean(values))))
             if not points:
@@ -187,9 +182,9 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
                 ends = np.array([x[0], x[-1]])
                 axes.plot(ends, slope * ends + level, color=colour, linewidth=1.5, alpha=0.7)
         axes.set_xlabel("topological sorts of the task's graph, log10")
-        axes.set_ylabel(f"{measure}, percent (mean over the task's videos)")
+        axes.set_ylabel(f"{metric}, percent (mean over the task's videos)")
         note = f" ({SIMULATED})" if results.dataset.simulated else ""
-        axes.set_title(f"{results.dataset.name}: {measure} against flexibility{note}", loc="left", fontweight="bold")
+        axes.set_title(f"{results.dataset.name}: {metric} against flexibility{note}", loc="left", fontweight="bold")
         axes.grid(color=_FAINT, linewidth=0.6)
         _plain(axes)
         axes.legend(frameon=False, fontsize=8)
@@ -290,11 +285,11 @@ def plot_comparison(path: str | os.PathLike[str], comparison: Comparison, result
 
 def _scores(results: Results, comparison: Comparison, source: str) -> str:
     """Return the scores of the task's videos under the graph of a source, in words."""
-    run = results.runs.get(source if source == "linear" else f"graph:{source}")
-    members = [] if run is None else [at for at in run.measures if results.videos[at].task.id == comparison.task.id]
-    if run is None or not members:
+    method = results.methods.get(source if source == "linear" else f"graph:{source}", MethodResult(source))
+    members = [at for at in method.metrics if results.videos[at].task.id == comparison.task.id]
+    if not members:
         return "not evaluated"
-    acc, iou = (100 * np.nanmean([run.measures[at][name] for at in members]) for name in ("acc", "iou"))
+    acc, iou = (100 * np.nanmean([method.metrics[at][name] for at in members]) for name in ("acc", "iou"))
     return f"acc {acc:.1f}, iou {iou:.1f}"
 
 
@@ -302,8 +297,8 @@ def typical_video(results: Results) -> str:
     """Return the id of the video whose difference graph - linear (else its accuracy) is the median one."""
 
     def worth(at: int) -> float:
-        graph = next((run for name, run in results.runs.items() if name.startswith("graph:")), None)
-        value = _acc(graph, at) - _acc(results.runs.get("linear"), at)
+        graph = next((method for name, method in results.methods.items() if name.startswith("graph:")), None)
+        value = _acc(graph, at) - _acc(results.methods.get("linear"), at)
         return value if not np.isnan(value) else 0.0
 
     ranked = sorted(range(len(results.videos)), key=lambda at: (worth(at), results.videos[at].recording.id))
@@ -322,10 +317,10 @@ def draw_all(
     folder: str | os.PathLike[str],
     results: Results,
     *,
-    sweep: Sequence[Level] = (),
+    sweep: Mapping[float, Results] | None = None,
     comparison: Comparison | None = None,
     videos: Iterable[str] = (),
-) -> tuple[tuple[str, str], ...]:
+) -> Pictures:
     """Draw every picture that the evaluation has something for, as PNG, into a folder (made if need be).
 
     A picture that cannot be drawn is a warning; the others are drawn all the same.
@@ -347,9 +342,9 @@ def draw_all(
     for video in list(videos) or [typical_video(results)]:
         file = f"{name}-video-{_file_name(video)}.png"
         add(f"Video {video}: ground truth and methods", file, partial(plot_video, results=results, name=video))
-    if len(sweep) > 1:
+    if sweep is not None and len(sweep) > 1:
         add("Accuracy against noise", f"{name}-noise.png", partial(plot_noise, sweep=sweep))
-    for source in graph_runs(results):
+    for source in graph_methods(results):
         file = f"{name}-flexibility-{source}.png"
         add(
             f"Accuracy against flexibility ({source} graphs)",
@@ -384,8 +379,8 @@ def _file_name(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in name)
 
 
-def _acc(run: Run | None, at: int) -> float:
-    return run.measures[at]["acc"] if run is not None and at in run.measures else 0.0
+def _acc(method: MethodResult | None, at: int) -> float:
+    return method.metrics[at]["acc"] if method is not None and at in method.metrics else 0.0
 
 
 def _class_texts(

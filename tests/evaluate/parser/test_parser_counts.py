@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from graph2vid.evaluate.parser.scores import Counts, compare, f1_interval, total
+from graph2vid.evaluate.counts import Counts, compare, f1_interval, total
 
 
 def test_shares_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""The tagger and the edge parser, judged by hand-made mistakes on a made-up corpus."""
+"""The tagger and the edge parser, evaluated on hand-made mistakes on a made-up corpus."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graph2vid.datasets.recipe_flowgraph import Recipe, read_recipes
-from graph2vid.evaluate.parser.entity_scores import EdgeFigures, entities, judge_entities
-from graph2vid.evaluate.parser.scores import Counts, total
+from graph2vid.evaluate.counts import Counts, total
+from graph2vid.evaluate.parser.entity_scores import EdgeScores, entities, score_entities
 from recipes import corpus
 
 
@@ -52,7 +52,7 @@ def test_entities_of_tags() -> None:
 
 
 def test_a_perfect_model(recipes: tuple[Recipe, ...]) -> None:
-    figures = judge_entities(Oracle(recipes), recipes)
+    figures = score_entities(Oracle(recipes), recipes)
     assert figures.tagger.to_json()["f1"] == 1
     for edges in (figures.gold_tags, figures.predicted_tags):
         document = edges.to_json()
@@ -64,7 +64,7 @@ def test_a_perfect_model(recipes: tuple[Recipe, ...]) -> None:
 def test_wrong_tags_by_hand(recipes: tuple[Recipe, ...]) -> None:
     # of the seven entities of the first recipe "rice" gets the wrong class, "well" is missed, "(" is one too many
     model = Oracle(recipes, tags={1: "B-T", 9: "O", 8: "B-F"})
-    figures = judge_entities(model, recipes)
+    figures = score_entities(model, recipes)
     n = 7  # Boil, rice, Cut, leeks, Mix, them, well
     assert figures.tagger.overall == [Counts(n - 2, n, n), Counts(3, 3, 3)]
     assert figures.tagger.classes["F"] == Counts(2, 3, 3)
@@ -78,7 +78,7 @@ def test_wrong_tags_by_hand(recipes: tuple[Recipe, ...]) -> None:
 
 def test_wrong_spans_lose_their_edges(recipes: tuple[Recipe, ...]) -> None:
     model = Oracle(recipes, tags={8: "I-F"})  # "them (" for "them"
-    predicted = judge_entities(model, recipes).predicted_tags
+    predicted = score_entities(model, recipes).predicted_tags
     # three edges of the first recipe touch "them": boil f-eq, cut f-part-of, and its own t
     assert predicted.labelled[0] == Counts(4, 7, 7)
     assert predicted.unlabelled[0] == Counts(4, 7, 7)
@@ -96,7 +96,7 @@ def test_wrong_edges_by_hand(recipes: tuple[Recipe, ...]) -> None:
             3: None,  # cut → them: missed
         },
     )
-    figures = judge_entities(model, recipes).gold_tags
+    figures = score_entities(model, recipes).gold_tags
     assert figures.labelled[0] == Counts(4, 6, 7)
     assert figures.unlabelled[0] == Counts(5, 6, 7)
     assert figures.coreference[0] == Counts(0, 0, 1)
@@ -110,7 +110,7 @@ def test_wrong_edges_by_hand(recipes: tuple[Recipe, ...]) -> None:
 
 def test_only_the_primary_head_is_an_attachment(recipes: tuple[Recipe, ...]) -> None:
     leeks = recipes[0]
-    figures = EdgeFigures()
+    figures = EdgeScores()
     swapped = [edge for edge in leeks.edges if edge[0] != 3] + [(3, 7, "f-part-of"), (3, 6, "t")]
     figures.add(leeks, leeks.tags, swapped)
     assert figures.labelled[0].f1 == 1

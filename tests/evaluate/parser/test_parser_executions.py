@@ -1,13 +1,13 @@
-"""Graphs judged by the orders in which people do things."""
+"""Graphs compared with the orders in which people do things."""
 
 from __future__ import annotations
 
 import pytest
 
 from graph2vid.datasets.crosstask import Executions
+from graph2vid.evaluate.counts import Counts
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.executions import admits, judge_by_executions, known_pairs
-from graph2vid.evaluate.parser.scores import Counts
+from graph2vid.evaluate.parser.executions import admits, compare_with_executions, known_pairs
 from graph2vid.flow import FlowGraph
 from toys import make_task
 
@@ -43,7 +43,7 @@ def test_by_hand() -> None:
     )
     orders = ((0, 1, 3),) * 4 + ((1, 0, 3),) * 3 + ((3, 0),) * 2 + ((2, 1),)
     other = make_task("tea", steps=("a", "b"), manual=[(0, 1)])
-    found = judge_by_executions([Executions(task, orders), Executions(other, ())], ParsedGraphs(["linear", "bag"]))
+    found = compare_with_executions([Executions(task, orders), Executions(other, ())], ParsedGraphs(["linear", "bag"]))
     document = found.to_json()
     assert (document["executions"], document["executions_of_two"]) == (10, 9)
     assert document["step_list_admitted"] == 0.4

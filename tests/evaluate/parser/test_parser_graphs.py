@@ -9,20 +9,20 @@ import pytest
 
 from graph2vid.datasets import captaincook4d
 from graph2vid.datasets.recipe_flowgraph import read_recipes
+from graph2vid.evaluate.counts import Counts
 from graph2vid.evaluate.parsed import ParsedGraphs
 from graph2vid.evaluate.parser.graph_scores import (
-    GraphFigures,
+    GraphScores,
     Text,
     detokenise,
     expert_texts,
-    figures_to_json,
-    judge_graphs,
     precedences,
     recipe_texts,
+    score_graphs,
+    scores_to_json,
     sentence_graph,
     sentence_texts,
 )
-from graph2vid.evaluate.parser.scores import Counts
 from graph2vid.flow import FlowGraph
 from layouts import captaincook4d as write_captaincook4d
 from layouts import real_data
@@ -54,7 +54,7 @@ def test_sentence_graphs(tmp_path: Path) -> None:
 
 def test_edges_and_precedences_by_hand() -> None:
     assert precedences(DIAMOND) == {(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)}
-    figures = GraphFigures()
+    figures = GraphScores()
     figures.add(FlowGraph.chain([*"abcd"]), DIAMOND)
     assert figures.edges == [Counts(right=2, predicted=3, gold=4)]  # 0→1 and 2→3; 1→2 is wrong
     assert figures.precedences == [Counts(right=5, predicted=6, gold=5)]
@@ -68,8 +68,8 @@ def test_edges_and_precedences_by_hand() -> None:
 
 def test_parsers_beside_the_listed_order() -> None:
     texts = [Text(("a", "b", "c", "d"), DIAMOND), Text(("a", "b"), FlowGraph.chain([*"ab"]))]
-    found = judge_graphs(ParsedGraphs(["bag", "linear"]), texts)
-    document = figures_to_json(found)
+    found = score_graphs(ParsedGraphs(["bag", "linear"]), texts)
+    document = scores_to_json(found)
     assert document["linear"]["edge_f1"] == pytest.approx(2 * 3 / (4 + 5))
     assert "edge_f1_above_linear" not in document["linear"]
     assert document["bag"]["edge_f1"] == 0
@@ -86,7 +86,7 @@ def test_expert_graphs_are_listed_in_an_order_that_they_allow(tmp_path: Path) ->
 
 def test_real_listed_order() -> None:
     recipes = read_recipes(real_data("recipe_flowgraph") / "recipe_flowgraph", "dev")
-    document = figures_to_json(judge_graphs(ParsedGraphs(["linear"]), recipe_texts(recipes)))
+    document = scores_to_json(score_graphs(ParsedGraphs(["linear"]), recipe_texts(recipes)))
     assert document["linear"]["edge_f1"] == pytest.approx(0.69, abs=0.005)
     assert document["linear"]["precedence_f1"] == pytest.approx(0.77, abs=0.005)
     assert document["linear"]["precedence_recall"] == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -17,14 +16,15 @@ from layouts import segmentation
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+
+from graph2vid._evaluation_options import ComparisonOptions
 from graph2vid.cli import main
 from graph2vid.errors import InputError
+from graph2vid.learn.features import TrainingOptions, TrainingRun, evaluate_training
 from graph2vid.learn.features.checkpoint import State
-from graph2vid.learn.features.comparison_report import TrainingReport, difference
 from graph2vid.learn.features.objective_comparison import REGIMES, Comparison, Row, compare_objectives
-from graph2vid.learn.features.options import TrainingOptions
-from graph2vid.learn.features.training_run import Course
 
+QUICK = ComparisonOptions(seeds=1, epochs=1)
 VIDEOS = {f"v{number}": order for number, order in enumerate(("0111220333", "2221110330", "01111022233", "1122220333"))}
 
 
@@ -32,7 +32,7 @@ def test_one_command_writes_the_table(tmp_path: Path, capsys: Any) -> None:
     segmentation(tmp_path / "salads50", VIDEOS)
     page = tmp_path / "results.md"
     page.write_text("# Results\n\nother words\n")
-    command = ["evaluate", "training", "--data", str(tmp_path), "-o", "seeds=2", "-o", "epochs=1", "--workers", "2"]
+    command = ["evaluate", "training", "--data", str(tmp_path), "--seeds", "2", "--epochs", "1", "--workers", "2"]
     assert main([*command, "--json", str(tmp_path / "r.json"), "--markdown", str(page)]) == 0
     document = json.loads((tmp_path / "r.json").read_text())
     (found,) = document["comparisons"]
@@ -52,16 +52,16 @@ def test_one_command_writes_the_table(tmp_path: Path, capsys: Any) -> None:
 
 def test_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     segmentation(tmp_path / "salads50", VIDEOS)
-    one, two = (compare_objectives(tmp_path, seeds=1, epochs=1, workers=workers)[0][0] for workers in (1, 3))
+    one, two = (compare_objectives(tmp_path, "salads50", QUICK, workers=workers) for workers in (1, 3))
     for left, right in zip(one.rows, two.rows, strict=True):
         assert all(np.array_equal(left.values[name], right.values[name], equal_nan=True) for name in left.values)
 
 
 def test_an_interrupt_ends_the_trainings_of_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     segmentation(tmp_path / "salads50", VIDEOS)
-    train, begun, ended = Course.train, Event(), []
+    train, begun, ended = TrainingRun.train, Event(), []
 
-    def endless(self: Course, options: TrainingOptions, **given: Any) -> State:
+    def endless(self: TrainingRun, options: TrainingOptions, **given: Any) -> State:
         if options.objective != "graph":
             begun.wait(60)
             return train(self, options)
@@ -77,9 +77,9 @@ def test_an_interrupt_ends_the_trainings_of_all_threads(tmp_path: Path, monkeypa
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Course, "train", endless)
+    monkeypatch.setattr(TrainingRun, "train", endless)
     with pytest.raises(KeyboardInterrupt):
-        compare_objectives(tmp_path, seeds=1, epochs=1, workers=3, progress=interrupt)
+        compare_objectives(tmp_path, "salads50", QUICK, workers=3, progress=interrupt)
     assert ended and all(ended)
 
 
@@ -92,7 +92,7 @@ def test_means_spreads_and_differences() -> None:
     assert found.row("graph").mean("acc") == pytest.approx(0.4)
     assert found.row("graph").spread("acc") == pytest.approx(np.std([0.3, 0.5], ddof=1))
     assert np.isnan(found.row("pre-trained").spread("acc"))
-    interval = difference(found, "graph", "pre-trained", "iou")
+    interval = found.difference("graph", "pre-trained", "iou")
     assert (interval.mean, interval.low, interval.high) == pytest.approx((0.2, 0.2, 0.2))
 
 
@@ -100,8 +100,9 @@ def test_means_spreads_and_differences() -> None:
     ("more", "message"),
     [
         (["-o", "datasets=youcook2"], "there is no regime of training for 'youcook2'"),
-        (["-o", "rate=1"], "training has no option 'rate'; it has: datasets, seeds, epochs"),
-        (["--temperature", "1"], "evaluate training has no option --temperature"),
+        (["--datasets", "youcook2"], "there is no regime of training for 'youcook2'"),
+        (["-o", "rate=1"], "unknown option 'rate'; known: datasets, epochs, seeds"),
+        (["--temperature", "1"], "No such option: --temperature"),
         (["-o", "seeds=0"], "at least one seed"),
         ([], "holds none of these datasets"),
     ],
@@ -113,7 +114,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, capsys: Any, more: list
 
 def test_regimes_are_complete() -> None:
     assert set(REGIMES) == {"crosstask", "salads50"}
-    report = TrainingReport([], "graph2vid evaluate training", 1.0)
-    assert report.to_json()["comparisons"] == [] and replace(report, seconds=2.0).seconds == 2.0
     with pytest.raises(InputError, match="at least one seed"):
-        compare_objectives(".", seeds=0)
+        ComparisonOptions(seeds=0)
+    with pytest.raises(InputError, match="holds none of these datasets"):
+        next(evaluate_training("."))

@@ -20,14 +20,20 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from foreign import foreign, only_split  # noqa: E402
+from graph2vid._options import declared  # noqa: E402
+from graph2vid._training_options import OBJECTIVES, TrainingOptions  # noqa: E402
 from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Embeddings, Recording  # noqa: E402
 from graph2vid.errors import FormatError, InputError  # noqa: E402
-from graph2vid.learn.features import checkpoint  # noqa: E402
+from graph2vid.learn.features import (  # noqa: E402
+    TrainingRun,
+    checkpoint,
+    preset,
+    with_graphs,
+    with_splits,
+)
 from graph2vid.learn.features.data import embeddings_of  # noqa: E402
 from graph2vid.learn.features.loop import is_better  # noqa: E402
-from graph2vid.learn.features.options import OBJECTIVES, TrainingOptions, preset  # noqa: E402
-from graph2vid.learn.features.training_run import Course, with_graphs, with_splits  # noqa: E402
 from train_foreign import train as train_foreign  # noqa: E402
 
 QUICK = TrainingOptions(
@@ -43,18 +49,20 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-def course(validate: bool = False, recordings: int = 16) -> Course:
+def training_run(validate: bool = False, recordings: int = 16) -> TrainingRun:
     dataset = foreign(recordings)
-    return Course(dataset, only_split(dataset), "expert", validate)
+    return TrainingRun(dataset, only_split(dataset), "expert", validate)
 
 
 def test_the_graph_teaches_what_helps_on_held_out_videos() -> None:
-    whole = course(recordings=40)
-    judge = whole.judge("test")
-    assert judge is not None
-    before = judge()
+    whole = training_run(recordings=40)
+    evaluation = whole.evaluation("test")
+    assert evaluation is not None
+    before = evaluation()
     options = replace(QUICK, epochs=6, rate=6e-3)
-    after = {name: judge(whole.train(replace(options, objective=name)).model()) for name in ("bag", "linear", "graph")}
+    after = {
+        name: evaluation(whole.train(replace(options, objective=name)).model()) for name in ("bag", "linear", "graph")
+    }
     assert after["graph"]["acc"] > before["acc"] + 0.2
     assert after["graph"]["iou"] > before["iou"] + 0.15
     assert after["graph"]["acc"] > after["linear"]["acc"] > after["bag"]["acc"]
@@ -63,7 +71,7 @@ def test_the_graph_teaches_what_helps_on_held_out_videos() -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_lowers_its_loss_and_repeats(objective: str) -> None:
     options = replace(QUICK, objective=objective, epochs=2, every=2)
-    first, second = course().train(options), course().train(options)
+    first, second = training_run().train(options), training_run().train(options)
     losses = [row["loss"] for row in first.history]
     assert losses[0] is None and losses[2] < losses[1]
     assert first.history == second.history
@@ -71,21 +79,21 @@ def test_every_objective_lowers_its_loss_and_repeats(objective: str) -> None:
 
 
 def test_another_seed_gives_other_features() -> None:
-    found = [course().train(replace(QUICK, epochs=1, seed=seed)).weights["inner.weight"] for seed in (0, 1)]
+    found = [training_run().train(replace(QUICK, epochs=1, seed=seed)).weights["inner.weight"] for seed in (0, 1)]
     assert not torch.equal(*found)
 
 
 def test_the_best_epoch_is_kept_and_training_ends_early() -> None:
-    whole = course(validate=True, recordings=24)
+    whole = training_run(validate=True, recordings=24)
     state = whole.train(replace(QUICK, epochs=12, patience=2, rate=0.03))
     losses = [row["loss"] for row in state.history[1:]]
     assert state.best > 0
     assert state.epoch == min(max(state.best, 1 + int(np.argmin(losses))) + 2, 12)
-    judge = whole.judge("validation")
-    assert judge is not None
-    kept = judge.by_video(state.model())
+    evaluation = whole.evaluation("validation")
+    assert evaluation is not None
+    kept = evaluation.by_video(state.model())
     assert state.best_scores == [(acc + iou) / 2 for acc, iou in zip(kept["acc"], kept["iou"], strict=True)]
-    assert judge(state.model()) == {name: state.history[state.best][name] for name in ("acc", "iou")}
+    assert evaluation(state.model()) == {name: state.history[state.best][name] for name in ("acc", "iou")}
 
 
 def test_an_epoch_is_better_when_it_is_so_beyond_chance() -> None:
@@ -98,22 +106,22 @@ def test_an_epoch_is_better_when_it_is_so_beyond_chance() -> None:
 
 def test_training_goes_on_while_the_loss_falls() -> None:
     # So slow that no epoch is better on the validation videos; the loss falls all the same.
-    slow = course(validate=True).train(replace(QUICK, epochs=6, patience=1, rate=1e-6, batch=16))
+    slow = training_run(validate=True).train(replace(QUICK, epochs=6, patience=1, rate=1e-6, batch=16))
     losses = [row["loss"] for row in slow.history[1:]]
     assert slow.best == 0 and losses == sorted(losses, reverse=True)
     assert slow.epoch == 6
     # Without a validation it is the loss alone that ends it.
-    wild = course().train(replace(QUICK, epochs=40, patience=1, rate=3.0))
+    wild = training_run().train(replace(QUICK, epochs=40, patience=1, rate=3.0))
     losses = [row["loss"] for row in wild.history[1:]]
     assert wild.epoch == 1 + int(np.argmin(losses)) + 1 < 40
     assert wild.best == wild.epoch
 
 
 def test_the_defaults_learn(tmp_path: Path) -> None:
-    whole = course(validate=True, recordings=40)
-    judge = whole.judge("test")
-    assert judge is not None
-    before, after = judge(), judge(whole.train(TrainingOptions()).model())
+    whole = training_run(validate=True, recordings=40)
+    evaluation = whole.evaluation("test")
+    assert evaluation is not None
+    before, after = evaluation(), evaluation(whole.train(TrainingOptions()).model())
     assert after["acc"] > before["acc"] + 0.15
     assert after["iou"] > before["iou"] + 0.1
 
@@ -128,15 +136,20 @@ def test_the_paper_is_a_preset() -> None:
         preset("book")
 
 
-def test_help_tells_the_defaults(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
-    assert main(["train", "features", "--help"]) == 0
-    shown = {line.split("--")[1].split()[0]: line for line in capsys.readouterr().out.splitlines() if " --" in line}
-    options = TrainingOptions()
-    for name in ("epochs", "weight-decay", "gamma", "smoothing", "match", "drop", "pool-temperature", "patience"):
-        value = getattr(options, name.replace("-", "_"))
-        assert f"({value if isinstance(value, str) else f'{value:g}'})" in shown[name]
-    assert f"({options.rate:g})" in shown["lr"]
+def test_help_tells_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "features", "--help-all"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for one in declared(TrainingOptions):
+        said = one.about.off or one.about.help
+        default = "" if one.default is None or one.kind is bool else f" [{one.default}]"
+        assert one.flag[2:] in shown and f"{said}{default}" in shown
+
+
+def test_a_given_option_changes_a_preset(tmp_path: Path) -> None:
+    arguments = [*COMMAND[3:], "--preset", "paper", "--epochs", "1", "--gamma", "0.3", "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    options = checkpoint.load(tmp_path / "out").options
+    assert options == preset("paper", epochs=1, batch=2, rate=1e-3, gamma=0.3)
 
 
 class Stopped(Exception):
@@ -144,16 +157,16 @@ class Stopped(Exception):
 
 
 def test_an_interrupted_training_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
-    plain = course(validate=True).train(QUICK, folder=tmp_path / "plain")
+    plain = training_run(validate=True).train(QUICK, folder=tmp_path / "plain")
 
     def stop(epoch: int, videos: int, loss: float) -> None:
         if epoch == 3:
             raise Stopped
 
     with pytest.raises(Stopped):
-        course(validate=True).train(QUICK, folder=tmp_path / "stopped", report=stop)
+        training_run(validate=True).train(QUICK, folder=tmp_path / "stopped", report=stop)
     assert checkpoint.load(tmp_path / "stopped").epoch == 2
-    again = course(validate=True).train(QUICK, folder=tmp_path / "stopped", resume=True)
+    again = training_run(validate=True).train(QUICK, folder=tmp_path / "stopped", resume=True)
     _same(plain, again)
     for name in ("log.csv", "epoch-4.safetensors"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes()
@@ -259,39 +272,39 @@ def test_two_processes_train_like_one(tmp_path: Path) -> None:
 
 
 def test_a_training_is_not_overwritten(tmp_path: Path) -> None:
-    course().train(replace(QUICK, epochs=1), folder=tmp_path)
+    training_run().train(replace(QUICK, epochs=1), folder=tmp_path)
     with pytest.raises(InputError, match="holds a training: --resume"):
-        course().train(replace(QUICK, epochs=1), folder=tmp_path)
+        training_run().train(replace(QUICK, epochs=1), folder=tmp_path)
 
 
 def test_going_on_otherwise_is_refused(tmp_path: Path) -> None:
-    course().train(replace(QUICK, epochs=1), folder=tmp_path)
+    training_run().train(replace(QUICK, epochs=1), folder=tmp_path)
     with pytest.raises(InputError, match=r"has gamma 0\.3, not 0\.5"):
-        course().train(replace(QUICK, gamma=0.5), folder=tmp_path, resume=True)
+        training_run().train(replace(QUICK, gamma=0.5), folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="other videos, features or graphs"):
-        course(recordings=20).train(QUICK, folder=tmp_path, resume=True)
+        training_run(recordings=20).train(QUICK, folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="that training has graph expert, not mined"):
-        replace(course(), source="mined").train(replace(QUICK), folder=tmp_path, resume=True)
-    assert course().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True).epoch == 2
+        replace(training_run(), source="mined").train(replace(QUICK), folder=tmp_path, resume=True)
+    assert training_run().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True).epoch == 2
 
 
 def test_a_row_that_is_missing_in_the_log_is_written_again(tmp_path: Path) -> None:
-    course().train(replace(QUICK, epochs=2), folder=tmp_path)
+    training_run().train(replace(QUICK, epochs=2), folder=tmp_path)
     whole = (tmp_path / "log.csv").read_text()
     (tmp_path / "log.csv").write_text("".join(whole.splitlines(keepends=True)[:-1]))
-    course().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True)
+    training_run().train(replace(QUICK, epochs=2), folder=tmp_path, resume=True)
     assert (tmp_path / "log.csv").read_text() == whole
 
 
 def test_validation_needs_labels() -> None:
     dataset = foreign(16)
     bare = replace(dataset, recordings=tuple(replace(one, annotations=()) for one in dataset.recordings))
-    with pytest.raises(InputError, match="cannot be judged on videos without labels"):
-        Course(bare, only_split(bare), "expert", True).train(QUICK)
+    with pytest.raises(InputError, match="cannot be validated on videos without labels"):
+        TrainingRun(bare, only_split(bare), "expert", True).train(QUICK)
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
-    course().train(replace(QUICK, epochs=1), folder=tmp_path)
+    training_run().train(replace(QUICK, epochs=1), folder=tmp_path)
     (weights,) = tmp_path.glob("best-*.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1])
@@ -325,11 +338,11 @@ def test_features_that_are_no_numbers_name_the_video(value: float) -> None:
     dataset = foreign(16)
     spoilt = replace(dataset, evidence=Spoilt(dataset.evidence, dataset.recordings[4].id, value))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=f"video {dataset.recordings[4].id}: the features of its clips hold NaN"):
-        Course(spoilt, only_split(spoilt), "expert", False).train(QUICK)
+        TrainingRun(spoilt, only_split(spoilt), "expert", False).train(QUICK)
 
 
 def test_a_training_that_goes_astray_names_the_videos() -> None:
-    whole = course()
+    whole = training_run()
     with pytest.raises(InputError, match=r"went astray .* videos task1_"):
         whole.train(replace(QUICK, rate=1e30))
 
@@ -351,7 +364,7 @@ def test_videos_too_short_for_their_steps_are_left_out() -> None:
             return Embeddings(found.steps, found.clips[: recording.n_clips])
 
     cut = replace(dataset, recordings=(short, *dataset.recordings[1:]), evidence=Cut())  # type: ignore[arg-type]
-    examples, left_out = Course(cut, only_split(cut), "expert", False).examples("graph")
+    examples, left_out = TrainingRun(cut, only_split(cut), "expert", False).examples("graph")
     assert left_out == [f"video {short.id} has 3 clips for 7 steps"]
     assert len(examples) == len(only_split(cut).train) - 1
 
@@ -359,20 +372,20 @@ def test_videos_too_short_for_their_steps_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"objective": "none"}, "unknown objective 'none'; known: bag, linear, graph, true-order"),
+        ({"objective": "none"}, "objective must be one of bag, graph, linear, true-order, not 'none'"),
         ({"gamma": 0.0}, "gamma must be"),
-        ({"rate": -1.0}, "rate must be a positive number"),
-        ({"match": "entropy"}, "unknown match"),
+        ({"rate": -1.0}, "rate must be a number above 0"),
+        ({"match": "entropy"}, "match must be one of"),
         ({"objective": "bag", "clustering": 0.0}, "the clustering loss alone"),
-        ({"every": 0}, "every must be at least 1"),
+        ({"every": 0}, "every must be a whole number of at least 1"),
         ({"drop": "prototype"}, "features are trained, and no prototype"),
         ({"drop": "percentile:150"}, "drop must be percentile:N with N from 0 to 100"),
-        ({"seed": 2**70}, "seed must be below"),
+        ({"seed": 2**70}, "seed must be a whole number"),
     ],
 )
 def test_impossible_options_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        TrainingOptions(**changed)
+        preset("default", **changed)
 
 
 def test_graphs_are_found_by_their_source() -> None:

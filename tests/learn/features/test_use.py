@@ -1,10 +1,12 @@
-"""Trained features at work, from a checkpoint, in Python and on the command line; events for TensorBoard."""
+"""Trained features at work, from a checkpoint, in Python and on the command line; the logs of a training."""
 
 from __future__ import annotations
 
-import struct
+import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,8 @@ from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Dataset, Embeddings  # noqa: E402
 from graph2vid.errors import InputError, TooLargeError  # noqa: E402
 from graph2vid.evidence.captions import Cue  # noqa: E402
-from graph2vid.learn.features import checkpoint  # noqa: E402
-from graph2vid.learn.features.events import EventFile  # noqa: E402
-from graph2vid.learn.features.options import TrainingOptions  # noqa: E402
-from graph2vid.learn.features.training_run import Course  # noqa: E402
+from graph2vid.learn.features import TrainingOptions, TrainingRun, checkpoint  # noqa: E402
+from graph2vid.learn.features.logs import Logs  # noqa: E402
 from graph2vid.learn.features.use import load_features  # noqa: E402
 
 OPTIONS = TrainingOptions(epochs=1, batch=4, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True)
@@ -31,7 +31,7 @@ OPTIONS = TrainingOptions(epochs=1, batch=4, rate=3e-3, gamma=0.3, smoothing="so
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Path]:
     dataset, folder = foreign(16), tmp_path_factory.mktemp("training")
-    Course(dataset, only_split(dataset), "expert", validate=False).train(OPTIONS, folder=folder)
+    TrainingRun(dataset, only_split(dataset), "expert", validate=False).train(OPTIONS, folder=folder)
     return dataset, folder
 
 
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused(trained: tuple[Dataset, Path], capsys: Any
         features.arrays(vectors.steps[:, :5], vectors.clips)
     with pytest.raises(InputError, match="NaN"):
         features.arrays(vectors.steps, vectors.clips * np.nan)
-    with pytest.raises(InputError, match="was not trained on what is said"):
+    with pytest.raises(InputError, match="was not trained on transcripts"):
         features.said(["one", "two"], [Cue(0.0, 1.0, "one")], 10.0)
     np.save(tmp_path / "scores.npy", np.zeros((7, 20)))
     g2v.FlowGraph.chain([f"step {number}" for number in range(7)]).save(tmp_path / "seven.json")
@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_refused(trained: tuple[Dataset, Path], capsys: Any
     assert main([*command, "--model", str(tmp_path)]) == 2
 
 
-def test_features_of_what_is_said(trained: tuple[Dataset, Path]) -> None:
+def test_features_of_a_transcript(trained: tuple[Dataset, Path]) -> None:
     pytest.importorskip("wordllama")
     features = load_features(trained[1])
     from graph2vid.learn.features.residual_mlp import ResidualMLP
@@ -116,20 +116,37 @@ def test_features_of_what_is_said(trained: tuple[Dataset, Path]) -> None:
     assert said.said(["a", "b"], [Cue(5.0, 8.0, "egg")], 30 * 3600, clip_seconds=3600, max_hours=40)
 
 
-def test_events_are_records_with_checksums(tmp_path: Path) -> None:
-    events = EventFile(tmp_path)
-    events.scalar("loss", 1.25, 300)
-    events.close()
-    (path,) = tmp_path.iterdir()
-    data, records = path.read_bytes(), []
-    while data:
-        (length,) = struct.unpack("<Q", data[:8])
-        records.append(data[12 : 12 + length])
-        data = data[16 + length :]
-    assert b"brain.Event:2" in records[0]
-    assert records[1][9:] == b"\x10\xac\x02\x2a\x0d\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 1.25)
-    # The check value of CRC-32C, masked as the format asks.
-    from graph2vid.learn.features.events import _masked_crc
+HISTORY = [{"epoch": 0, "loss": None, "acc": 0.25}, {"epoch": 1, "loss": 1.5, "acc": 0.5}]
 
-    crc = 0xE3069283
-    assert _masked_crc(b"123456789") == struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+def test_new_rows_become_events_where_tensorboard_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[Any, ...]] = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            written.append((folder,))
+
+        def add_scalar(self, *event: Any) -> None:
+            written.append(event)
+
+        def flush(self) -> None:
+            written.append(("flushed",))
+
+        def close(self) -> None:
+            written.append(("closed",))
+
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with closing(Logs(tmp_path, written=1)) as logs:  # the first row was written before an interrupt
+        logs.write(HISTORY)
+    folder = str(tmp_path / "tensorboard")
+    assert written == [(folder,), ("loss", 1.5, 1), ("acc", 0.5, 1), ("flushed",), ("closed",)]
+
+
+def test_the_log_is_written_without_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with closing(Logs(tmp_path)) as logs:
+        logs.write(HISTORY)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+    assert (tmp_path / "log.csv").read_text() == "epoch,loss,acc\n0,,0.25\n1,1.5,0.5\n"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe
-from graph2vid.evaluate.parser.scores import Counts, compare, f1_interval, total
+from graph2vid.datasets import ENTITY_CLASSES, Recipe
+from graph2vid.evaluate.counts import Counts, compare, f1_interval, total
 
 PRONOUNS = frozenset({"it", "them", "they", "this", "these", "that", "those", "its", "their"})
 ACTIONS = frozenset({"Ac", "Ac2", "Af", "At"})
@@ -22,7 +22,7 @@ Span: TypeAlias = tuple[int, int, str]
 
 
 class EntityModel(Protocol):
-    """What is judged: a tagger, and a parser of the edges between tagged entities."""
+    """What is evaluated: a tagger, and a parser of the edges between tagged entities."""
 
     def tag(self, recipes: list[list[str]], /) -> list[list[str]]:
         """Return the BIO tags of each recipe's tokens."""
@@ -44,7 +44,7 @@ def entities(tags: Sequence[str]) -> list[Span]:
 
 
 @dataclass
-class EdgeFigures:
+class EdgeScores:
     """How well edges were found, one entry per recipe.
 
     Attributes
@@ -71,19 +71,19 @@ class EdgeFigures:
     labelled_attached: int = 0
 
     def add(self, recipe: Recipe, tags: Sequence[str], edges: Sequence[Edge]) -> None:
-        """Judge the edges that were found on a recipe with these tags."""
+        """Count the edges that were found on a recipe with these tags."""
         gold = _Edges(recipe.tokens, recipe.tags, recipe.edges)
         predicted = _Edges(recipe.tokens, tags, edges)
 
-        def judge(member: Callable[[_Edges, Edge], bool]) -> Counts:
+        def counts_of(member: Callable[[_Edges, Edge], bool]) -> Counts:
             return compare(predicted.spans(member), gold.spans(member))
 
-        self.labelled.append(judge(lambda *_: True))
+        self.labelled.append(counts_of(lambda *_: True))
         self.unlabelled.append(compare(_ends(predicted), _ends(gold)))
-        self.coreference.append(judge(_Edges.is_pronoun))
-        self.ellipsis.append(judge(_Edges.is_ellipsis))
+        self.coreference.append(counts_of(_Edges.is_pronoun))
+        self.ellipsis.append(counts_of(_Edges.is_ellipsis))
         for label in sorted({edge[2] for edge in (*recipe.edges, *edges)}):
-            counts = judge(lambda _, edge, label=label: edge[2] == label)  # type: ignore[misc]
+            counts = counts_of(lambda _, edge, label=label: edge[2] == label)  # type: ignore[misc]
             self.labels[label] = self.labels.get(label, Counts()) + counts
         true_heads, heads = _primary(recipe.edges), _primary(edges)
         none = (-1, "")
@@ -94,7 +94,7 @@ class EdgeFigures:
         self.tokens += len(recipe.tokens)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as shares."""
+        """Return the scores as shares."""
         return total(self.labelled).to_json() | {
             "interval": list(f1_interval(self.labelled)),
             "unlabelled": total(self.unlabelled).to_json(),
@@ -143,7 +143,7 @@ def _primary(edges: Sequence[Edge]) -> dict[int, tuple[int, str]]:
 
 
 @dataclass
-class TagFigures:
+class TagScores:
     """How well entities were found, one entry per recipe: an entity is right when its span and class are.
 
     Attributes
@@ -156,7 +156,7 @@ class TagFigures:
     classes: dict[str, Counts] = field(default_factory=lambda: {name: Counts() for name in ENTITY_CLASSES})
 
     def add(self, recipe: Recipe, tags: Sequence[str]) -> None:
-        """Judge the tags of a recipe."""
+        """Count the entities of a recipe."""
         predicted, gold = entities(tags), entities(recipe.tags)
         self.overall.append(compare(predicted, gold))
         for name in self.classes:
@@ -164,7 +164,7 @@ class TagFigures:
             self.classes[name] += compare(*of_class)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as shares."""
+        """Return the scores as shares."""
         return total(self.overall).to_json() | {
             "interval": list(f1_interval(self.overall)),
             "classes": {name: counts.to_json() for name, counts in self.classes.items()},
@@ -172,25 +172,25 @@ class TagFigures:
 
 
 @dataclass(frozen=True)
-class EntityFigures:
+class EntityScores:
     """The tagger, and the edges with true and with predicted tags."""
 
-    tagger: TagFigures
-    gold_tags: EdgeFigures
-    predicted_tags: EdgeFigures
+    tagger: TagScores
+    gold_tags: EdgeScores
+    predicted_tags: EdgeScores
 
 
-def judge_entities(
+def score_entities(
     model: EntityModel, recipes: Sequence[Recipe], progress: Callable[[str, int, int], None] | None = None
-) -> EntityFigures:
-    """Judge a model of entities and edges on annotated recipes."""
-    figures = EntityFigures(TagFigures(), EdgeFigures(), EdgeFigures())
+) -> EntityScores:
+    """Evaluate a model of entities and edges on annotated recipes."""
+    scores = EntityScores(TagScores(), EdgeScores(), EdgeScores())
     tagged = model.tag([list(recipe.tokens) for recipe in recipes])
     for done, (recipe, tags) in enumerate(zip(recipes, tagged, strict=True), start=1):
         tokens = list(recipe.tokens)
-        figures.tagger.add(recipe, tags)
-        figures.gold_tags.add(recipe, recipe.tags, model.edges(tokens, list(recipe.tags)))
-        figures.predicted_tags.add(recipe, tags, model.edges(tokens, list(tags)))
+        scores.tagger.add(recipe, tags)
+        scores.gold_tags.add(recipe, recipe.tags, model.edges(tokens, list(recipe.tags)))
+        scores.predicted_tags.add(recipe, tags, model.edges(tokens, list(tags)))
         if progress is not None:
             progress("entities and edges", done, len(recipes))
-    return figures
+    return scores

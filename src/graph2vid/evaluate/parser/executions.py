@@ -1,4 +1,4 @@
-"""Real executions as judges of graphs: what people do shows what must come before what."""
+"""Graphs compared with real executions: what people do shows what must come before what."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from graph2vid.datasets.crosstask import Executions
-from graph2vid.datasets.dataset import Task
+from graph2vid.datasets import Executions, Task
+from graph2vid.evaluate.counts import Counts, compare, total
 from graph2vid.evaluate.methods import instructions_in_order
 from graph2vid.evaluate.parsed import ParsedGraphs
 from graph2vid.evaluate.parser.graph_scores import precedences
-from graph2vid.evaluate.parser.scores import Counts, compare, total
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import SortCount, count_sorts
 
@@ -79,8 +78,8 @@ def known_pairs(task: Task, orders: Sequence[Sequence[int]], min_support: int = 
 
 
 @dataclass(frozen=True)
-class TaskFigures:
-    """What one graph of one task is worth.
+class TaskResults:
+    """One graph of one task.
 
     Attributes
     ----------
@@ -101,8 +100,8 @@ class TaskFigures:
 
 
 @dataclass(frozen=True)
-class ExecutionFigures:
-    """Graphs of several sources judged by the executions of several tasks.
+class ExecutionResults:
+    """Graphs of several sources compared with the executions of several tasks.
 
     Attributes
     ----------
@@ -110,7 +109,7 @@ class ExecutionFigures:
         Their procedures are the how-to texts.
     executions, executions_of_two : dict of str to int
         By task: how many there are, and with at least two mapped instructions.
-    sources : dict of str to dict of str to TaskFigures
+    sources : dict of str to dict of str to TaskResults
         By source and task.
     step_list : dict of str to int
         By task: executions that follow the dataset's own list of steps.
@@ -119,7 +118,7 @@ class ExecutionFigures:
     tasks: tuple[Task, ...]
     executions: dict[str, int]
     executions_of_two: dict[str, int]
-    sources: dict[str, dict[str, TaskFigures]]
+    sources: dict[str, dict[str, TaskResults]]
     step_list: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
@@ -150,21 +149,21 @@ class ExecutionFigures:
         }
 
     def _of_task(self, source: str, task: str) -> dict[str, Any]:
-        figures = self.sources[source][task]
+        results = self.sources[source][task]
         return {
-            "admitted": _share(figures.admitted, self.executions[task]),
-            "admitted_of_two": _share(figures.admitted_of_two, self.executions_of_two[task]),
-            "sorts": _number(figures.sorts.exact),
-            "sorts_lower": _number(figures.sorts.lower),
-            "sorts_upper": _number(figures.sorts.upper),
-            "pairs": figures.pairs.to_json(),
+            "admitted": _share(results.admitted, self.executions[task]),
+            "admitted_of_two": _share(results.admitted_of_two, self.executions_of_two[task]),
+            "sorts": _number(results.sorts.exact),
+            "sorts_lower": _number(results.sorts.lower),
+            "sorts_upper": _number(results.sorts.upper),
+            "pairs": results.pairs.to_json(),
         }
 
     def _overall(self, source: str) -> dict[str, Any]:
         of_task = self.sources[source]
         seen = [task for task in of_task if self.executions[task]]
         lower, upper = (
-            median(getattr(figures.sorts, bound) for figures in of_task.values()) for bound in ("lower", "upper")
+            median(getattr(results.sorts, bound) for results in of_task.values()) for bound in ("lower", "upper")
         )
         bag = self.sources.get(BAG)
         bag_median = None if bag is None else median(bag[task].sorts.lower for task in of_task)
@@ -183,17 +182,17 @@ class ExecutionFigures:
             "sorts_median_lower": _number(lower),
             "sorts_median_upper": _number(upper),
             "bag_sorts_ratio": None if bag_median is None else bag_median / upper,
-            "pairs": total(figures.pairs for figures in of_task.values()).to_json(),
+            "pairs": total(results.pairs for results in of_task.values()).to_json(),
         }
 
 
-def judge_by_executions(found: Sequence[Executions], graphs: ParsedGraphs) -> ExecutionFigures:
-    """Judge the given graphs of tasks and those of parsers by the executions of these tasks.
+def compare_with_executions(found: Sequence[Executions], graphs: ParsedGraphs) -> ExecutionResults:
+    """Compare the given graphs of tasks and those of parsers with the executions of these tasks.
 
     An execution is the order in which a video first shows the instructions that its steps stand for; a step of several
     instructions brings them in the written order.
     """
-    sources: dict[str, dict[str, TaskFigures]] = {}
+    sources: dict[str, dict[str, TaskResults]] = {}
     executions, of_two, step_list = {}, {}, {}
     for one in found:
         task = one.task
@@ -204,15 +203,15 @@ def judge_by_executions(found: Sequence[Executions], graphs: ParsedGraphs) -> Ex
         pairs = known_pairs(task, orders)
         for source, flow in _flows(task, graphs).items():
             ways = [len(order) for order in orders if admits(flow, order)]
-            sources.setdefault(source, {})[task.id] = TaskFigures(
+            sources.setdefault(source, {})[task.id] = TaskResults(
                 len(ways),
                 sum(length > 1 for length in ways),
                 count_sorts(flow),
                 compare(precedences(flow) & pairs.known, pairs.never_violated),
             )
-    # A parser that turned out not to work halfway has figures for some tasks only: they would not compare.
-    kept = {source: figures for source, figures in sources.items() if source not in graphs.unavailable}
-    return ExecutionFigures(tuple(one.task for one in found), executions, of_two, kept, step_list)
+    # A parser that turned out not to work halfway has results for some tasks only: they would not compare.
+    kept = {source: results for source, results in sources.items() if source not in graphs.unavailable}
+    return ExecutionResults(tuple(one.task for one in found), executions, of_two, kept, step_list)
 
 
 def _flows(task: Task, graphs: ParsedGraphs) -> Mapping[str, FlowGraph]:

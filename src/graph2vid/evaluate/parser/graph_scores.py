@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graph2vid.datasets.dataset import Dataset
-from graph2vid.datasets.recipe_flowgraph import Recipe
+from graph2vid.datasets import Dataset, Recipe
+from graph2vid.evaluate.counts import Counts, compare, f1_interval, total
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.scores import Counts, compare, f1_interval, total
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
 from graph2vid.text.coarsen import coarsen
@@ -50,7 +49,7 @@ def precedences(flow: FlowGraph) -> set[tuple[int, int]]:
 
 
 @dataclass
-class GraphFigures:
+class GraphScores:
     """How well graphs agree with true ones, one entry per text.
 
     Attributes
@@ -65,12 +64,12 @@ class GraphFigures:
     precedences: list[Counts] = field(default_factory=list)
 
     def add(self, flow: FlowGraph, gold: FlowGraph) -> None:
-        """Judge one graph."""
+        """Count one graph."""
         self.edges.append(compare(flow.transitive_reduction().edges, gold.transitive_reduction().edges))
         self.precedences.append(compare(precedences(flow), precedences(gold)))
 
-    def to_json(self, baseline: GraphFigures | None = None) -> dict[str, Any]:
-        """Return the figures as shares; with a baseline, also the intervals of what is above it."""
+    def to_json(self, baseline: GraphScores | None = None) -> dict[str, Any]:
+        """Return the scores as shares; with a baseline, also the intervals of what is above it."""
         found: dict[str, Any] = {}
         for what in ("edge", "precedence"):
             counts = self._counts(what)
@@ -97,29 +96,29 @@ class Text:
     title: str = ""
 
 
-def judge_graphs(
+def score_graphs(
     graphs: ParsedGraphs, texts: Sequence[Text], progress: Callable[[str, int, int], None] | None = None
-) -> dict[str, GraphFigures]:
+) -> dict[str, GraphScores]:
     """Compare the graphs of every parser that is available with the true ones."""
     found = {}
     for parser in graphs.parsers:
-        figures = GraphFigures()
+        scores = GraphScores()
         for done, text in enumerate(texts, start=1):
             flow = graphs.flow(parser, text.texts, text.title)
             if flow is None:
                 break
-            figures.add(flow, text.gold)
+            scores.add(flow, text.gold)
             if progress is not None:
                 progress(parser, done, len(texts))
         else:
-            found[parser] = figures
+            found[parser] = scores
     return found
 
 
-def figures_to_json(found: dict[str, GraphFigures]) -> dict[str, dict[str, Any]]:
-    """Return the figures of all parsers, each beside the listed order where that was judged too."""
+def scores_to_json(found: dict[str, GraphScores]) -> dict[str, dict[str, Any]]:
+    """Return the scores of all parsers, each beside the listed order where that is there too."""
     baseline = found.get(BASELINE)
-    return {name: figures.to_json(None if figures is baseline else baseline) for name, figures in found.items()}
+    return {name: scores.to_json(None if scores is baseline else baseline) for name, scores in found.items()}
 
 
 def recipe_texts(recipes: Sequence[Recipe]) -> list[Text]:

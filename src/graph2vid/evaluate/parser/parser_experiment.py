@@ -1,107 +1,128 @@
-"""Judging the parsers from end to end: the corpus, the expert graphs, the real executions."""
+"""The evaluation of the parsers from end to end: the corpus, the expert graphs, the real executions."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from graph2vid.datasets.captaincook4d import load as load_captaincook4d
-from graph2vid.datasets.crosstask import read_executions
-from graph2vid.datasets.recipe_flowgraph import read_recipes
+from graph2vid._evaluation_options import ParserOptions
+from graph2vid.datasets import captaincook4d, read_executions, read_recipes
 from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.evaluate import report as cells
+from graph2vid.evaluate.counts import LEVEL, SAMPLES, Counts, total
+from graph2vid.evaluate.engine import Progress
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.evaluate.parser.entity_scores import EntityModel, judge_entities
-from graph2vid.evaluate.parser.executions import judge_by_executions
-from graph2vid.evaluate.parser.graph_scores import Text, expert_texts, judge_graphs, recipe_texts
-from graph2vid.evaluate.parser.parser_report import ENTITY_MODEL, ParserReport
+from graph2vid.evaluate.parser.entity_scores import EdgeScores, EntityModel, EntityScores, TagScores, score_entities
+from graph2vid.evaluate.parser.executions import MIN_SUPPORT, ExecutionResults, compare_with_executions
+from graph2vid.evaluate.parser.graph_scores import (
+    BASELINE,
+    GraphScores,
+    Text,
+    expert_texts,
+    recipe_texts,
+    score_graphs,
+    scores_to_json,
+)
+from graph2vid.evaluate.report import Report, Table
 
-PARSERS_BY_DEFAULT = ("rules", "learned", "linear", "bag")
 LEARNED = "learned"
 CROSSTASK = "crosstask"
 CAPTAINCOOK4D = "captaincook4d"
+ENTITY_MODEL = "entity model"
 _SIBLINGS = {CROSSTASK: "crosstask_release", CAPTAINCOOK4D: "captaincook4d"}
+_ORDER = ("linear", "rules", "learned", "manual", "bag")
+_PRF = ("precision", "recall", "F1")
 
-Progress = Callable[[str, int, int], None]
 
-
-def judge_parsers(
-    data: str | os.PathLike[str],
-    split: str = "dev",
-    parsers: Sequence[str] = PARSERS_BY_DEFAULT,
-    *,
-    crosstask: str | os.PathLike[str] | None = None,
-    captaincook4d: str | os.PathLike[str] | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    model: str | None = None,
-    command: str = "",
-    progress: Progress | None = None,
-) -> ParserReport:
-    """Judge parsers on everything that can tell a good graph from a bad one.
+def evaluate_parsers(
+    data: str | os.PathLike[str], options: ParserOptions | None = None, progress: Progress | None = None
+) -> Iterator[Report]:
+    """Evaluate parsers on everything that can tell a good graph from a bad one; yield the report after each part.
 
     Parameters
     ----------
     data : path
         The recipe flow graph corpus.
-    split : str
-        Of the corpus.
-    parsers : sequence of str
-        By name. What cannot work here (a package or weights are missing) is listed with the reason.
-    crosstask : path, optional
-        CrossTask with its procedures; by default ``crosstask_release`` beside ``data``, if it is there.
-    captaincook4d : path, optional
-        CaptainCook4D; by default the folder of that name beside ``data``, if it is there.
-    weights : path, optional
-        Of the learned parser; by default those that come with graph2vid.
-    model : str, optional
-        The spaCy model of the rules; by default as the parser resolves it.
-    command : str
-        What repeats this, for the report.
+    options : ParserOptions, optional
     progress : callable, optional
         Called as (what is done, done, total).
     """
-    began = perf_counter()
-    data = Path(data)
-    recipes = read_recipes(data, split)
-    options: dict[str, dict[str, Any]] = {
-        LEARNED: {} if weights is None else {"weights": Path(weights)},
-        "rules": {} if model is None else {"model": model},
-    }
-    graphs = ParsedGraphs(parsers, options)
+    options, data = options or ParserOptions(), Path(data)
+    recipes = read_recipes(data, options.split)
+    sentences = sum(len(recipe.sentences) for recipe in recipes)
+    graphs = ParsedGraphs(
+        options.parsers,
+        {
+            LEARNED: {} if options.weights is None else {"weights": options.weights},
+            "rules": {} if options.model is None else {"model": options.model},
+        },
+    )
     unavailable: dict[str, str] = {}
-    entities = None
-    if LEARNED in parsers:
-        with _noting(unavailable, ENTITY_MODEL, unless=weights is not None):
-            entities = judge_entities(load_entity_model(weights), recipes, progress)
-    sentence_graphs = judge_graphs(graphs, recipe_texts(recipes), progress)
-    speed = {
-        name: graphs.texts[name] / graphs.seconds[name] if graphs.seconds[name] else math.nan
-        for name in sentence_graphs
+    report = Report(
+        "parser",
+        f"parsers: {len(recipes)} recipes with {sentences} sentences (recipe flow graph corpus, {options.split})",
+        "graph2vid-parser-evaluation",
+    )
+    report.document = {
+        "unit": "share",
+        "split": options.split,
+        "recipes": len(recipes),
+        "sentences": sentences,
+        "bootstrap": {"level": LEVEL, "samples": SAMPLES, "over": "recipes"},
+        **dict.fromkeys(("tagger", "edges", "graphs", CAPTAINCOOK4D, CROSSTASK)),
+        "not_available": unavailable,
     }
+    if LEARNED in options.parsers:
+        with _noting(unavailable, ENTITY_MODEL, unless=options.weights is not None):
+            _add_entities(report, score_entities(load_entity_model(options.weights), recipes, progress))
+        yield report
+
+    found = score_graphs(graphs, recipe_texts(recipes), progress)
+    speed = {name: graphs.texts[name] / graphs.seconds[name] if graphs.seconds[name] else math.nan for name in found}
+    note = (
+        f"Against the annotated graphs, one node per sentence. Edges: transitively reduced; precedences: all pairs in "
+        f"the closure. Micro averages; in brackets {LEVEL:.0%} intervals over recipes."
+    )
+    report.tables += [_graph_table("Graphs over sentences", found, note, speed), *_above_table(found)]
+    report.document["graphs"] = {
+        name: row | {"recipes_per_second": speed[name]} for name, row in scores_to_json(found).items()
+    }
+    yield report
+
     texts: list[Text] = []
-    with _noting(unavailable, CAPTAINCOOK4D, unless=captaincook4d is not None):
-        texts = expert_texts(load_captaincook4d(_beside(data, CAPTAINCOOK4D, captaincook4d)))
-    experts = judge_graphs(graphs, texts, progress) if texts else {}
-    executions = None
-    with _noting(unavailable, CROSSTASK, unless=crosstask is not None):
-        executions = judge_by_executions(read_executions(_beside(data, CROSSTASK, crosstask)), graphs)
-    return ParserReport(
-        split,
-        len(recipes),
-        sum(len(recipe.sentences) for recipe in recipes),
-        entities,
-        sentence_graphs,
-        speed,
-        experts,
-        len(texts),
-        executions,
-        graphs.unavailable | unavailable,
-        command,
-    ).timed(perf_counter() - began)
+    with _noting(unavailable, CAPTAINCOOK4D, unless=options.captaincook4d is not None):
+        texts = expert_texts(captaincook4d.load(_beside(data, CAPTAINCOOK4D, options.captaincook4d)))
+    if experts := score_graphs(graphs, texts, progress) if texts else {}:
+        note = (
+            f"{len(texts)} recipes. These graphs come without a text: the steps are listed in the topological order "
+            "that always takes the first node of the file that is ready, so that the listed order finds every "
+            "precedence by construction."
+        )
+        report.tables.append(_graph_table("Agreement with expert graphs (CaptainCook4D)", experts, note, {}))
+        report.document[CAPTAINCOOK4D] = {"texts": len(texts), "graphs": scores_to_json(experts)}
+        yield report
+
+    with _noting(unavailable, CROSSTASK, unless=options.crosstask is not None):
+        executions = compare_with_executions(read_executions(_beside(data, CROSSTASK, options.crosstask)), graphs)
+        report.document[CROSSTASK] = executions.to_json()
+        report.tables += _execution_tables(executions)
+    report.document["not_available"] = missing = graphs.unavailable | unavailable
+    report.notes = [f"{name} not available: {why}" for name, why in missing.items()]
+    report.is_complete = True
+    yield report
+
+
+def _add_entities(report: Report, entities: EntityScores) -> None:
+    report.tables += [_tag_table(entities.tagger), _edge_table(entities), _label_table(entities.gold_tags)]
+    report.document["tagger"] = entities.tagger.to_json()
+    report.document["edges"] = {
+        "gold_tags": entities.gold_tags.to_json(),
+        "predicted_tags": entities.predicted_tags.to_json(),
+    }
 
 
 @contextmanager
@@ -129,5 +150,147 @@ def _beside(data: Path, name: str, given: str | os.PathLike[str] | None) -> Path
         return Path(given)
     sibling = data.resolve().parent / _SIBLINGS[name]
     if not sibling.is_dir():
-        raise InputError(f"there is no folder {sibling.name} beside the corpus; -o {name}=DIR says where it is")
+        raise InputError(f"there is no folder {sibling.name} beside the corpus; --{name} DIR says where it is")
     return sibling
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def _tag_table(tagger: TagScores) -> Table:
+    rows = [("all", *_shares(total(tagger.overall)), str(total(tagger.overall).gold))]
+    rows += [(name, *_shares(counts), str(counts.gold)) for name, counts in tagger.classes.items()]
+    note = "Entities: right when span and class are. In percent."
+    return Table("Tagger", note, ("class", *_PRF, "annotated"), tuple(rows))
+
+
+def _edge_table(entities: EntityScores) -> Table:
+    rows = []
+    of_tags = (("annotated", entities.gold_tags), ("predicted", entities.predicted_tags))
+    for tags, scores in of_tags:
+        for what, counts in (
+            ("labelled", scores.labelled),
+            ("unlabelled", scores.unlabelled),
+            ("co-reference (f-eq of a pronoun)", scores.coreference),
+            ("ellipsis (t from action to action)", scores.ellipsis),
+        ):
+            rows.append((f"{tags} tags", what, *_shares(total(counts)), str(total(counts).gold)))
+    note = "An edge is right when both entities (exact spans) and, where it counts, the label agree. In percent."
+    attachment = "; ".join(f"{tags} tags UAS {_attachment(scores)}" for tags, scores in of_tags)
+    note += f" Over all tokens, by their primary head (none outside entities): {attachment}."
+    return Table("Edges between entities", note, ("tags", "edges", *_PRF, "annotated"), tuple(rows), words=2)
+
+
+def _label_table(scores: EdgeScores) -> Table:
+    by_number = sorted(scores.labels.items(), key=lambda item: -item[1].gold)
+    rows = tuple((label, *_shares(counts), str(counts.gold)) for label, counts in by_number)
+    return Table("Edges by label", "With annotated tags. In percent.", ("label", *_PRF, "annotated"), rows)
+
+
+def _graph_table(title: str, found: dict[str, GraphScores], note: str, speed: dict[str, float]) -> Table:
+    document = scores_to_json(found)
+    rows = []
+    for name in _ordered(document):
+        row = document[name]
+        shown = [name]
+        for what in ("edge", "precedence"):
+            low, high = row[f"{what}_f1_interval"]
+            shown += [
+                _percent(row[f"{what}_precision"]),
+                _percent(row[f"{what}_recall"]),
+                cells.span(*(100 * share for share in (row[f"{what}_f1"], low, high))),
+            ]
+        if speed:
+            shown.append("—" if math.isnan(speed[name]) else f"{speed[name]:,.0f}")
+        rows.append(tuple(shown))
+    columns = ("parser", "edge P", "R", "F1", "precedence P", "R", "F1", *(("recipes/s",) if speed else ()))
+    return Table(title, f"{note} In percent.", columns, tuple(rows))
+
+
+def _above_table(found: dict[str, GraphScores]) -> list[Table]:
+    document = scores_to_json(found)
+    rows = []
+    for name in _ordered(document):
+        above = [document[name].get(f"{what}_f1_above_{BASELINE}") for what in ("edge", "precedence")]
+        if None not in above:
+            rows.append((f"{name} - {BASELINE}", *(_signed(one) for one in above if one is not None)))
+    note = f"F1 over sentences, in points, with paired {LEVEL:.0%} intervals over recipes."
+    columns = ("difference", "edge F1", "precedence F1")
+    return [Table("Above the listed order", note, columns, tuple(rows))] if rows else []
+
+
+def _execution_tables(results: ExecutionResults) -> list[Table]:
+    document = results.to_json()
+    sources = {name: document["sources"][name] for name in _ordered(document["sources"])}
+    overall = tuple(
+        (
+            name,
+            _percent(row["admitted"]),
+            _percent(row["admitted_of_two"]),
+            _percent(row["admitted_mean_of_tasks"]),
+            cells.bounded_count(row["sorts_median"], row["sorts_median_lower"], row["sorts_median_upper"]),
+            "—" if row["bag_sorts_ratio"] is None else f"{cells.count(row['bag_sorts_ratio'])}×",
+            *(_percent(row["pairs"][name]) for name in ("precision", "recall", "f1")),
+        )
+        for name, row in sources.items()
+    )
+    by_task = tuple(
+        (
+            task["title"] or task["task"],
+            str(task["executions"]),
+            *(_task_cell(task["sources"].get(source)) for source in sources),
+        )
+        for task in document["tasks"]
+    )
+    return [
+        Table(
+            "Real executions (CrossTask procedures)",
+            f"{document['executions']:,} annotated videos of {document['tasks_count']} tasks. Admitted: the share "
+            "of videos whose order of first occurrences the graph allows, in percent; of all videos, of the "
+            f"{document['executions_of_two']:,} that show at least two instructions, and as a mean of tasks. The "
+            "dataset's own list of steps, taken as an order, admits "
+            f"{_percent(document['step_list_admitted'])}%. Sorts: median number of orders over tasks, and how "
+            "many times fewer than the bag's. Pairs: precedences of the graph against the pairs of instructions "
+            f"that at least {MIN_SUPPORT} videos show and none violates.",
+            ("graph", "admitted", "of 2+", "mean", "sorts", "bag/sorts", "pairs P", "R", "F1"),
+            overall,
+        ),
+        Table(
+            "Real executions by task",
+            "Share admitted in percent / number of sorts.",
+            ("task", "videos", *sources),
+            by_task,
+        ),
+    ]
+
+
+# -- cells -------------------------------------------------------------------------------------------------------
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Return the sources from the strictest to the freest, others in between."""
+    middle = _ORDER.index("manual")
+    return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else middle, name))
+
+
+def _percent(share: float | None) -> str:
+    return cells.percent(None if share is None else 100 * share)
+
+
+def _shares(counts: Counts) -> tuple[str, str, str]:
+    return _percent(counts.precision), _percent(counts.recall), _percent(counts.f1)
+
+
+def _attachment(scores: EdgeScores) -> str:
+    found = scores.to_json()
+    return f"{_percent(found['uas'])}, LAS {_percent(found['las'])}"
+
+
+def _signed(above: dict[str, Any]) -> str:
+    return cells.signed_span(*(100 * share for share in (above["mean"], *above["interval"])))
+
+
+def _task_cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "—"
+    return f"{_percent(row['admitted'])} / {cells.bounded_count(row['sorts'], row['sorts_lower'], row['sorts_upper'])}"

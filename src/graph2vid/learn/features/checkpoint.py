@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_bytes, read_json, write_bytes, write_json
+from graph2vid._training_options import TrainingOptions
 from graph2vid._values import count_of, shown
 from graph2vid.errors import FormatError, Graph2VidError
 from graph2vid.evidence.evidence_cache import content_hash
-from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 
 NAME = "checkpoint.json"
@@ -49,7 +49,7 @@ class State:
     best : int
         The epoch whose weights are kept for use; 0: the features as given.
     history : list of dict
-        One row per epoch from 0 on: ``epoch``, ``loss``, and the measures of the validation.
+        One row per epoch from 0 on: ``epoch``, ``loss``, and the metrics of the validation.
     random : Tensor
         The state of the generator that shuffles.
     weights, optimiser, best_weights : dict of str to Tensor

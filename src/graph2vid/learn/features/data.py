@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graph2vid.datasets.dataset import Dataset, Embedded, Embeddings, Recording, Split, Task
+from graph2vid.datasets import Dataset, Embedded, Embeddings, Recording, Split, Task
 from graph2vid.errors import InputError
-from graph2vid.evaluate.methods import Training, instructions_in_order, true_labels
-from graph2vid.evaluate.metrics import runs
+from graph2vid.evaluate import Training, instructions_in_order, segments, true_labels
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
@@ -118,7 +117,7 @@ class Planner:
 
     def _true_order(self, recording: Recording, task: Task) -> tuple[FlowGraph | None, Sequence[int]]:
         labels = true_labels(self._dataset, recording)
-        rows = instructions_in_order(task, (label for label, _, _ in runs(labels)))
+        rows = instructions_in_order(task, (label for label, _, _ in segments(labels)))
         return (_chain(len(rows)) if rows else None), rows
 
 

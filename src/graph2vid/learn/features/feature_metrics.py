@@ -1,4 +1,4 @@
-"""Judging features by grounding with them, as ``graph2vid evaluate`` judges evidence."""
+"""The metrics of features: videos are grounded with them, as ``graph2vid evaluate`` does with evidence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from graph2vid.datasets.dataset import Dataset, Embeddings, Evidence, Recording, Split
+from graph2vid.datasets import Dataset, Embeddings, Evidence, Recording, Split
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import Options, Results, evaluate_dataset
+from graph2vid.evaluate import EvaluationOptions, Results, evaluate_dataset
 from graph2vid.learn.features.residual_mlp import ResidualMLP, similarity
 
 _evaluating = Lock()
@@ -33,19 +33,19 @@ def evidence_of(embeddings: Embeddings, mlp: ResidualMLP | None = None) -> Evide
     return Evidence(found, None, "cosine" if embeddings.comparison == "cosine" else "scores")
 
 
-class GroundingJudge:
-    """Grounds the test videos of a split with features, and measures.
+class FeatureEvaluation:
+    """Grounds the test videos of a split with features, and computes the metrics.
 
     Parameters
     ----------
     dataset : Dataset
     split : Split
-        Its ``test`` videos are judged; what is mined is mined from its ``train``.
+        Its ``test`` videos are grounded; what is mined is mined from its ``train``.
     found : iterable of (Recording, Embeddings)
         Those of the test videos.
     methods : sequence of str
         Of :mod:`graph2vid.evaluate.methods`.
-    options : Options
+    options : EvaluationOptions
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class GroundingJudge:
         split: Split,
         found: Iterable[tuple[Recording, Embeddings]],
         methods: Sequence[str],
-        options: Options,
+        options: EvaluationOptions,
     ) -> None:
         self._dataset, self._split, self._methods = dataset, split, list(methods)
         self._options = replace(options, folds=0)
-        # A video that cannot show its procedure has no figures whatever its features.
+        # A video that cannot show its procedure has no metrics whatever its features.
         self._found = [
             (recording, vectors)
             for recording, vectors in found
@@ -77,11 +77,13 @@ class GroundingJudge:
 
     def by_video(self, mlp: ResidualMLP | None = None) -> dict[str, list[float]]:
         """Return acc and iou of the first method for each video with labels, shares."""
-        run = self.results(mlp).runs[self._methods[0]]
-        labelled = [row for row in run.measures.values() if not math.isnan(row["acc"] + row["iou"])]
+        result = self.results(mlp).methods[self._methods[0]]
+        labelled = [row for row in result.metrics.values() if not math.isnan(row["acc"] + row["iou"])]
         if not labelled:
             names = ", ".join(recording.id for recording, _ in self._found)
-            raise InputError(f"features cannot be judged on videos without labels ({names}): train without validation")
+            raise InputError(
+                f"features cannot be validated on videos without labels ({names}): train with --no-validate"
+            )
         return {name: [float(row[name]) for row in labelled] for name in ("acc", "iou")}
 
     def __call__(self, mlp: ResidualMLP | None = None) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a training tells while it runs: a table that anything reads, and events for TensorBoard."""
+"""The logs of a training: a table that anything reads and, where tensorboard is installed, its events."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from graph2vid._files import write_text
-from graph2vid.learn.features.events import EventFile
 
 TABLE = "log.csv"
 EVENTS = "tensorboard"
@@ -24,19 +22,14 @@ class Logs:
     ----------
     folder : path, optional
         None: nothing is written.
-    told : int
+    written : int
         The rows that were already written, before a training was interrupted.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None, told: int = 0) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None, written: int = 0) -> None:
         self._folder = None if folder is None else Path(folder)
-        self._events: EventFile | None = None
-        self._told = told
-
-    def __enter__(self) -> Logs:
-        if self._folder is not None:
-            self._events = EventFile(self._folder / EVENTS)
-        return self
+        self._events = None if self._folder is None else _event_writer(self._folder / EVENTS)
+        self._written = written
 
     def write(self, history: Sequence[Mapping[str, Any]]) -> None:
         """Write all rows so far: the table whole, the events of those that are new."""
@@ -48,14 +41,24 @@ class Logs:
         table.writeheader()
         table.writerows(history)
         write_text(self._folder / TABLE, text.getvalue())
-        for row in history[self._told :]:
-            for name, value in row.items():
-                if self._events is not None and name != "epoch" and value is not None:
-                    self._events.scalar(name, value, row["epoch"])
-        self._told = len(history)
+        if self._events is not None:
+            for row in history[self._written :]:
+                for name, value in row.items():
+                    if name != "epoch" and value is not None:
+                        self._events.add_scalar(name, value, row["epoch"])
+            self._events.flush()
+        self._written = len(history)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file of events."""
         if self._events is not None:
             self._events.close()
+
+
+def _event_writer(folder: Path) -> Any:
+    """Return what writes events for TensorBoard; None where its package is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder))

@@ -6,25 +6,26 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
 import torch
 
+from graph2vid._training_options import TrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, fingerprint
 from graph2vid.learn.features.logs import Logs
 from graph2vid.learn.features.objective import Learner
-from graph2vid.learn.features.options import TrainingOptions
 from graph2vid.learn.features.processes import Processes
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 
-Judge: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
-"""From features to measures of grounding videos with them, shares, a number for each video: ``acc`` and ``iou``."""
+Validation: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
+"""From features to metrics of grounding videos with them, shares, a number for each video: ``acc`` and ``iou``."""
 
 Report: TypeAlias = Callable[[int, int, float], None]
 """Called after every batch as (epochs begun, videos seen in this one, mean loss in it)."""
@@ -33,119 +34,131 @@ _MAY_DIFFER = ("epochs", "patience")
 """Options that a resumed training may have otherwise."""
 
 
-def train(
-    examples: Sequence[Example],
-    options: TrainingOptions,
-    comparison: str,
-    *,
-    about: Mapping[str, Any] | None = None,
-    judge: Judge | None = None,
-    folder: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    group: Processes | None = None,
-    report: Report | None = None,
-) -> State:
-    """Train features; the same data, options and machine give the same ones, whether or not training was interrupted.
+@dataclass(frozen=True)
+class Trainer:
+    """Trains features; the same data, options and machine give the same ones, whether or not it was interrupted.
 
-    Parameters
+    Attributes
     ----------
     examples : sequence of Example
     options : TrainingOptions
     comparison : {"cosine", "dot"}
         How clips and steps are compared.
-    about : mapping, optional
+    about : mapping
         What the checkpoint says to who uses the features.
-    judge : callable, optional
-        The validation, by labels: called before the first epoch and after each. What is kept for use is the last epoch
-        that was better than the one kept before it, in the mean of acc and iou, by more than the standard error of the
-        difference: validation videos are few, and what one of them gains may be chance. Without a judge it is the
-        last epoch.
-    folder : path, optional
-        Where checkpoints and logs go, after every epoch.
-    resume : bool
-        Go on from the checkpoint in the folder, if there is one.
-    group : Processes, optional
-        Those that train together; by default this one alone, on the CPU.
-    report : callable, optional
-
-    Returns
-    -------
-    State
+    validation : callable, optional
+        Reads labels: called before the first epoch and after each. What is kept for use is the last epoch that was
+        better than the one kept before it, in the mean of acc and iou, by more than the standard error of the
+        difference: validation videos are few, and what one of them gains may be chance. Without, the last epoch.
     """
-    group = group or Processes(0, 1, torch.device("cpu"))
-    dimension = examples[0].clips.shape[1]
-    for example in examples:
-        if example.clips.shape[1] != dimension:
-            raise InputError(f"video {example.video}: {example.clips.shape[1]} dimensions, the others have {dimension}")
-    # Only the first process need see the folder: machines may have disks of their own.
-    state: State = group.from_first(_begin(examples, options, about or {}, folder, resume) if group.first else None)
-    if state.data != fingerprint(examples):
-        raise InputError("the processes that train together have different videos, features or graphs")
-    mlp = ResidualMLP(dimension, state.hidden)
-    mlp.load_state_dict(state.weights)
-    learner = Learner(mlp.to(group.device), options, comparison)
-    optimiser = torch.optim.Adam(mlp.parameters(), lr=options.rate, weight_decay=options.weight_decay)
-    if state.optimiser:
-        checkpoint.restore_optimiser(optimiser, state.optimiser)
-    generator = torch.Generator()
-    generator.set_state(state.random)
-    module = group.wrap(learner)
-    with Logs(folder if group.first else None, len(state.history)) as logs:
-        if state.history:
-            logs.write(state.history)  # the last time may have been cut off between a checkpoint and its row
-        else:
-            state = _finish_epoch(state, mlp, optimiser, generator, None, judge, group)
-            _keep(state, folder, logs, group)
-        while state.epoch < options.epochs and not _is_over(state):
-            loss = _epoch(module, optimiser, examples, options, generator, group, _told(report, state.epoch + 1))
-            state = replace(state, epoch=state.epoch + 1)
-            state = _finish_epoch(state, mlp, optimiser, generator, loss, judge, group)
-            _keep(state, folder, logs, group)
-    return state
 
+    examples: Sequence[Example]
+    options: TrainingOptions
+    comparison: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    validation: Validation | None = None
 
-def _begin(
-    examples: Sequence[Example],
-    options: TrainingOptions,
-    about: Mapping[str, Any],
-    folder: str | os.PathLike[str] | None,
-    resume: bool,
-) -> State:
-    """Return the state to begin with: that of the checkpoint in the folder, or a fresh one."""
-    data = fingerprint(examples)
-    if folder is not None and (Path(folder) / checkpoint.NAME).exists():
-        if not resume:
-            raise InputError(f"{folder} holds a training: --resume goes on with it, or name another folder")
-        state = checkpoint.load(folder)
-        if state.data != data:
-            raise InputError(
-                f"{folder}: that training was on other videos, features or graphs; it cannot go on with these"
-            )
-        for name, value in vars(options).items():
-            before = getattr(state.options, name)
-            if name not in _MAY_DIFFER and before != value:
+    def train(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        resume: bool = False,
+        group: Processes | None = None,
+        report: Report | None = None,
+    ) -> State:
+        """Train, and return where the training stands at its end.
+
+        Parameters
+        ----------
+        folder : path, optional
+            Where checkpoints and logs go, after every epoch.
+        resume : bool
+            Go on from the checkpoint in the folder, if there is one.
+        group : Processes, optional
+            Those that train together; by default this one alone, on the CPU.
+        report : callable, optional
+        """
+        examples, options = self.examples, self.options
+        group = group or Processes(0, 1, torch.device("cpu"))
+        dimension = examples[0].clips.shape[1]
+        for example in examples:
+            if example.clips.shape[1] != dimension:
                 raise InputError(
-                    f"{folder}: that training has {name} {before}, not {value}; it cannot go on with another"
+                    f"video {example.video}: {example.clips.shape[1]} dimensions, the others have {dimension}"
                 )
-        for name, value in json.loads(json.dumps(about)).items():
-            if (before := state.about.get(name)) != value:
+        # Only the first process need see the folder: machines may have disks of their own.
+        state: State = group.from_first(self._begin(folder, resume) if group.first else None)
+        if state.data != fingerprint(examples):
+            raise InputError("the processes that train together have different videos, features or graphs")
+        mlp = ResidualMLP(dimension, state.hidden)
+        mlp.load_state_dict(state.weights)
+        learner = Learner(mlp.to(group.device), options, self.comparison)
+        optimiser = torch.optim.Adam(mlp.parameters(), lr=options.rate, weight_decay=options.weight_decay)
+        if state.optimiser:
+            checkpoint.restore_optimiser(optimiser, state.optimiser)
+        generator = torch.Generator()
+        generator.set_state(state.random)
+        module = group.wrap(learner)
+
+        def finish(state: State, loss: float | None) -> State:
+            metrics = self._validate(mlp, group)
+            numbers = (checkpoint.copy_of(mlp), checkpoint.optimiser_numbers(optimiser), generator.get_state())
+            state = _after_epoch(state, loss, metrics, *numbers)
+            if folder is not None and group.first:
+                checkpoint.save(folder, state)
+                logs.write(state.history)
+            return state
+
+        with closing(Logs(folder if group.first else None, len(state.history))) as logs:
+            if state.history:
+                logs.write(state.history)  # the last time may have been cut off between a checkpoint and its row
+            else:
+                state = finish(state, None)
+            while state.epoch < options.epochs and not _is_over(state):
+                tell = _told(report, state.epoch + 1)
+                loss = _epoch(module, optimiser, examples, options, generator, group, tell)
+                state = finish(replace(state, epoch=state.epoch + 1), loss)
+        return state
+
+    def _validate(self, mlp: ResidualMLP, group: Processes) -> Mapping[str, Sequence[float]]:
+        mlp.eval()
+        found = dict(self.validation(mlp)) if self.validation is not None and group.first else {}
+        metrics: Mapping[str, Sequence[float]] = group.from_first(found)
+        mlp.train()
+        return metrics
+
+    def _begin(self, folder: str | os.PathLike[str] | None, resume: bool) -> State:
+        """Return the state to begin with: that of the checkpoint in the folder, or a fresh one."""
+        data, options = fingerprint(self.examples), self.options
+        if folder is not None and (Path(folder) / checkpoint.NAME).exists():
+            if not resume:
+                raise InputError(f"{folder} holds a training: --resume goes on with it, or name another folder")
+            state = checkpoint.load(folder)
+            if state.data != data:
                 raise InputError(
-                    f"{folder}: that training has {name} {before}, not {value}; it cannot go on with another"
+                    f"{folder}: that training was on other videos, features or graphs; it cannot go on with these"
                 )
-        return replace(state, options=options)
-    generator = torch.Generator().manual_seed(options.seed)
-    mlp = ResidualMLP(examples[0].clips.shape[1], options.hidden, generator)
-    weights = checkpoint.copy_of(mlp)
-    return State(
-        options,
-        data,
-        dict(about),
-        mlp.dimension,
-        mlp.hidden,
-        random=generator.get_state(),
-        weights=weights,
-        best_weights=weights,
-    )
+            before = vars(state.options) | state.about
+            for name, value in (vars(options) | json.loads(json.dumps(dict(self.about)))).items():
+                if name not in _MAY_DIFFER and before.get(name) != value:
+                    raise InputError(
+                        f"{folder}: that training has {name} {before.get(name)}, not {value}; it cannot go on with "
+                        "another"
+                    )
+            return replace(state, options=options)
+        generator = torch.Generator().manual_seed(options.seed)
+        mlp = ResidualMLP(self.examples[0].clips.shape[1], options.hidden, generator)
+        weights = checkpoint.copy_of(mlp)
+        return State(
+            options,
+            data,
+            dict(self.about),
+            mlp.dimension,
+            mlp.hidden,
+            random=generator.get_state(),
+            weights=weights,
+            best_weights=weights,
+        )
 
 
 def _epoch(
@@ -182,29 +195,24 @@ def _thinned(example: Example, every: int, phase: int) -> torch.Tensor:
     return some if len(some) >= 2 * len(example.rows) else example.clips
 
 
-def _finish_epoch(
+def _after_epoch(
     state: State,
-    mlp: ResidualMLP,
-    optimiser: torch.optim.Optimizer,
-    generator: torch.Generator,
     loss: float | None,
-    judge: Judge | None,
-    group: Processes,
+    metrics: Mapping[str, Sequence[float]],
+    weights: dict[str, torch.Tensor],
+    optimiser: dict[str, torch.Tensor],
+    random: torch.Tensor,
 ) -> State:
-    """Return the state after an epoch, judged."""
-    mlp.eval()
-    measures = group.from_first(dict(judge(mlp)) if judge is not None and group.first else {})
-    mlp.train()
-    row = {"epoch": state.epoch, "loss": loss, **{name: fmean(values) for name, values in measures.items()}}
-    scores = [(acc + iou) / 2 for acc, iou in zip(measures["acc"], measures["iou"], strict=True)] if measures else []
-    weights = checkpoint.copy_of(mlp)
+    """Return the state after an epoch, validated."""
+    row = {"epoch": state.epoch, "loss": loss, **{name: fmean(values) for name, values in metrics.items()}}
+    scores = [(acc + iou) / 2 for acc, iou in zip(metrics["acc"], metrics["iou"], strict=True)] if metrics else []
     best = not scores or is_better(scores, state.best_scores)
     return replace(
         state,
         history=[*state.history, row],
-        random=generator.get_state(),
+        random=random,
         weights=weights,
-        optimiser=checkpoint.optimiser_numbers(optimiser),
+        optimiser=optimiser,
         best=state.epoch if best else state.best,
         best_scores=scores if best else state.best_scores,
         best_weights=weights if best else state.best_weights,
@@ -224,14 +232,8 @@ def _is_over(state: State) -> bool:
     """Say whether for long neither the training loss fell nor the validation was better."""
     losses = [math.inf if row["loss"] is None else row["loss"] for row in state.history]
     lowest = losses.index(min(losses))
-    judged = state.best if "acc" in state.history[0] else 0
-    return 0 < state.options.patience <= state.epoch - max(lowest, judged)
-
-
-def _keep(state: State, folder: str | os.PathLike[str] | None, logs: Logs, group: Processes) -> None:
-    if folder is not None and group.first:
-        checkpoint.save(folder, state)
-        logs.write(state.history)
+    best = state.best if "acc" in state.history[0] else 0
+    return 0 < state.options.patience <= state.epoch - max(lowest, best)
 
 
 def _told(report: Report | None, epoch: int) -> Callable[[int, float], None]:

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from graph2vid._training_options import TrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.evidence.costs import COSINE_TEMPERATURE, SCORE_TEMPERATURE
 from graph2vid.learn.features.data import Example
-from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.options import check_drop
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 from graph2vid.learn.losses import ClusteringLoss, GraphDropDTWLoss
 
@@ -28,6 +29,7 @@ class Learner(nn.Module):
 
     def __init__(self, mlp: ResidualMLP, options: TrainingOptions, comparison: str) -> None:
         super().__init__()
+        check_drop(options)
         self.mlp = mlp
         self.weight = options.clustering
         self.clustering = ClusteringLoss(options.pool_temperature)

@@ -1,40 +1,58 @@
-"""Objectives side by side: features trained with each of them, several times, and judged on held-out videos."""
+"""Objectives side by side: features trained with each of them, several times, and tested on held-out videos."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graph2vid.datasets.dataset import Embeddings
+from graph2vid._evaluation_options import ComparisonOptions
+from graph2vid._training_options import OBJECTIVES, TrainingOptions
+from graph2vid.datasets import Embeddings, read_dataset
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import Options, Progress
-from graph2vid.evaluate.experiment import read_dataset
-from graph2vid.learn.features.options import OBJECTIVES, TrainingOptions
+from graph2vid.evaluate import EvaluationOptions, Interval, Progress, Report, Table, paired_interval
+from graph2vid.evaluate import report as cells
+from graph2vid.learn.features.data import MINED
 from graph2vid.learn.features.residual_mlp import ResidualMLP
-from graph2vid.learn.features.training_run import Course, with_graphs, with_splits
+from graph2vid.learn.features.training_run import TrainingRun, with_graphs, with_splits
 
-MEASURES = ("acc", "iou", "iou_strict", "mof")
+METRICS = ("acc", "iou", "iou_strict", "mof")
 PRE_TRAINED = "pre-trained"
 COLLAPSED = "graph, unbalanced"
+_SAID = {
+    PRE_TRAINED: "features as given",
+    "bag": "bag of steps: clustering",
+    "linear": "linear: Drop-DTW + clustering",
+    "graph": "graph: Graph-Drop-DTW + clustering",
+    "true-order": "true order: Drop-DTW + clustering",
+    COLLAPSED: "graph, match likelihood (not balanced)",
+}
+_PAIRS = (
+    ("graph", PRE_TRAINED),
+    ("graph", "linear"),
+    ("graph", "bag"),
+    ("linear", PRE_TRAINED),
+    ("true-order", "graph"),
+)
+_COMPARED = ("acc", "iou", "iou_strict", "mof")
 
 Measured: TypeAlias = dict[str, dict[str, dict[str, float]]]
-"""Measures by method, video and name, shares."""
+"""Metrics by method, video and name, shares."""
 
 
 @dataclass(frozen=True)
 class Regime:
-    """How the features of a dataset are trained for the table.
+    """How the features of a dataset are trained for the comparison.
 
     Attributes
     ----------
@@ -96,7 +114,7 @@ REGIMES: Mapping[str, Regime] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of features, judged one way.
+    """One kind of features, evaluated one way.
 
     Attributes
     ----------
@@ -105,25 +123,30 @@ class Row:
     method : str
         What they were grounded by.
     values : dict of str to float64 [seeds, videos]
-        Measures, shares; NaN where there is nothing to measure.
+        Metrics, shares; NaN where there is nothing to metric.
     """
 
     features: str
     method: str
     values: dict[str, NDArray[np.float64]]
 
-    def mean(self, measure: str) -> float:
+    def mean(self, metric: str) -> float:
         """Return the mean over videos and seeds."""
-        return float(np.nanmean(self.values[measure]))
+        return float(np.nanmean(self.values[metric]))
 
-    def spread(self, measure: str) -> float:
+    def spread(self, metric: str) -> float:
         """Return the standard deviation over the seeds of the mean over the videos; NaN where nothing is drawn."""
-        means = np.nanmean(self.values[measure], axis=1)
+        means = np.nanmean(self.values[metric], axis=1)
         return float(means.std(ddof=1)) if len(means) > 1 else float("nan")
 
-    def by_video(self, measure: str) -> NDArray[np.float64]:
+    def cell(self, metric: str) -> str:
+        """Return mean and spread in percent."""
+        spread, mean = self.spread(metric), cells.percent(100 * self.mean(metric))
+        return mean if math.isnan(spread) else f"{mean} ± {100 * spread:.1f}"
+
+    def by_video(self, metric: str) -> NDArray[np.float64]:
         """Return the mean over the seeds, [videos]."""
-        return np.asarray(self.values[measure].mean(axis=0))
+        return np.asarray(self.values[metric].mean(axis=0))
 
 
 @dataclass(frozen=True)
@@ -152,12 +175,51 @@ class Comparison:
     rows: tuple[Row, ...]
 
     def row(self, features: str, method: str | None = None) -> Row:
-        """Return a row by its features; judged by graph unless said otherwise."""
+        """Return a row by its features; grounded by graph unless said otherwise."""
         wanted = method or f"graph:{self.source}"
         return next(row for row in self.rows if (row.features, row.method) == (features, wanted))
 
+    def difference(self, first: str, second: str, metric: str) -> Interval:
+        """Return the paired difference of two kinds of features grounded by graph, with its interval; shares."""
+        return paired_interval(self.row(first).by_video(metric), self.row(second).by_video(metric))
+
+    def tables(self) -> list[Table]:
+        """Return the metrics of all rows, and the differences."""
+        options = self.regime.options
+        mined = f" from the training videos, tolerance {self.regime.tolerance:g}" if self.source == MINED else ""
+        return [
+            Table(
+                f"{self.dataset}: objectives",
+                f"{len(self.videos)} test videos of {len(self.splits)} splits; mean of {len(self.seeds)} seeds ± their "
+                f"standard deviation. {options.smoothing}, gamma {options.gamma:g}, "
+                f"{'' if options.contiguous else 'not '}contiguous, match {options.match}, drop {options.drop}, "
+                f"pool_temperature {options.pool_temperature:g}, Adam {options.rate:g}, {options.epochs} epochs. "
+                f"Graphs {self.source}{mined}. The row that is not balanced has one seed.",
+                ("features trained with", "grounded by", *METRICS),
+                tuple((_SAID[row.features], row.method, *map(row.cell, METRICS)) for row in self.rows),
+                words=2,
+            ),
+            Table(
+                f"{self.dataset}: paired differences",
+                "Grounded by graph; in points, means over the seeds, with 95% bootstrap intervals over the videos.",
+                ("difference", "videos", *_COMPARED),
+                tuple(
+                    (
+                        f"{first} - {second}",
+                        str(len(self.videos)),
+                        *(self._span(first, second, name) for name in _COMPARED),
+                    )
+                    for first, second in _PAIRS
+                ),
+            ),
+        ]
+
+    def _span(self, first: str, second: str, metric: str) -> str:
+        found = self.difference(first, second, metric)
+        return cells.signed_span(100 * found.mean, 100 * found.low, 100 * found.high)
+
     def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON holds it; measures are shares."""
+        """Return everything as JSON holds it; metrics are shares."""
         return {
             "dataset": self.dataset,
             "graph": self.source,
@@ -169,20 +231,25 @@ class Comparison:
                 {
                     "features": row.features,
                     "method": row.method,
-                    **{name: row.mean(name) for name in MEASURES},
-                    "spread": {name: _or_none(row.spread(name)) for name in MEASURES},
+                    **{name: row.mean(name) for name in METRICS},
+                    "spread": {name: row.spread(name) for name in METRICS},
                 }
                 for row in self.rows
+            ],
+            "differences": [
+                {"first": first, "second": second}
+                | {
+                    name: {"mean": found.mean, "low": found.low, "high": found.high}
+                    for name in _COMPARED
+                    if (found := self.difference(first, second, name))
+                }
+                for first, second in _PAIRS
             ],
         }
 
 
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else value
-
-
 @dataclass
-class _Bench:
+class _Prepared:
     """The splits of a dataset, ready to train on; the vectors of its videos are made once."""
 
     name: str
@@ -191,94 +258,108 @@ class _Bench:
     found: dict[str, Embeddings] = field(default_factory=dict)
 
     @cached_property
-    def courses(self) -> list[Course]:
+    def runs(self) -> list[TrainingRun]:
         read = with_splits(read_dataset(self.name, self.data), self.regime.folds)
         dataset, source = with_graphs(read, self.regime.graph)
-        judged = Options(tolerance=self.regime.tolerance)
-        return [Course(dataset, split, source, False, judged, self.found) for split in dataset.splits]
+        evaluated = EvaluationOptions(tolerance=self.regime.tolerance)
+        return [TrainingRun(dataset, split, source, False, evaluated, self.found) for split in dataset.splits]
 
-    def measured(self, course: Course, mlp: ResidualMLP | None) -> Measured:
-        judge = course.judge("test")
-        if judge is None:
+    def measured(self, run: TrainingRun, mlp: ResidualMLP | None) -> Measured:
+        evaluation = run.evaluation("test")
+        if evaluation is None:
             return {}
-        results = judge.results(mlp)
+        results = evaluation.results(mlp)
         return {
-            name: {results.videos[at].recording.id: measures for at, measures in run.measures.items()}
-            for name, run in results.runs.items()
+            name: {results.videos[at].recording.id: metrics for at, metrics in result.metrics.items()}
+            for name, result in results.methods.items()
         }
 
 
-def compare_objectives(
+def evaluate_training(
     data: str | os.PathLike[str],
-    datasets: Sequence[str] | None = None,
+    options: ComparisonOptions | None = None,
     *,
-    seeds: int = 3,
-    epochs: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> tuple[list[Comparison], float]:
-    """Train with every objective on every split of datasets, and judge on the test videos.
-
-    Nothing of the test videos is used in training. Of the annotations of training videos, the true order, mined graphs
-    and mean positions read the orders; no validation by labels chooses the epoch, which is the last.
+) -> Iterator[Report]:
+    """Compare the objectives on datasets; yield the report after each.
 
     Parameters
     ----------
     data : path
         The folder that holds the datasets.
-    datasets : sequence of str, optional
-        Names in :data:`REGIMES`; by default those that are in the folder.
-    seeds : int
-        How often each is trained, with seeds from 0.
-    epochs : int, optional
-        In place of the regime's.
+    options : ComparisonOptions, optional
+        Datasets are names in :data:`REGIMES`; by default those that are in the folder.
     workers : int, optional
         Trainings at once; all processors by default.
     progress : callable, optional
-
-    Returns
-    -------
-    comparisons : list of Comparison
-    seconds : float
     """
-    began = perf_counter()
-    if seeds < 1:
-        raise InputError(f"at least one seed is needed, not {seeds}")
-    for name in datasets or ():
+    options, report = options or ComparisonOptions(), Report("training", format="graph2vid-training-evaluation")
+    chosen = options.datasets or [name for name in REGIMES if _is_in(name, Path(data))]
+    found: list[Comparison] = []
+    for name in chosen:
         if name not in REGIMES:
             raise InputError(f"there is no regime of training for {name!r}; there is for: {', '.join(REGIMES)}")
-    done = []
-    threads, torch_threads = workers or os.cpu_count() or 1, torch.get_num_threads()
+    if not chosen:
+        raise InputError(f"{data} holds none of these datasets: {', '.join(REGIMES)}")
+    for name in chosen:
+        found.append(compare_objectives(data, name, options, workers=workers, progress=progress))
+        names = ", ".join(
+            f"{one.dataset} ({len(one.videos)} videos, {len(one.splits)} splits, graphs {one.source})" for one in found
+        )
+        seeds = f"{options.seeds} seed{'s'[: options.seeds != 1]}"
+        report.headline = f"Features trained with each objective, {seeds}, tested on held-out videos: {names}"
+        report.tables += found[-1].tables()
+        report.document = {"comparisons": [one.to_json() for one in found]}
+        report.is_complete = len(found) == len(chosen)
+        yield report
+
+
+def _is_in(name: str, data: Path) -> bool:
+    return any((data / mark).exists() for mark in REGIMES[name].marks)
+
+
+def compare_objectives(
+    data: str | os.PathLike[str],
+    name: str,
+    options: ComparisonOptions,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Train with every objective on every split of a dataset, and evaluate on the test videos.
+
+    Nothing of the test videos is used in training. Of the annotations of training videos, the true order, mined graphs
+    and mean positions read the orders; no validation by labels chooses the epoch, which is the last. Parameters are
+    those of :func:`evaluate_training`.
+    """
+    regime = REGIMES[name]
+    if options.epochs is not None:
+        regime = replace(regime, options=replace(regime.options, epochs=options.epochs))
+    torch_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # one for each training: small matrices gain nothing from more
     try:
-        for name in datasets or REGIMES:
-            regime = REGIMES[name]
-            if epochs is not None:
-                regime = replace(regime, options=replace(regime.options, epochs=epochs))
-            if datasets is not None or any((Path(data) / mark).exists() for mark in regime.marks):
-                done.append(_compare(_Bench(name, Path(data), regime), tuple(range(seeds)), threads, progress))
+        prepared, seeds = _Prepared(name, Path(data), regime), tuple(range(options.seeds))
+        return _compare(prepared, seeds, workers or os.cpu_count() or 1, progress)
     finally:
         torch.set_num_threads(torch_threads)
-    if not done:
-        raise InputError(f"{data} holds none of these datasets: {', '.join(REGIMES)}")
-    return done, perf_counter() - began
 
 
 class _Ended(Exception):
     """Another training failed, or the whole was interrupted."""
 
 
-def _compare(bench: _Bench, seeds: tuple[int, ...], threads: int, progress: Progress | None) -> Comparison:
-    courses = bench.courses
-    asked: list[tuple[str, Course, TrainingOptions]] = []
-    for course in courses:
-        course.judge("test")  # the vectors of all videos, before the threads
-        course.examples("bag")
+def _compare(prepared: _Prepared, seeds: tuple[int, ...], workers: int, progress: Progress | None) -> Comparison:
+    runs = prepared.runs
+    asked: list[tuple[str, TrainingRun, TrainingOptions]] = []
+    for run in runs:
+        run.evaluation("test")  # the vectors of all videos, before the threads
+        run.examples("bag")
         for seed in seeds:
-            options = replace(bench.regime.options, seed=seed)
-            asked += [(name, course, replace(options, objective=name)) for name in OBJECTIVES]
-        unbalanced = replace(bench.regime.options, objective="graph", match="likelihood")
-        asked.append((COLLAPSED, course, unbalanced))
+            options = replace(prepared.regime.options, seed=seed)
+            asked += [(name, run, replace(options, objective=name)) for name in OBJECTIVES]
+        unbalanced = replace(prepared.regime.options, objective="graph", match="likelihood")
+        asked.append((COLLAPSED, run, unbalanced))
 
     ended = Event()  # a signal reaches the main thread alone, which tells the others so
 
@@ -286,33 +367,33 @@ def _compare(bench: _Bench, seeds: tuple[int, ...], threads: int, progress: Prog
         if ended.is_set():
             raise _Ended
 
-    def run(job: tuple[str, Course, TrainingOptions]) -> Measured:
-        _, course, options = job
-        return bench.measured(course, course.train(options, report=go_on).model())
+    def trained(job: tuple[str, TrainingRun, TrainingOptions]) -> Measured:
+        _, run, options = job
+        return prepared.measured(run, run.train(options, report=go_on).model())
 
     found: dict[tuple[str, int], Measured] = {}
-    for course in courses:
-        _merge(found.setdefault((PRE_TRAINED, 0), {}), bench.measured(course, None))
-    pool = ThreadPoolExecutor(threads)
+    for run in runs:
+        _merge(found.setdefault((PRE_TRAINED, 0), {}), prepared.measured(run, None))
+    pool = ThreadPoolExecutor(workers)
     try:
-        for number, (job, measured) in enumerate(zip(asked, pool.map(run, asked), strict=True), start=1):
+        for number, (job, measured) in enumerate(zip(asked, pool.map(trained, asked), strict=True), start=1):
             _merge(found.setdefault((job[0], job[2].seed), {}), measured)
             if progress is not None:
-                progress(f"{bench.name}: trainings", number, len(asked))
+                progress(f"{prepared.name}: trainings", number, len(asked))
     finally:
         ended.set()
         pool.shutdown(cancel_futures=True)
-    by_graph, by_true_order = courses[0].methods
+    by_graph, by_true_order = runs[0].methods
     videos = tuple(found[PRE_TRAINED, 0][by_graph])
     rows = [
         _row(found, name, by_graph, videos) for name in (PRE_TRAINED, "bag", "linear", "graph", "true-order", COLLAPSED)
     ]
     rows += [_row(found, name, by_true_order, videos) for name in (PRE_TRAINED, "true-order")]
     return Comparison(
-        bench.name,
-        bench.regime,
-        courses[0].source,
-        tuple(course.split.name for course in courses),
+        prepared.name,
+        prepared.regime,
+        runs[0].source,
+        tuple(run.split.name for run in runs),
         videos,
         seeds,
         tuple(rows),
@@ -329,8 +410,5 @@ def _row(found: Mapping[tuple[str, int], Measured], name: str, method: str, vide
     return Row(
         name,
         method,
-        {
-            measure: np.array([[of_seed[video][measure] for video in videos] for of_seed in drawn])
-            for measure in MEASURES
-        },
+        {metric: np.array([[of_seed[video][metric] for video in videos] for of_seed in drawn]) for metric in METRICS},
     )

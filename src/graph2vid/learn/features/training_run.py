@@ -1,4 +1,4 @@
-"""A course of training on a dataset: who trains, who validates, who is tested, and with which graphs."""
+"""Training on a split of a dataset: which videos train, validate and test, and with which graphs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from graph2vid.datasets.caption_folder import Narration
-from graph2vid.datasets.dataset import Dataset, Embeddings, Recording, Split
+from graph2vid._training_options import TrainingOptions
+from graph2vid.datasets import Dataset, Embeddings, Narration, Recording, Split
 from graph2vid.errors import InputError
-from graph2vid.evaluate.engine import Options, in_folds
-from graph2vid.evaluate.methods import Training
-from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
+from graph2vid.evaluate import (
+    EvaluationOptions,
+    ParsedGraphs,
+    Training,
+    folds_of,
+    in_folds,
+    linear_of,
+    with_parsed_graphs,
+)
 from graph2vid.evidence.transcript_vectors import SaidSettings
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, Planner, embeddings_of, graph_source, make_examples
-from graph2vid.learn.features.feature_metrics import GroundingJudge
-from graph2vid.learn.features.loop import Report, train
-from graph2vid.learn.features.options import TrainingOptions
+from graph2vid.learn.features.feature_metrics import FeatureEvaluation
+from graph2vid.learn.features.loop import Report, Trainer
 from graph2vid.learn.features.processes import Processes
-from graph2vid.text.parsed_text import PARSERS
+from graph2vid.text import PARSERS
 
 VALIDATION = 8
 """Of so many training videos one is kept for validation."""
@@ -29,7 +34,7 @@ VALIDATION = 8
 
 def with_splits(dataset: Dataset, folds: int | None = None) -> Dataset:
     """Return the dataset with splits: its own where they are the custom, else folds; see ``evaluate``."""
-    count = Options(folds=folds).folds_of(dataset)
+    count = folds_of(EvaluationOptions(folds=folds), dataset)
     dataset = replace(dataset, splits=in_folds(dataset, count)) if count else dataset
     if not dataset.splits:
         raise InputError(f"{dataset.name} has no splits of its own; deal its videos into folds")
@@ -47,7 +52,7 @@ def with_graphs(dataset: Dataset, wanted: str | None) -> tuple[Dataset, str]:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingRun:
     """A split of a dataset to train and test on.
 
     Parameters
@@ -59,8 +64,8 @@ class Course:
         Of the graphs, see :func:`with_graphs`.
     validate : bool
         Whether one of eight training videos is kept to validate on.
-    judged : Options
-        How videos are grounded when features are judged.
+    evaluated : EvaluationOptions
+        How videos are grounded when features are evaluated.
     found : dict of str to Embeddings
         Vectors of videos that are already there; the others are added.
     """
@@ -69,12 +74,12 @@ class Course:
     split: Split
     source: str
     validate: bool = True
-    judged: Options = field(default_factory=Options)
+    evaluated: EvaluationOptions = field(default_factory=EvaluationOptions)
     found: dict[str, Embeddings] = field(default_factory=dict)
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """How the features are judged: by graph first."""
+        """How the features are evaluated: by graph first."""
         return f"graph:{self.source}", "true-order"
 
     @cached_property
@@ -89,9 +94,9 @@ class Course:
 
     @cached_property
     def planner(self) -> Planner:
-        """Who says by which graph a video is grounded."""
-        linear = self.judged.linear_of(self.dataset)
-        training = Training(self.dataset, linear, self.judged.min_support, self.judged.tolerance)
+        """Says by which graph a video is grounded."""
+        linear = linear_of(self.evaluated, self.dataset)
+        training = Training(self.dataset, linear, self.evaluated.min_support, self.evaluated.tolerance)
         return Planner(self.dataset, self._training_split, training, self.source)
 
     @cached_property
@@ -108,13 +113,13 @@ class Course:
         """Return the videos to train on, and why others were left out."""
         return make_examples(self._vectors(self.parts[0]), self.planner, objective)
 
-    def judge(self, part: str) -> GroundingJudge | None:
-        """Return who judges features on the videos for validation, or for the test; None where there are none."""
+    def evaluation(self, part: str) -> FeatureEvaluation | None:
+        """Return the evaluation of features on the videos for validation, or for the test; None without videos."""
         names = self.parts[1] if part == "validation" else self.split.test
         if not names:
             return None
         split = replace(self._training_split, test=tuple(names))
-        return GroundingJudge(self.dataset, split, self._vectors(names), self.methods, self.judged)
+        return FeatureEvaluation(self.dataset, split, self._vectors(names), self.methods, self.evaluated)
 
     @cached_property
     def comparison(self) -> str:
@@ -133,9 +138,9 @@ class Course:
             "dataset": {"name": self.dataset.name, "options": dict(self.dataset.options), "split": self.split.name},
             "graph": self.source,
             "judged": {
-                "linear": self.judged.linear_of(self.dataset),
-                "min_support": self.judged.min_support,
-                "tolerance": self.judged.tolerance,
+                "linear": linear_of(self.evaluated, self.dataset),
+                "min_support": self.evaluated.min_support,
+                "tolerance": self.evaluated.tolerance,
             },
         }
 
@@ -148,17 +153,9 @@ class Course:
         group: Processes | None = None,
         report: Report | None = None,
     ) -> State:
-        """Train features; see :func:`graph2vid.learn.features.loop.train`."""
+        """Train features; see :class:`graph2vid.learn.features.loop.Trainer`."""
         examples, _ = self.examples(options.objective)
-        judge = self.judge("validation")
-        return train(
-            examples,
-            options,
-            self.comparison,
-            about=self.about(),
-            judge=None if judge is None else judge.by_video,
-            folder=folder,
-            resume=resume,
-            group=group,
-            report=report,
-        )
+        validation = self.evaluation("validation")
+        by_video = None if validation is None else validation.by_video
+        trainer = Trainer(examples, options, self.comparison, self.about(), by_video)
+        return trainer.train(folder, resume=resume, group=group, report=report)

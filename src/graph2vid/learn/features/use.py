@@ -59,11 +59,11 @@ class TrainedFeatures:
         clip_seconds: float = 1.0,
         max_hours: float = MOST_HOURS,
     ) -> dict[str, Any]:
-        """Return the evidence for :func:`graph2vid.ground` from the texts of steps and what is said in a video."""
+        """Return the evidence for :func:`graph2vid.ground` from the texts of steps and the transcript of a video."""
         source = dict(self.about["source"])
         if source.pop("kind") != "narration":
             raise InputError(
-                f"{self.path} was not trained on what is said in videos: give arrays of its kind, --clips and --steps"
+                f"{self.path} was not trained on transcripts: give arrays of its kind, --clips and --steps"
             )
         embed = text_embedder(source.pop("embedder"))
         try:

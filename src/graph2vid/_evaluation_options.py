@@ -1,0 +1,314 @@
+"""The options of experiments: of ``graph2vid evaluate`` and of :mod:`graph2vid.evaluate`.
+
+They stand apart from the package that they belong to, so that the command line knows them without importing it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph2vid._options import Options, option
+from graph2vid.errors import InputError
+
+METRICS = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
+METHODS = ("argmax", "argmax+background", "bag", "linear", "graph", "true-order", "true-order-repeats")
+FEATURES = ("skip", "repeat", "durations", "precedence", "share")
+"""Of the extended model, with costs learnt from training videos."""
+
+TOGETHER = ("skip+repeat+durations", "skip+durations+precedence", "skip+repeat+durations+precedence+share")
+MAX_MARGINAL = "max-marginal"
+"""Not a feature of the alignment, but max-marginal decoding: the most probable label of each clip."""
+
+DEFAULT_LIMIT = 2**18
+"""Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
+
+GAMMAS = (1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+CHECK_NOISES = (0.5, 1.0, 1.5, 2.0, 3.0)
+PARSERS_BY_DEFAULT = ("rules", "learned", "linear", "bag")
+
+_MINED = "Mined graphs"
+_EXTENDED = "Extended model"
+
+
+@dataclass(frozen=True)
+class EvaluationOptions(Options, panel="Costs and alignment"):
+    """How videos are evaluated; the same for every method."""
+
+    preset: str | None = option(
+        None, "Match and drop policies: paper, released or log_odds; by default log_odds for narration, else paper."
+    )
+    temperature: float | None = option(
+        None, "Divides similarities; by default the preset's, else 1 for scores and 0.1 for cosines.", above=0.0
+    )
+    drop: str | None = option(None, "A drop policy in place of the preset's.", metavar="POLICY[:N]")
+    skip: str | None = option(
+        None,
+        "Let steps be skipped at this cost (percentile, constant:3, …; constant:inf: none). By default as narration "
+        "says, else every step must appear.",
+        metavar="POLICY[:N]",
+    )
+    contiguous: bool = option(
+        True,
+        "Each step is one unbroken segment.",
+        off="Let background lie inside a step; by default a step is one unbroken segment.",
+    )
+    linear: str = option(
+        "auto",
+        "The order of the linear procedure: listed, mean-position (in the training split), or auto: mean-position for "
+        "the datasets that list their steps in no particular order.",
+        metavar="ORDER",
+    )
+    min_support: int = option(5, "Videos that must show both steps of an edge.", panel=_MINED, least=1)
+    tolerance: float = option(0.0, "The share of them that may violate it.", panel=_MINED, least=0.0, most=0.5)
+    folds: int | None = option(
+        None,
+        "Deal each task's videos into so many folds for what is learnt; 0: its own splits. By default the own splits "
+        "of salads50, else 5.",
+        panel="Data",
+        basic=True,
+        least=0,
+    )
+    limit: int = option(
+        DEFAULT_LIMIT,
+        "Legal sets of done steps up to which a procedure is grounded exactly; others are left out.",
+        least=1,
+    )
+    drop_unmapped: bool = option(
+        False, "Remove steps of a procedure that no step of the dataset stands for.", panel="Data"
+    )
+    extended: tuple[str, ...] = option(
+        (),
+        "Evaluate the graphs once more with each of these, their costs learnt from the training videos: skip, repeat, "
+        "durations, precedence, share (of the time), several joined by +, or all; +max-marginal: the most probable "
+        "label of each clip.",
+        panel=_EXTENDED,
+        metavar="FEATURE,…",
+    )
+    tune_for: tuple[str, ...] = option(
+        ("acc", "iou_strict"),
+        "The metrics by whose mean the weights of these costs are chosen, on training videos alone; acc,iou_strict by "
+        "default.",
+        panel=_EXTENDED,
+        metavar="METRIC,…",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folds == 1:
+            raise InputError("the number of folds is 0 (the dataset's own splits) or at least 2, not 1")
+        if self.linear not in ("auto", "listed", "mean-position"):
+            raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
+        object.__setattr__(self, "extended", _features(self.extended))
+        object.__setattr__(self, "tune_for", _known(self.tune_for, "metric", METRICS))
+        if not self.contiguous and (asked := [one for one in self.extended if MAX_MARGINAL in one.split("+")]):
+            raise InputError(f"max-marginal decoding ({asked[0]}) is of contiguous alignments: leave one of them out")
+
+
+@dataclass(frozen=True)
+class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
+    """What is evaluated on a dataset, and how."""
+
+    methods: tuple[str, ...] | None = option(
+        None,
+        "argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
+        "all that the dataset has something for by default.",
+        panel="Methods",
+        metavar="NAME,…",
+        basic=True,
+    )
+    parsers: tuple[str, ...] | None = option(
+        None,
+        "Parsers whose graphs are grounded beside the given ones: of the text of a task, or else of its steps. By "
+        "default rules,learned where tasks come with a text; none: no parser's.",
+        panel="Methods",
+        metavar="NAME,…",
+        basic=True,
+    )
+    noise: Any = option(
+        None,
+        "Levels of noise of simulated evidence; the tables are about the middle one, the curve about all.",
+        panel="Data",
+        metavar="N,…",
+        basic=True,
+    )
+    skip_bad: bool = option(
+        False, "Pass over videos and files that cannot be used; list them at the end.", panel="Data", basic=True
+    )
+    compare_graphs: str | None = option(
+        None, "Compare the graphs of this task, edge by edge.", panel="Methods", metavar="TASK", basic=True
+    )
+    video: tuple[str, ...] = option(
+        (), "Draw this video (repeatable); by default a typical one.", panel="Output", metavar="ID"
+    )
+    workers: int | None = option(
+        None, "Processes and threads; all processors by default.", panel="Options", basic=True, least=1
+    )
+    option: tuple[str, ...] = option(
+        (),
+        "An option of the dataset's reader (repeatable).",
+        panel="Data",
+        metavar="NAME=VALUE",
+        short="-o",
+        basic=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in _names(self.methods or ()):
+            if name not in METHODS and not name.startswith("graph:"):
+                raise InputError(f"there is no method {name!r}; there are: {', '.join(METHODS)}, graph:SOURCE")
+        object.__setattr__(self, "methods", None if self.methods is None else _names(self.methods))
+        object.__setattr__(self, "parsers", None if self.parsers is None else _parsers(self.parsers))
+        object.__setattr__(self, "noise", _numbers(self.noise, "--noise"))
+
+
+@dataclass(frozen=True)
+class ParserOptions(Options, panel="Data"):
+    """What parsers are evaluated on."""
+
+    split: str = option("dev", "The split of the corpus.", basic=True)
+    parsers: tuple[str, ...] = option(
+        PARSERS_BY_DEFAULT,
+        "The parsers; rules,learned,linear,bag by default. What cannot work here is listed with the reason.",
+        metavar="NAME,…",
+        basic=True,
+    )
+    crosstask: Path | None = option(
+        None,
+        "CrossTask with its procedures; by default crosstask_release beside the corpus, if it is there.",
+        metavar="DIR",
+        basic=True,
+    )
+    captaincook4d: Path | None = option(
+        None,
+        "CaptainCook4D; by default the folder of that name beside the corpus, if it is there.",
+        metavar="DIR",
+        basic=True,
+    )
+    weights: Path | None = option(None, "Of the learned parser; by default those that come with graph2vid.", basic=True)
+    model: str | None = option(None, "The spaCy model of the rules.", basic=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "parsers", _parsers(self.parsers))
+        if not self.parsers:
+            raise InputError("--parsers names no parser to evaluate")
+
+
+@dataclass(frozen=True)
+class MiningOptions(Options, panel="Mining"):
+    """How graphs are mined."""
+
+    min_support: int = option(5, "Recordings that must show both steps of an edge.", least=1, basic=True)
+    tolerance: float = option(0.0, "The share of them that may violate it.", least=0.0, most=0.5, basic=True)
+
+
+@dataclass(frozen=True)
+class CalibrationOptions(Options, panel="Calibration"):
+    """What confidences are evaluated on."""
+
+    datasets: tuple[str, ...] = option((), "salads50, crosstask; by default both.", metavar="NAME,…", basic=True)
+    gammas: Any = option(
+        None,
+        "Temperatures of the posterior to choose from by cross-validation; 1,2,3,4,8,16,32,64 by default.",
+        metavar="N,…",
+        basic=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "datasets", _names(self.datasets))
+        object.__setattr__(self, "gammas", _numbers(self.gammas, "--gammas", GAMMAS))
+
+
+@dataclass(frozen=True)
+class CheckOptions(Options, panel="Check"):
+    """How deviations from the procedure are looked for; see ``graph2vid check``."""
+
+    noise: Any = option(
+        None, "Levels of noise of the simulated evidence; 0.5,1,1.5,2,3 by default.", metavar="N,…", basic=True
+    )
+    skip: float = option(0.0, "Cost of skipping a step.", basic=True)
+    repeat: float = option(6.0, "Cost of repeating a step.", basic=True)
+    certainty: float = option(0.9, "How certain a deviation must be to be reported.", basic=True, least=0.0, most=1.0)
+    seed: int = option(0, "Of the simulation.", basic=True, least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "noise", _numbers(self.noise, "--noise", CHECK_NOISES))
+
+
+@dataclass(frozen=True)
+class ComparisonOptions(Options, panel="Training"):
+    """How objectives of training are compared."""
+
+    datasets: tuple[str, ...] = option(
+        (), "crosstask, salads50; by default those that are in the folder.", metavar="NAME,…", basic=True
+    )
+    seeds: int = option(3, "How often features are trained with each objective.", basic=True)
+    epochs: int | None = option(None, "In place of the usual number of epochs.", basic=True, least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "datasets", _names(self.datasets))
+        if self.seeds < 1:
+            raise InputError(f"at least one seed is needed, not {self.seeds}")
+
+
+@dataclass(frozen=True)
+class ReportOptions(Options, panel="Output"):
+    """Where results go, as soon as they are ready."""
+
+    json: Path | None = option(None, "Write everything as JSON.", basic=True)
+    markdown: Path | None = option(
+        None, "Write the tables into this page; sections of other experiments stay.", basic=True
+    )
+
+
+@dataclass(frozen=True)
+class PlotOptions(ReportOptions, panel="Output"):
+    """Where results and pictures go."""
+
+    plots: Path | None = option(None, "Draw pictures into this folder (PNG).", metavar="DIR", basic=True)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    """Return names that may have commas between them."""
+    return tuple(name.strip() for part in given for name in part.split(","))
+
+
+def _known(given: Iterable[str], what: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = _names(given)
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
+    return names
+
+
+def _features(given: Iterable[str]) -> tuple[str, ...]:
+    """Return features of the extended model, several together joined by ``+``; ``all``: each, and then together."""
+    named: list[str] = []
+    for part in _names(given):
+        named += [*FEATURES, *TOGETHER] if part == "all" else [part.replace("likeliest", MAX_MARGINAL)]
+    for name in named:
+        _known(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
+    return tuple(dict.fromkeys(named))
+
+
+def _parsers(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in _names(given) if name != "none")
+
+
+def _numbers(given: Any, flag: str, default: tuple[float, ...] = ()) -> tuple[float, ...]:
+    """Return numbers from 0 on that may have commas between them."""
+    with suppress(ValueError, TypeError):
+        parts = default if given is None else given.split(",") if isinstance(given, str) else given
+        found = tuple(float(part) for part in parts)
+        if all(0 <= number < math.inf for number in found):
+            return found
+    raise InputError(f"{flag} must be numbers from 0 with commas between them (0.5,1,2), not {given!r}")

@@ -1,0 +1,255 @@
+"""The extended model with costs learnt from training videos: what people skip and repeat, and how long steps take.
+
+Costs are log-odds of what the training videos show, times weights that are the same for all steps. Where the evidence
+of a video has skip costs of its own, both are added up. The weights that a split is tested with are chosen by nested
+cross-validation on its training videos alone: these are split in turn, as the splits of the dataset say, and each part
+is tested with what is learnt from the rest. So the videos of the split have a say neither in its weights nor in
+anything that these are chosen by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid._evaluation_options import MAX_MARGINAL
+from graph2vid.alignment import Durations
+from graph2vid.datasets import Dataset, Recording, Split, Task
+from graph2vid.evaluate.methods import (
+    NO_TRAINING,
+    Absent,
+    Labels,
+    Method,
+    MethodResult,
+    Plan,
+    Training,
+    Video,
+    true_labels,
+)
+from graph2vid.evaluate.metrics import segments
+from graph2vid.flow import FlowGraph
+
+Values = NDArray[np.float64]
+Weights = dict[str, float]
+
+_SEEN = 0.5  # added to every count, so that what was never seen has a finite cost
+_LEAST_SHARE = 0.001  # of the time of a video, for the same reason
+
+
+GRID = {
+    "skip": (1.0, 4.0, 16.0),
+    "repeat": (4.0, 16.0, 64.0),
+    "durations": (0.25, 1.0, 4.0),
+    "precedence": (1.0, 4.0, 16.0),
+    "share": (0.0625, 0.25, 1.0),
+    MAX_MARGINAL: (1.0,),
+}
+"""What log-odds may be multiplied by to be costs beside those of clips, a factor of 4 from one to the next.
+Evidence differs in how much its nats are worth: clips that look alike repeat what they say, and scores need not be
+calibrated. So which of these is used for a video is decided by the training videos (:func:`nested_result`).
+"""
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What the training videos of a task show, in steps of the procedure (K).
+
+    Attributes
+    ----------
+    videos : int
+    shown : float64 [K]
+        In how many of them each step is shown.
+    repeats : float64 [K]
+        How often it is repeated in all.
+    lengths : K lists
+        The lengths of its segments, in seconds.
+    share : float64 [K]
+        The share of a video's time that it takes, on average.
+    """
+
+    videos: int
+    shown: Values
+    repeats: Values
+    lengths: tuple[tuple[float, ...], ...]
+    share: Values
+
+    def skip(self, weight: float) -> Values:
+        """Return the skip cost of each step, [K]; below 0 for what most videos do not show."""
+        odds = (self.shown + _SEEN) / (self.videos - self.shown + _SEEN)
+        return np.asarray(weight * np.log(odds), dtype=np.float64)
+
+    def repeat(self, weight: float) -> Values:
+        """Return the repeat cost of each step, [K]: -log of the share of its segments that are repeats."""
+        share = (self.repeats + _SEEN) / (self.shown + self.repeats + 2 * _SEEN)
+        return np.asarray(-weight * np.log(share), dtype=np.float64)
+
+    def durations(self, weight: float, clip_seconds: float) -> Durations:
+        """Return the log-normal prior of the lengths of segments, in clips."""
+        return Durations.mine([[x / clip_seconds for x in seen] for seen in self.lengths], weight=weight)
+
+    def clip(self, weight: float) -> Values:
+        """Return what each clip of a step costs besides its evidence, [K]: less where a step takes more time."""
+        share = self.share + _LEAST_SHARE
+        return np.asarray(-weight * np.log(share / share.mean()), dtype=np.float64)
+
+
+@dataclass
+class LearntCosts:
+    """Methods of the extended model, their costs learnt from the training split of each video."""
+
+    dataset: Dataset
+    training: Training
+    _habits: dict[tuple[str, str], Habits | None] = field(default_factory=dict)
+    _labels: dict[str, Labels] = field(default_factory=dict)
+    _soft: dict[tuple[str, str, FlowGraph], FlowGraph] = field(default_factory=dict)
+
+    def habits(self, task: Task, split: Split | None) -> Habits | None:
+        """Return what the training videos of a task show; None where there are none."""
+        if split is None:
+            return None
+        key = (task.id, split.name)
+        if key not in self._habits:
+            train = set(split.train) - set(split.test)
+            n_steps = len(task.procedure)
+            shown, repeats, share = np.zeros(n_steps), np.zeros(n_steps), np.zeros(n_steps)
+            lengths: list[list[float]] = [[] for _ in range(n_steps)]
+            members = [one for one in self.dataset.recordings if one.task == task.id and one.id in train]
+            for recording in members:
+                count = np.zeros(n_steps)
+                for label, start, stop in segments(self._truth(recording)):
+                    for instruction in task.correspondence[label]:
+                        count[instruction] += 1
+                        lengths[instruction].append((stop - start) * recording.clip_seconds)
+                        share[instruction] += (stop - start) / (recording.n_clips * len(members))
+                shown += count > 0
+                repeats += np.maximum(count - 1, 0)
+            seen = tuple(map(tuple, lengths))
+            self._habits[key] = Habits(len(members), shown, repeats, seen, share) if any(seen) else None
+        return self._habits[key]
+
+    def _truth(self, recording: Recording) -> Labels:
+        if recording.id not in self._labels:
+            self._labels[recording.id] = true_labels(self.dataset, recording)
+        return self._labels[recording.id]
+
+    def _with_soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
+        key = (task.id, "" if split is None else split.name, flow)
+        if key not in self._soft:
+            self._soft[key] = self.training.soft_precedence(task, split, flow)
+        return self._soft[key]
+
+    def method(self, plain: Method, weights: Mapping[str, float]) -> Method:
+        """Return a method that plans as ``plain`` does, with the features that have weights."""
+
+        def with_features(video: Video) -> Plan | Labels | Absent:
+            plan = plain(video)
+            if not isinstance(plan, Plan):
+                return plan
+            habits = self.habits(video.task, video.split)
+            if habits is None:
+                return Absent(NO_TRAINING)
+            if "precedence" in weights:
+                plan = replace(
+                    plan,
+                    flow=self._with_soft_precedence(video.task, video.split, plan.flow),
+                    violation=weights["precedence"],
+                )
+            if "skip" in weights:
+                said = 0.0 if video.evidence.skip is None else video.evidence.skip.astype(np.float64)
+                plan = replace(plan, skip=(habits.skip(weights["skip"]) + said)[plan.rows])
+            if "repeat" in weights:
+                plan = replace(plan, repeat=habits.repeat(weights["repeat"])[plan.rows])
+            if "share" in weights:
+                plan = replace(plan, clip=habits.clip(weights["share"])[plan.rows])
+            plan = replace(plan, max_marginal=MAX_MARGINAL in weights)
+            if "durations" in weights:
+                durations = habits.durations(weights["durations"], video.recording.clip_seconds)
+                plan = replace(plan, durations=durations.rows(plan.rows))
+            return plan
+
+        return with_features
+
+
+def inner_videos(videos: Sequence[Video], split: Split) -> list[Video]:
+    """Return the training videos of a split, each to be tested with what the others of them say."""
+    training = set(split.train) - set(split.test)
+    found = []
+    inner: dict[str, Split] = {}
+    for video in videos:
+        if video.split is None or video.split.name == split.name or video.recording.id not in training:
+            continue
+        part = video.split.name
+        if part not in inner:
+            left_out = set(video.split.test)
+            inner[part] = Split(
+                f"{split.name} without {part}",
+                tuple(name for name in split.train if name in training and name not in left_out),
+                tuple(name for name in video.split.test if name in training),
+            )
+        found.append(replace(video, split=inner[part]))
+    return found
+
+
+def climb(grid: Mapping[str, Sequence[float]], score: Callable[[Weights], float]) -> Weights:
+    """Return weights of a high score: from the middle of the grid on, one after the other is set to its best value."""
+    best = {name: values[len(values) // 2] for name, values in grid.items()}
+    tried: dict[tuple[float, ...], float] = {}
+
+    def of(weights: Weights) -> float:
+        key = tuple(weights.values())
+        if key not in tried:
+            tried[key] = score(weights)
+        return tried[key]
+
+    for name, values in grid.items():
+        if len(values) > 1:
+            best = max((best, *(best | {name: value} for value in values)), key=of)
+    return best
+
+
+def nested_result(
+    name: str,
+    grid: Mapping[str, Sequence[float]],
+    run: Callable[[str, Weights, Sequence[Video]], MethodResult],
+    videos: Sequence[Video],
+    metrics: Sequence[str] = ("acc", "iou_strict"),
+) -> MethodResult:
+    """Run a method on all videos, for each split with the weights that are best on its training videos.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    grid : mapping of str to sequence of float
+        The values that each weight may have; of a dataset without splits the middle ones are used.
+    run : callable
+        Runs the method on videos: (name, weights, videos) → MethodResult.
+    videos : sequence of Video
+    metrics : sequence of str
+        What is best: the highest mean of these.
+
+    Returns
+    -------
+    MethodResult
+        Its ``seconds`` are those with the chosen weights.
+    """
+    whole = MethodResult(name)
+    splits = {"" if video.split is None else video.split.name: video.split for video in videos}
+    for split_name, split in splits.items():
+        inner = [] if split is None else inner_videos(videos, split)
+
+        def score(weights: Weights, inner: Sequence[Video] = inner) -> float:
+            rows = run(name, weights, inner).metrics.values()
+            found = np.array([[row[metric] for metric in metrics] for row in rows])
+            return float(np.nan_to_num(found).mean()) if len(found) else 0.0
+
+        weights = climb(grid, score)
+        members = [at for at, video in enumerate(videos) if video.split is split]
+        part = run(name, weights, [videos[at] for at in members])
+        whole.place(part, dict(enumerate(members)))
+        whole.seconds += part.seconds
+        whole.weights[split_name] = weights
+    return whole

@@ -1,0 +1,356 @@
+"""The results of an evaluation in percent: rows per method and task, intervals, differences, and their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graph2vid._evaluation_options import METRICS
+from graph2vid.evaluate import report as cells
+from graph2vid.evaluate.engine import NOT_EXACT, Results, folds_of, linear_of
+from graph2vid.evaluate.intervals import Interval, bootstrap_interval, paired_interval
+from graph2vid.evaluate.methods import MethodResult
+from graph2vid.evaluate.report import Table
+
+SIMULATED = "simulated evidence"
+
+_HEADINGS = ("acc", "iou", "iou_s", "acc_p", "mof", "edit", "f1@10", "@25", "@50", "rec")
+_WITH_INTERVAL = ("acc", "iou", "iou_strict", "mof")
+_MEANING = (
+    "acc: right among the clips that show a step. iou_s (iou_strict): steps that are not there count in the union. "
+    "acc_p (acc_paper): right step clips over all clips. rec: CrossTask recall. Means over videos"
+)
+_SKIPPING = {None: "every step required", "given": "steps skipped at the costs that the evidence tells"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The results of an evaluation in percent.
+
+    Attributes
+    ----------
+    results : Results
+    level, samples, seed
+        Of the bootstrap.
+    """
+
+    results: Results
+    level: float = 0.95
+    samples: int = 10_000
+    seed: int = 0
+
+    @property
+    def bootstrap(self) -> dict[str, Any]:
+        """The settings of the bootstrap."""
+        return {"level": self.level, "samples": self.samples, "seed": self.seed}
+
+    @cached_property
+    def members(self) -> dict[str, list[int]]:
+        """The videos of each task."""
+        found: dict[str, list[int]] = {}
+        for at, video in enumerate(self.results.videos):
+            found.setdefault(video.task.id, []).append(at)
+        return found
+
+    def rows(self, members: Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """Return one row per method: means over the videos (of ``members``; by default all that it has)."""
+        wanted = None if members is None else set(members)
+        return [self._row(method, wanted) for method in self.results.methods.values()]
+
+    def _row(self, method: MethodResult, wanted: set[int] | None) -> dict[str, Any]:
+        videos = [at for at in method.metrics if wanted is None or at in wanted]
+        kept = set(videos)
+        by_task = [some for of_task in self.members.values() if (some := [at for at in of_task if at in kept])]
+        reasons: dict[str, int] = {}
+        for at, reason in method.absent.items():
+            if wanted is None or at in wanted:
+                reasons[reason] = reasons.get(reason, 0) + 1
+        return {
+            "method": method.name,
+            **{name: 100 * _mean(_values(method, videos, name)) for name in METRICS},
+            "videos": len(videos),
+            "exact": NOT_EXACT not in reasons,
+            "absent": reasons,
+            "tasks": len(by_task),
+            "macro": {
+                name: 100 * _mean([_mean(_values(method, of_task, name)) for of_task in by_task]) for name in METRICS
+            },
+            "seconds_per_video": method.seconds / len(method.metrics) if method.metrics else None,
+            **({"weights": method.weights} if method.weights else {}),
+        }
+
+    @cached_property
+    def intervals(self) -> dict[str, dict[str, Interval]]:
+        """The bootstrap interval of every metric per method."""
+        return {
+            method.name: {
+                name: _in_percent(bootstrap_interval(_values(method, method.metrics, name), **self.bootstrap))
+                for name in METRICS
+            }
+            for method in self.results.methods.values()
+        }
+
+    @cached_property
+    def _differences(self) -> list[dict[str, Any]]:
+        methods = self.results.methods
+        found = []
+        for first in methods.values():
+            if not first.name.startswith("graph:"):
+                continue
+            plain = first.name.partition("+")[0]
+            for other in ("linear", "bag") if plain == first.name else (plain,):
+                if other not in methods:
+                    continue
+                second = methods[other]
+                common = [at for at in first.metrics if at in second.metrics]
+                row: dict[str, Any] = {"first": first.name, "second": other, "videos": len(common)}
+                for name in METRICS:
+                    values = (_values(one, common, name) for one in (first, second))
+                    interval = _in_percent(paired_interval(*values, **self.bootstrap))
+                    row[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
+                found.append(row)
+        return found
+
+    def differences(self, names: Sequence[str] = METRICS) -> list[dict[str, Any]]:
+        """Return graph - linear, graph - bag and graph with features - graph, paired over the videos that both have."""
+        return [{name: row[name] for name in ("first", "second", "videos", *names)} for row in self._differences]
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """Return the rows of each task."""
+        tasks = self.results.dataset.tasks
+        return [
+            {"task": name, "title": tasks[name].title, "videos": len(videos), "rows": self.rows(videos)}
+            for name, videos in self.members.items()
+        ]
+
+    def by_video(self) -> list[dict[str, Any]]:
+        """Return the metrics of each video."""
+        return [
+            {
+                "video": video.recording.id,
+                "task": video.task.id,
+                "split": None if video.split is None else video.split.name,
+                "clips": video.recording.n_clips,
+                "methods": {
+                    method.name: {name: 100 * method.metrics[at][name] for name in METRICS}
+                    for method in self.results.methods.values()
+                    if at in method.metrics
+                },
+            }
+            for at, video in enumerate(self.results.videos)
+        ]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some method has only some of the videos."""
+        return len({len(method.metrics) for method in self.results.methods.values()}) > 1
+
+    def options(self) -> dict[str, Any]:
+        """Return the settings, fit for JSON."""
+        results, dataset = self.results, self.results.dataset
+        chosen, costs = results.options, results.videos[0].costs.options
+        return {
+            **dict(dataset.options),
+            **{name: costs[name] for name in ("preset", "match", "drop", "skip", "temperature")},
+            "contiguous": chosen.contiguous,
+            "linear": linear_of(chosen, dataset),
+            "min_support": chosen.min_support,
+            "tolerance": chosen.tolerance,
+            "folds": folds_of(chosen, dataset),
+            "limit": chosen.limit,
+            "drop_unmapped": chosen.drop_unmapped,
+            "labels": f"{dataset.label_rule}, {dataset.label_overlapping}",
+            "bootstrap": self.bootstrap,
+        }
+
+    def headline(self, recordings: str = "") -> str:
+        """Say what was evaluated, on how much, and how, in one line."""
+        results, options = self.results, self.options()
+        videos, tasks = len(results.videos), len(self.members)
+        splits = {video.split.name for video in results.videos if video.split is not None}
+        parts = [
+            f"{results.dataset.name}: {videos} video{'s'[: videos != 1]} of {tasks} task{'s'[: tasks != 1]}",
+            *([f"{len(splits)} {'fold' if options['folds'] else 'split'}{'s'[: len(splits) != 1]}"] if splits else []),
+            *([f"recordings {recordings}"] if recordings else []),
+            *([SIMULATED] if results.dataset.simulated else []),
+            f"preset {options['preset']} (match {options['match']}, drop {options['drop']}, temperature "
+            f"{options['temperature']:g})",
+            _SKIPPING.get(options["skip"], f"skip {options['skip']}"),
+            "contiguous" if options["contiguous"] else "not contiguous",
+            f"linear: {'as listed' if options['linear'] == 'listed' else 'mean position in training'}",
+            *(["steps without a counterpart removed"] if options["drop_unmapped"] else []),
+            *([f"labels by {options['labels']}"] if options["labels"] != "cover, start" else []),
+        ]
+        for name, value in results.dataset.options.items():
+            if value is not None:
+                parts.append(f"{name} {f'{value:g}' if isinstance(value, float) else value}")
+        return ", ".join(parts)
+
+    # -- tables ------------------------------------------------------------------------------------------------
+
+    @property
+    def suffix(self) -> str:
+        """What titles say of simulated evidence."""
+        return f" ({SIMULATED})" if self.results.dataset.simulated else ""
+
+    def method_table(self, *, is_growing: bool = False) -> Table:
+        """Return the metrics of all methods."""
+        rows = self.rows()
+        notes = [f"{_MEANING}; in percent."]
+        for row in rows:
+            if row["absent"]:
+                reasons = ", ".join(f"{reason} for {count}" for reason, count in row["absent"].items())
+                notes.append(f"{row['method']}: {row['videos']} videos covered ({reasons}).")
+        return replace(metric_table(f"Methods{self.suffix}", " ".join(notes), rows), is_growing=is_growing)
+
+    def further_tables(self) -> list[Table]:
+        """Return the same on common videos and as means of tasks, intervals and differences."""
+        made = []
+        if self.is_partial and self.results.common:
+            title = f"On the {len(self.results.common)} common videos"
+            note = "The same metrics where every method has an answer."
+            made.append(metric_table(title, note, self.rows(self.results.common)))
+        if len(self.members) > 1:
+            macro = tuple(
+                (_method(row), str(row["tasks"]), *(cells.percent(row["macro"][name]) for name in METRICS))
+                for row in self.rows()
+            )
+            note = "Means over tasks of the means over their videos."
+            made.append(Table("Macro means", note, ("method", "tasks", *_HEADINGS), macro))
+        made.append(
+            Table(
+                f"{self.level:.0%} intervals",
+                f"Percentile bootstrap over videos, {self.samples:,} samples, seed {self.seed}.",
+                ("method", *_WITH_INTERVAL),
+                tuple(
+                    (name, *(cells.span(i.mean, i.low, i.high) for i in map(of_method.get, _WITH_INTERVAL) if i))
+                    for name, of_method in self.intervals.items()
+                ),
+            )
+        )
+        names = _WITH_INTERVAL[:3]
+        paired = [
+            (f"{row['first']} - {row['second']}", str(row["videos"]), *(cells.signed_span(**row[one]) for one in names))
+            for row in self.differences(names)
+        ]
+        if paired:
+            note = f"In points, with {self.level:.0%} intervals over the videos that both methods have."
+            made.append(Table("Paired differences", note, ("difference", "videos", *names), tuple(paired)))
+        return made
+
+    def task_table(self) -> Table:
+        """Return acc and iou of each task."""
+        return Table(
+            "Tasks",
+            "acc / iou in percent, means over the task's videos.",
+            ("task", "videos", *self.method_headings),
+            tuple(
+                (task["title"] or task["task"], str(task["videos"]), *map(acc_and_iou, task["rows"]))
+                for task in self.by_task()
+            ),
+        )
+
+    @property
+    def method_headings(self) -> tuple[str, ...]:
+        """The names of the methods for narrow columns: they may break at a blank."""
+        short = {"argmax+background": "argmax +bg", "true-order-repeats": "true-order repeats"}
+        return tuple(short.get(name, name.replace(":", ": ")) for name in self.results.methods)
+
+
+def metric_table(title: str, note: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of all metrics, a row per method."""
+    return Table(
+        title,
+        note,
+        ("method", "videos", *_HEADINGS, "ms/video"),
+        tuple(
+            (
+                _method(row),
+                str(row["videos"]),
+                *(cells.percent(row[name]) for name in METRICS),
+                cells.milliseconds(row["seconds_per_video"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def noise_tables(sweep: Mapping[float, Summary], *, is_growing: bool = False) -> list[Table]:
+    """Return the metrics and the differences at each level of noise."""
+    first = next(iter(sweep.values()))
+    total = len(first.results.videos)
+    covered = "".join(
+        f" {method.name} on {len(method.metrics)} of {total} videos."
+        for method in first.results.methods.values()
+        if len(method.metrics) < total
+    )
+    paired = tuple(
+        (
+            f"{noise:g}",
+            f"{row['first']} - {row['second']}",
+            str(row["videos"]),
+            *(cells.signed_span(**row[name]) for name in ("acc", "iou")),
+        )
+        for noise, summary in sweep.items()
+        for row in summary.differences(("acc", "iou"))
+    )
+    return [
+        Table(
+            f"Noise{first.suffix}",
+            f"acc / iou in percent at each level of noise.{covered}",
+            ("noise", *first.method_headings),
+            tuple((f"{noise:g}", *map(acc_and_iou, summary.rows())) for noise, summary in sweep.items()),
+            is_growing=is_growing,
+        ),
+        Table(
+            f"Paired differences against noise{first.suffix}",
+            f"In points, with {first.level:.0%} intervals over the videos that both methods have.",
+            ("noise", "difference", "videos", "acc", "iou"),
+            paired,
+            words=2,
+            is_growing=is_growing,
+        ),
+    ]
+
+
+def group_table(groups: Mapping[str, Summary]) -> Table:
+    """Return acc and iou of each kind of recordings."""
+    first = next(iter(groups.values()))
+    return Table(
+        f"Kinds of recordings{first.suffix}",
+        "acc / iou in percent, over the videos that each method covers.",
+        ("recordings", "videos", *first.method_headings),
+        tuple(
+            (name, str(len(summary.results.videos)), *map(acc_and_iou, summary.rows()))
+            for name, summary in groups.items()
+        ),
+    )
+
+
+def acc_and_iou(row: Mapping[str, Any]) -> str:
+    """Return both metrics in one cell."""
+    return f"{cells.percent(row['acc'])}/{cells.percent(row['iou'])}" if row["videos"] else "—"
+
+
+def _method(row: Mapping[str, Any]) -> str:
+    """Return the name of a method, marked where it is not exact."""
+    return row["method"] if row["exact"] else f"{row['method']} ({NOT_EXACT})"
+
+
+def _values(method: MethodResult, videos: Iterable[int], name: str) -> list[float]:
+    return [method.metrics[at][name] for at in videos]
+
+
+def _mean(values: Iterable[float]) -> float:
+    array = np.array(list(values), dtype=np.float64)
+    defined = array[~np.isnan(array)]
+    return float(defined.mean()) if defined.size else math.nan
+
+
+def _in_percent(found: Interval) -> Interval:
+    return Interval(100 * found.mean, 100 * found.low, 100 * found.high, found.level, found.videos)
