@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph2vid.datasets.projection import onto_steps
@@ -34,6 +34,7 @@ def test_by_hand(
     assert project(6, edges, correspondence) == expected
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_one_instruction_per_step_keeps_every_precedence(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 7))

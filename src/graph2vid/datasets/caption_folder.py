@@ -13,9 +13,8 @@ import numpy as np
 from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
 from graph2vid.datasets.reader_tools import ClipOptions, choice, folder, stems
 from graph2vid.errors import FormatError
-from graph2vid.evidence.captions import SUFFIXES, read_captions
-from graph2vid.evidence.embed import text_embedder
-from graph2vid.evidence.narration import narration_evidence, narration_similarity
+from graph2vid.evidence import narration_evidence, narration_similarity, read_captions, text_embedder
+from graph2vid.evidence.captions import SUFFIXES
 from graph2vid.evidence.transcript_vectors import said_vectors, step_vectors
 
 NARRATIONS = ("weighed", "plain")

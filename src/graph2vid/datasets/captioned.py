@@ -29,7 +29,7 @@ from graph2vid.datasets.reader_tools import (
     stems,
 )
 from graph2vid.errors import FormatError
-from graph2vid.evidence.captions import read_captions
+from graph2vid.evidence import read_captions
 from graph2vid.flow import FlowGraph
 
 ANNOTATIONS = "annotations.json"

@@ -39,8 +39,7 @@ from graph2vid.datasets.reader_tools import (
     stems,
 )
 from graph2vid.errors import FormatError
-from graph2vid.evidence.arrays import cosine_similarity, read_array
-from graph2vid.evidence.captions import read_captions
+from graph2vid.evidence import cosine_similarity, read_array, read_captions
 from graph2vid.flow import FlowGraph
 
 DESCRIPTIONS = ("steps", "instructions")

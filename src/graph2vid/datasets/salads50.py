@@ -20,7 +20,7 @@ from graph2vid._values import count_of
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
 from graph2vid.datasets.reader_tools import ClipOptions, Trouble, choice, folder, natural, read_lines, reader, stems
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence.arrays import cosine_similarity, read_array
+from graph2vid.evidence import cosine_similarity, read_array
 
 LAYOUTS = ("detect", "time-major", "feature-major")
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
 from graph2vid.errors import InputError
-from graph2vid.evidence.arrays import cosine_similarity
+from graph2vid.evidence import cosine_similarity
 
 _WORD = re.compile(r"\w\w+")
 

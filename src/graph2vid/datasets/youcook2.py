@@ -22,7 +22,7 @@ from graph2vid.datasets.reader_tools import (
     reader,
 )
 from graph2vid.errors import FormatError
-from graph2vid.evidence.captions import read_captions
+from graph2vid.evidence import read_captions
 
 
 @reader("youcook2", NarrationOptions)

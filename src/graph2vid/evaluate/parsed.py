@@ -10,8 +10,7 @@ from typing import Any
 from graph2vid.datasets import Dataset, Task, onto_steps
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.text.parsed_text import PARSERS, Instruction, Procedure
-from graph2vid.text.parsers import parse
+from graph2vid.text import PARSERS, Instruction, Procedure, parse
 
 PARSED_BY_DEFAULT = ("rules", "learned")
 """Parsers whose graphs are grounded beside the given ones, where tasks come with a how-to text."""

@@ -12,8 +12,8 @@ from graph2vid.evaluate.counts import Counts, compare, f1_interval, total
 from graph2vid.evaluate.parsed import ParsedGraphs
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
+from graph2vid.text import Instruction, Procedure, Reason
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.parsed_text import Instruction, Procedure, Reason
 
 BASELINE = "linear"
 

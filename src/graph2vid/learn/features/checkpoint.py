@@ -21,7 +21,7 @@ from graph2vid._files import check_format, read_bytes, read_json, write_bytes, w
 from graph2vid._training_options import TrainingOptions
 from graph2vid._values import count_of, shown
 from graph2vid.errors import FormatError, Graph2VidError
-from graph2vid.evidence.evidence_cache import content_hash
+from graph2vid.evidence import content_hash
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 
 NAME = "checkpoint.json"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graph2vid.errors import InputError
-from graph2vid.evidence.arrays import cosine_similarity
+from graph2vid.evidence import cosine_similarity
 
 
 class ResidualMLP(nn.Module):
