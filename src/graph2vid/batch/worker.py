@@ -21,6 +21,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import pyarrow as pa
+
 from graph2vid._memory import share_memory
 from graph2vid._processes import end_with_parent
 from graph2vid.alignment import native
@@ -129,7 +131,7 @@ def main() -> None:
     """Run as a program: serve the pool at the other end of a socket, whose number is the argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool decides
     warnings.simplefilter("ignore")  # what matters is in the results
-    native()  # all that workers need is loaded now
+    native(), pa.array([0])  # with its first array pyarrow loads pandas, where it is installed: once, before the forks
     workers: list[_Worker] = []
     with Connection(int(sys.argv[1])) as pool, contextlib.suppress(EOFError, OSError):
         while True:
