@@ -13,6 +13,7 @@ from graph2vid.batch.aligning import Found, Request, align_requests
 from graph2vid.batch.procedures import compiled
 from graph2vid.batch.settings import DEFAULTS
 from graph2vid.errors import Graph2VidError
+from graph2vid.evidence import Evidence
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
 from graph2vid.tsort import TSortGraph
@@ -23,7 +24,7 @@ TSORTS = [TSortGraph.compile(flow) for flow in FLOWS.values()]
 def request(seed: int, **options: Any) -> Request:
     tsort = TSORTS[seed % len(TSORTS)]
     matrix = scores(seed, len(tsort.flow)).astype(np.float64 if seed % 3 == 0 else np.float32)
-    return Request(tsort.flow, tsort, {"scores": matrix}, dict(DEFAULTS) | options)
+    return Request(tsort.flow, tsort, Evidence({"scores": matrix}), dict(DEFAULTS) | options)
 
 
 def segments_of(found: Found) -> slice:
@@ -76,7 +77,7 @@ def test_answers_do_not_depend_on_who_else_asks(group: int) -> None:
 def test_answers_are_those_of_ground(options: dict[str, Any]) -> None:
     asked = [request(seed, **options) for seed in range(12)]
     for one, found in zip(asked, align_requests(asked), strict=True):
-        check(found, ground(one.flow, **one.evidence, **options))
+        check(found, ground(one.flow, **one.evidence.arrays, **options))
 
 
 @pytest.mark.parametrize(("offset", "clips"), [(1e4, 128), (1e4, 6000), (100.0, 6000)])
@@ -85,11 +86,11 @@ def test_single_precision_far_from_zero_is_that_of_ground(offset: float, clips: 
     tsort, options = TSORTS[0], {"match": "raw"}
     matrix = np.random.default_rng(0).random((len(tsort.flow), clips)) * 3
     far, near = (
-        Request(tsort.flow, tsort, {"scores": (add + matrix).astype(np.float32)}, dict(DEFAULTS) | options)
+        Request(tsort.flow, tsort, Evidence({"scores": (add + matrix).astype(np.float32)}), dict(DEFAULTS) | options)
         for add in (offset, 0.0)
     )
     for one, found in zip((far, near), align_requests([far, near]), strict=True):
-        wanted = ground(one.flow, **one.evidence, **options)
+        wanted = ground(one.flow, **one.evidence.arrays, **options)
         assert isinstance(found, Found)
         check(found, wanted)
         assert found.answers.cost[found.at] == wanted.cost
@@ -101,7 +102,7 @@ def test_gammas_are_refused_as_ground_refuses_them(gamma: float) -> None:
     asked = [request(seed, gamma=gamma) for seed in range(4)]
     for one, found in zip(asked, align_requests(asked), strict=True):
         with pytest.raises(Graph2VidError, match=r"gamma=") as refused:
-            ground(one.flow, **one.evidence, gamma=gamma)
+            ground(one.flow, **one.evidence.arrays, gamma=gamma)
         assert str(found) == str(refused.value)
 
 
@@ -110,16 +111,16 @@ def test_forbidden_clips_do_not_make_gamma_unsuited() -> None:
     matrices = [scores(seed, len(tsort.flow)) - 9 for seed in range(4)]
     for matrix in matrices:
         matrix[0, 1] = -np.inf
-    asked = [Request(tsort.flow, tsort, {"log_probabilities": matrix}, dict(DEFAULTS)) for matrix in matrices]
+    asked = [Request(tsort.flow, tsort, Evidence({"log_probabilities": matrix}), dict(DEFAULTS)) for matrix in matrices]
     for one, found in zip(asked, align_requests(asked), strict=True):
-        check(found, ground(one.flow, **one.evidence))
+        check(found, ground(one.flow, **one.evidence.arrays))
         assert isinstance(found, Found) and len(found.answers.requests) == len(asked)  # side by side
 
 
 def long_work(**options: Any) -> list[Request]:
     """Return what takes long enough for the clock to be looked at."""
     tsort = TSortGraph.compile(FlowGraph.bag(list("abcdefgh")))
-    return [Request(tsort.flow, tsort, {"scores": scores(1, 8, clips=400)}, dict(DEFAULTS) | options)] * 10
+    return [Request(tsort.flow, tsort, Evidence({"scores": scores(1, 8, clips=400)}), dict(DEFAULTS) | options)] * 10
 
 
 @pytest.mark.parametrize("options", [{}, {"min_clips": 2}])
@@ -143,22 +144,20 @@ def test_what_takes_longer_than_its_time_is_left_to_ground(monkeypatch: pytest.M
 @pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"violation": 0.5}, {"time_limit": 9.0}])
 def test_answers_beyond_the_ordinary_are_those_of_ground(options: dict[str, Any]) -> None:
     asked = [request(seed, **options) for seed in range(4)]
-    names = {"min_clips": "durations", "violation": "breaking"}
-    given = {names.get(name, name): value for name, value in options.items()}
     for one, found in zip(asked, align_requests(asked), strict=True):
-        check(found, ground(one.flow, **one.evidence, **given))
+        check(found, ground(one.flow, **one.evidence.arrays, **options))
 
 
 def test_large_tables_are_answered_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [request(seed) for seed in range(6)]
     monkeypatch.setattr("graph2vid.batch.aligning._LANE_BYTES", 0)
     for one, found in zip(asked, align_requests(asked), strict=True):
-        check(found, ground(one.flow, **one.evidence))
+        check(found, ground(one.flow, **one.evidence.arrays))
 
 
 def test_one_that_has_no_answer_does_not_stop_the_others() -> None:
     tsort = TSORTS[0]
-    short = Request(tsort.flow, tsort, {"scores": scores(1, 4, clips=2)}, dict(DEFAULTS))
+    short = Request(tsort.flow, tsort, Evidence({"scores": scores(1, 4, clips=2)}), dict(DEFAULTS))
     found = align_requests([request(0), short, request(2)])
     assert isinstance(found[0], Found) and isinstance(found[2], Found)
     assert isinstance(found[1], Graph2VidError) and "no alignment is possible" in str(found[1])
@@ -170,7 +169,7 @@ def test_nothing_shown_is_an_answer() -> None:
     asked = Request(
         flow,
         TSortGraph.compile(flow),
-        {"scores": np.full((2, 4), -5.0) + np.eye(2, 4)},
+        Evidence({"scores": np.full((2, 4), -5.0) + np.eye(2, 4)}),
         dict(DEFAULTS) | {"preset": "log_odds", "skip": "constant:0"},
     )
     (found,) = align_requests([asked])
@@ -181,6 +180,6 @@ def test_nothing_shown_is_an_answer() -> None:
 def test_procedures_with_steps_that_need_not_be_done() -> None:
     flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 2)], optional=["2"])
     matrices = [scores(seed, 3) for seed in range(3)]
-    asked = [Request(flow, compiled(flow), {"scores": matrix}, dict(DEFAULTS)) for matrix in matrices]
+    asked = [Request(flow, compiled(flow), Evidence({"scores": matrix}), dict(DEFAULTS)) for matrix in matrices]
     for matrix, found in zip(matrices, align_requests(asked), strict=True):
         check(found, ground(flow, scores=matrix))

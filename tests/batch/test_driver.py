@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,48 @@ def test_captions_and_speech(tmp_path: Path) -> None:
         assert videos["film"]["status"] == "done" and "corrupt.mp4" in videos["corrupt"]["error"]
         assert Grounding.load(document_path(str(tmp_path / "out" / "documents"), "film")).cues
     assert summary.failed == len(rows) - summary.done
-    assert list((tmp_path / "cache").glob("narration-*.npy"))
+    assert list((tmp_path / "cache").glob("texts-*.npy"))
+
+
+def test_a_batch_of_one_row_and_ground_give_the_same_bytes(tmp_path: Path) -> None:
+    """Documents as a whole; data sets in all but the last bits of the confidences of arrays."""
+    pytest.importorskip("wordllama")
+    files, flow = NarratedFiles(), FLOWS["tea.flow"]
+    array = scores(1, len(flow), clips=40)
+    np.save(tmp_path / "scores.npy", array)
+    narrated = {"procedure": str(files.flow), "captions": str(files.captions)}
+    rows: dict[str, dict[str, Any]] = {
+        "arrays": {"procedure": "tea.flow", "scores": "scores.npy", "clip_seconds": 2.0, "offset": 5.0},
+        "model": {"procedure": "tea.flow", "scores": "scores.npy", "repeat": "3", "min_clips": 2, "skip": "auto"},
+        "captions": narrated,
+        "costs": narrated | {"contiguous": False, "skip": "constant:2", "gamma": 0.5},
+    }
+    wanted = {
+        "arrays": ground(flow, scores=array, clip_seconds=2.0, offset=5.0),
+        "model": ground(flow, scores=array, repeat="3", min_clips=2, skip="auto"),
+        "captions": ground(files.flow, files.captions),
+        "costs": ground(files.flow, files.captions, contiguous=False, skip="constant:2", gamma=0.5),
+    }
+    if find_spec("av") is not None:
+        rows["media"] = narrated | {"video": str(files.video)}
+        wanted["media"] = ground(files.flow, files.video, captions=files.captions)
+    for name, row in rows.items():
+        manifest = write_jsonl(tmp_path / f"{name}.jsonl", [{"id": name} | row])
+        run_batch(manifest, tmp_path / name, documents=True)
+        wanted[name].save(tmp_path / "wanted.json")
+        document = document_path(str(tmp_path / name / "documents"), name)
+        assert document.read_bytes() == (tmp_path / "wanted.json").read_bytes(), name
+        run_batch(manifest, tmp_path / f"{name}-side-by-side")
+        exact = name != "arrays"
+        for out in (tmp_path / name, tmp_path / f"{name}-side-by-side"):
+            (video,), segments = read(out, "videos"), read(out, "segments")
+            assert video["cost"] == wanted[name].cost
+            assert [(one["step"], one["start"], one["end"]) for one in segments] == [
+                (one.step, one.start, one.end) for one in wanted[name].segments
+            ]
+            sure = [one.confidence for one in wanted[name].segments]
+            found = [one["confidence"] for one in segments]
+            assert found == sure if exact or out.name == name else found == pytest.approx(sure, abs=1e-6)
 
 
 def test_options_beyond_the_ordinary(tmp_path: Path) -> None:

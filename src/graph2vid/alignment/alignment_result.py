@@ -216,7 +216,8 @@ class Posterior:
 
     def confidence(self, segment: ClipSegment) -> float:
         """Mean posterior probability of a segment's step over its clips."""
-        return float(self.probability[segment.step, segment.start : segment.stop].mean())
+        found = self.probability[segment.step, segment.start : segment.stop]
+        return float(np.add.reduceat(found, [0])[0] / len(found))  # summed as batches sum those of many videos
 
     def __repr__(self) -> str:
         steps, clips = self.probability.shape

@@ -108,9 +108,9 @@ def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
 def _pipeline(job: Job, data: Any) -> Any:
     """Return the data set of results, which is worked on when it is written."""
     rows = data.read_parquet(str(job.rows.resolve()), **_LITTLE).repartition(target_num_rows_per_block=_block_rows(job))
-    slowest = _slowest(job)
     workers = job.options.workers or _processors()
-    actors = {stage: workers if stage == slowest else max(1, workers // 4) for stage in _needed(job)}
+    slowest, *others = _needed(job)
+    actors = {slowest: workers, **dict.fromkeys(others, max(1, workers // 4))}
     beside = math.ceil(sum(actors.values()) / _machines())
     for stage, size in actors.items():
         many = stage == slowest
@@ -143,13 +143,8 @@ def _committed(job: Job, parts: Parts) -> Any:
 
 
 def _needed(job: Job) -> tuple[str, ...]:
-    """Return the stages that the rows need."""
+    """Return the stages that the rows need; most of the time goes to the first."""
     return tuple(STAGES) if job.kinds["captions"] or job.kinds["speech"] else ("align",)
-
-
-def _slowest(job: Job) -> str:
-    """Return the stage that most of the time goes to."""
-    return "hear" if job.kinds["speech"] else "embed" if job.kinds["captions"] else "align"
 
 
 def _block_rows(job: Job) -> int:

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from graph2vid.batch.aligning import Request
 from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.settings import Context
 from graph2vid.batch.stages import Item
-from graph2vid.evidence import Cue, Transcript, Word
+from graph2vid.evidence import Cue, Evidence
 
 DONE, FAILED = "done", "failed"
 
@@ -25,7 +26,7 @@ SECONDS = b"seconds"
 TOLD = b"told"
 """Under this key the metadata of a table tell what was found of a manifest, beside the ids."""
 
-_SAID, _EVIDENCE, _FAILURE, _DIGEST = "_said", "_evidence", "_failure", "_digest"
+_EVIDENCE, _FAILURE, _DIGEST = "_evidence", "_failure", "_digest"
 """Columns that stages add to a table of rows."""
 
 
@@ -130,7 +131,7 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
         "cost": pa.array(answers.cost[videos]),
         "gap": pa.array(answers.gap[videos]),
         "confidence": _known(answers.confidence_of_video[videos]),
-        "plausibility": pa.array([request.plausibility for request in requests], pa.float64()),
+        "plausibility": pa.array([_plausibility(request) for request in requests], pa.float64()),
         "n_shown": pa.array(shown.sum(axis=1).astype(np.int32)),
         "not_shown": _lists((~shown).sum(axis=1), ids.take(np.nonzero(~shown)[1])),
         "error": pa.nulls(len(items), pa.string()),
@@ -154,6 +155,12 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
     return pa.Table.from_arrays([columns[name] for name in result_schema().names], schema=result_schema())
 
 
+def _plausibility(request: Request) -> float | None:
+    """Return how plausible it is that the video shows the procedure at all, where narration tells."""
+    found: float | None = request.evidence.about.get("narration", {}).get("plausibility")
+    return found
+
+
 def _known(numbers: NDArray[np.float64]) -> Any:
     """Return numbers of which NaN are not known."""
     return pa.array(numbers, mask=np.isnan(numbers))
@@ -172,19 +179,17 @@ def decode_items(table: Any, context: Context) -> list[Item]:
     rows = decode(table, context)
     digests = table.column(_DIGEST).to_pylist() if _DIGEST in table.column_names else row_digests(rows, context)
     items = [Item(row, digest) for row, digest in zip(rows, digests, strict=True)]
-    for name, fill in ((_SAID, _read_said), (_EVIDENCE, _read_evidence), (_FAILURE, _read_failure)):
-        if name in table.column_names:
-            for item, value in zip(items, table.column(name).to_pylist(), strict=True):
-                if value is not None:
-                    fill(item, value)
+    if _FAILURE in table.column_names:
+        found = zip(items, *(table.column(name).to_pylist() for name in (_EVIDENCE, _FAILURE)), strict=True)
+        for item, evidence, failure in found:
+            item.evidence, item.failure = None if evidence is None else _read_evidence(evidence), failure
     return items
 
 
 def encode_items(table: Any, items: Sequence[Item]) -> Any:
     """Return the table of rows with what was found of them so far."""
     columns = {
-        _SAID: pa.array([None if item.said is None else _said_as_json(item.said) for item in items], pa.string()),
-        _EVIDENCE: pa.array([None if item.evidence is None else _npy(item.evidence) for item in items], pa.binary()),
+        _EVIDENCE: pa.array([item.evidence and _evidence_bytes(item.evidence) for item in items], pa.binary()),
         _FAILURE: pa.array([item.failure for item in items], pa.string()),
         _DIGEST: pa.array([item.digest for item in items], pa.binary()),
     }
@@ -202,32 +207,19 @@ def with_failure(table: Any, reason: str, context: Context) -> Any:
     return encode_items(table, items)
 
 
-def _said_as_json(said: Transcript) -> str:
-    cues = [
-        [cue.start, cue.end, cue.text, [[word.start, word.end, word.text, word.probability] for word in cue.words]]
-        for cue in said.cues
-    ]
-    return json.dumps([cues, said.duration, said.source])
-
-
-def _read_said(item: Item, text: str) -> None:
-    cues, duration, source = json.loads(text)
-    found = tuple(Cue(start, end, words, tuple(Word(*word) for word in timed)) for start, end, words, timed in cues)
-    item.said = Transcript(found, duration, source)
-
-
-def _npy(array: Any) -> bytes:
+def _evidence_bytes(found: Evidence) -> bytes:
+    cues = [[cue.start, cue.end, cue.text] for cue in found.cues]
+    told = json.dumps({"preset": found.preset, "cues": cues, "about": found.about}).encode()
     buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
+    np.savez(buffer, scores=found.arrays["scores"], skip=np.asarray(found.skip), told=np.frombuffer(told, np.uint8))
     return buffer.getvalue()
 
 
-def _read_evidence(item: Item, data: bytes) -> None:
-    item.evidence = np.load(io.BytesIO(data), allow_pickle=False)
-
-
-def _read_failure(item: Item, reason: str) -> None:
-    item.failure = reason
+def _read_evidence(data: bytes) -> Evidence:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        told = json.loads(arrays["told"].tobytes())
+        cues = tuple(Cue(*cue) for cue in told["cues"])
+        return Evidence({"scores": arrays["scores"]}, told["preset"], arrays["skip"], cues, told["about"])
 
 
 # -- between processes ---------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ DEFAULTS: Mapping[str, Any] = {name: one.default for name, one in ROW_OPTIONS.it
 POLICIES = ("drop", "skip", "repeat")
 """Options that name a policy, POLICY[:VALUE], or are a number."""
 
-OF_ARRAYS = frozenset({"offset", "preset", "match", "drop", "temperature", "contiguous"})
-"""Options that narration has no use for: it has its own."""
+OF_ARRAYS = frozenset({"offset"})
+"""Options that videos and captions have no use for."""
 
 OF_NARRATION = frozenset(
     {"duration", "max_hours", "embedder", "speech_model", "language", "frames", "narration_weight", "frames_weight"}
