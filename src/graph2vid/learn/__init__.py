@@ -13,14 +13,13 @@ _PUBLIC = {
     "LossOptions": "graph2vid.learn.losses",
     "ProcedureLoss": "graph2vid.learn.losses",
     "SoftOptions": "graph2vid.learn.operator",
-    "posteriors": "graph2vid.learn.posterior",
+    "posteriors": "graph2vid.learn.operator",
     "soft_cost": "graph2vid.learn.operator",
 }
 
 if TYPE_CHECKING:
     from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, LossOptions, ProcedureLoss
-    from graph2vid.learn.operator import SoftOptions, soft_cost
-    from graph2vid.learn.posterior import posteriors
+    from graph2vid.learn.operator import SoftOptions, posteriors, soft_cost
 
 __all__ = [
     "ClusteringLoss",

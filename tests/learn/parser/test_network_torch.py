@@ -11,8 +11,7 @@ from graph2vid.text.learned.decode import FORBIDDEN, best_tags
 from graph2vid.text.learned.learned_parser import RecipeModel
 from graph2vid.text.learned.network_numpy import Network, expected_shapes
 from graph2vid.text.learned.pairs import pair_features
-from graph2vid.text.learned.scheme import TAGS, sentence_numbers, spans_of
-from graph2vid.text.learned.words import Pieces
+from graph2vid.text.learned.words import TAGS, Pieces, sentence_numbers, spans_of
 from tiny_parser import SHAPE, VOCABULARY, random_tensors
 
 torch = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ from graph2vid.text.learned import parse_by_model
 from graph2vid.text.learned.additions import Addition, freed, plain_additions
 from graph2vid.text.learned.decode import Candidate
 from graph2vid.text.learned.learned_parser import SHIPPED
-from graph2vid.text.learned.scheme import Span
+from graph2vid.text.learned.words import Span
 from graph2vid.text.parsed_text import Instruction, Procedure
 
 needs_weights = pytest.mark.skipif(not SHIPPED.is_file(), reason="the weights are not in this checkout")

@@ -17,7 +17,7 @@ from graph2vid.text.learned.decode import (
     probabilities,
 )
 from graph2vid.text.learned.network_numpy import EdgeScores
-from graph2vid.text.learned.scheme import LABELS, TAGS
+from graph2vid.text.learned.words import LABELS, TAGS
 
 
 def random_scores(seed: int, count: int, spread: float) -> EdgeScores:

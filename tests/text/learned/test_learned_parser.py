@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.text.learned import parse_by_model
 from graph2vid.text.learned.learned_parser import FILE_NAME, SHIPPED, RecipeModel, stretches
-from graph2vid.text.learned.scheme import TAGS
 from graph2vid.text.learned.tensors import quantise, read_safetensors, rows, write_safetensors
+from graph2vid.text.learned.words import TAGS
 from graph2vid.text.parsed_text import Instruction, Procedure
 from tiny_parser import random_model, random_tensors
 

@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph2vid.text.learned.pairs import SIZES, pair_features
-from graph2vid.text.learned.scheme import CLASSES, TAGS, Span, sentence_numbers, spans_of
-from graph2vid.text.learned.words import MOST_PIECES, Pieces, stem, tidy, words_of
+from graph2vid.text.learned.words import (
+    CLASSES,
+    MOST_PIECES,
+    TAGS,
+    Pieces,
+    Span,
+    sentence_numbers,
+    spans_of,
+    stem,
+    tidy,
+    words_of,
+)
 from tiny_parser import VOCABULARY
 
 

@@ -18,16 +18,15 @@ MOST_ALONE = 8  # entries of a state that one thread takes alone
 MOST_ENTRIES = 2**26  # ways to begin a step, of one procedure
 
 
+SIZES = ("steps", "states", "ideals", "width", "empty", "full")
+ARRAYS = ("place", "count", "origin", "step", "out_start", "out", "of_start", "of_step")
+WAIVING_ARRAYS = ("start", "origin", "waived", "ends", "wide", "wide_at")
+
+
 class GraphStruct(ctypes.Structure):
     """``Graph`` of kernels.cu."""
 
-    _fields_ = (
-        *((name, ctypes.c_int32) for name in ("steps", "states", "ideals", "width", "empty", "full")),
-        *(
-            (name, ctypes.c_uint64)
-            for name in ("place", "count", "from_", "step", "out_start", "out", "of_start", "of_step")
-        ),
-    )
+    _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ARRAYS))
 
 
 class WaivingGraphStruct(GraphStruct):
@@ -35,8 +34,7 @@ class WaivingGraphStruct(GraphStruct):
 
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("entries", "waivers", "words", "wides")),
-        *((name, ctypes.c_uint64) for name in ("entry_start", "entry_from", "entry_waived", "end_waived")),
-        *((name, ctypes.c_uint64) for name in ("wide", "wide_at", "waived")),
+        *((f"waiving_{name}", ctypes.c_uint64) for name in (*WAIVING_ARRAYS, "sets")),
     )
 
 
@@ -195,19 +193,10 @@ class DeviceGraph:
     @cached_property
     def _numbers(self) -> tuple[torch.Tensor, list[int]]:
         layout = self.layout
-        parts = [
-            layout.place,
-            layout.count,
-            layout.origin,
-            layout.step,
-            layout.out_start,
-            layout.out,
-            layout.of_start,
-            layout.of_step,
-        ]
+        parts = [getattr(layout, name) for name in ARRAYS]
         if (waivers := layout.waivers) is not None:
             sets = waivers.sets.view(np.int32).reshape(-1)
-            parts += [waivers.start, waivers.origin, waivers.waived, waivers.ends, waivers.wide, waivers.wide_at]
+            parts += [getattr(waivers, name) for name in WAIVING_ARRAYS]
             parts += [np.zeros(sum(map(len, parts)) % 2, np.int32), sets]  # the sets lie at whole 64-bit words
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])[:-1]
         return torch.from_numpy(np.concatenate(parts)).to(self.device), starts.tolist()
@@ -216,13 +205,13 @@ class DeviceGraph:
     def struct(self) -> bytes:
         """``Graph`` of kernels.cu."""
         layout, (numbers, starts) = self.layout, self._numbers
-        sizes = (layout.steps, layout.states, layout.ideals, layout.width, layout.empty, layout.full)
+        sizes = [getattr(layout, name) for name in SIZES]
         at = [numbers.data_ptr() + 4 * start for start in starts]
         if layout.waivers is None:
             return bytes(GraphStruct(*sizes, *at))
-        *entries, _, sets = at[8:]
+        *entries, _, sets = at[len(ARRAYS) :]
         counts = (layout.entries, *layout.waivers.sets.shape, len(layout.waivers.wide))
-        return bytes(WaivingGraphStruct(*sizes, *at[:8], *counts, *entries, sets))
+        return bytes(WaivingGraphStruct(*sizes, *at[: len(ARRAYS)], *counts, *entries, sets))
 
 
 _layouts: WeakKeyDictionary[TSortGraph, dict[bool, Layout]] = WeakKeyDictionary()

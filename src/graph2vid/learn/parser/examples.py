@@ -12,8 +12,7 @@ from torch import Tensor
 
 from graph2vid.text.learned.network_numpy import Shape, mean_pool, span_pools
 from graph2vid.text.learned.pairs import SIZES, pair_features
-from graph2vid.text.learned.scheme import CLASSES, LABELS, TAGS, Span, sentence_numbers, spans_of
-from graph2vid.text.learned.words import Pieces, stem
+from graph2vid.text.learned.words import CLASSES, LABELS, TAGS, Pieces, Span, sentence_numbers, spans_of, stem
 
 FOOD = "F"
 MADE = frozenset({"f-eq", "f-part-of"})

@@ -20,9 +20,8 @@ from graph2vid.learn.parser.examples import Annotated, Augmenter, collate
 from graph2vid.learn.parser.network_torch import TorchNetwork, parser_loss
 from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
 from graph2vid.text.learned.network_numpy import Network, Shape
-from graph2vid.text.learned.scheme import LABELS, Span, spans_of
 from graph2vid.text.learned.tensors import Tensors, quantise
-from graph2vid.text.learned.words import Pieces
+from graph2vid.text.learned.words import LABELS, Pieces, Span, spans_of
 
 STEPS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)
 PASSES = 3

@@ -7,8 +7,7 @@ from pathlib import Path
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.learned_parser import RecipeModel
-from graph2vid.text.learned.scheme import SENTENCE_ENDS
-from graph2vid.text.learned.words import words_of
+from graph2vid.text.learned.words import SENTENCE_ENDS, words_of
 from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
 
 __all__ = ["parse_by_model"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from graph2vid.text.learned.decode import Candidate
-from graph2vid.text.learned.scheme import ACTIONS, Span
+from graph2vid.text.learned.words import ACTIONS, Span
 from graph2vid.text.lexicon import PUTTING_INTO
 
 DESTINATION = "d"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graph2vid.text.learned.network_numpy import EdgeScores
-from graph2vid.text.learned.scheme import LABELS, SAME_THING, TAGS
+from graph2vid.text.learned.words import LABELS, SAME_THING, TAGS
 
 # Settled by cross-validation on the training recipes; the results hardly change around them.
 MOST_HEADLESS = 0.95

@@ -19,9 +19,8 @@ from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, b
 from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_pool
 from graph2vid.text.learned.pairs import pair_features
 from graph2vid.text.learned.parallel import one_thread
-from graph2vid.text.learned.scheme import ACTIONS, SENTENCE_ENDS, TAGS, Span, sentence_numbers, spans_of
 from graph2vid.text.learned.tensors import Tensors, read_safetensors, write_safetensors
-from graph2vid.text.learned.words import Pieces
+from graph2vid.text.learned.words import ACTIONS, SENTENCE_ENDS, TAGS, Pieces, Span, sentence_numbers, spans_of
 
 FORMAT = "graph2vid-recipe-parser"
 VERSION = 1

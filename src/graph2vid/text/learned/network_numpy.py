@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ import numpy.typing as npt
 from graph2vid._transformer import Floats, Transformer, gelu_tanh, ready
 from graph2vid.text.learned.pairs import SIZES
 from graph2vid.text.learned.parallel import side_by_side
-from graph2vid.text.learned.scheme import CLASSES, Span
 from graph2vid.text.learned.tensors import Array, Tensors, rows
+from graph2vid.text.learned.words import CLASSES, LABELS, TAGS, Span
 
+Sizes: TypeAlias = dict[str, tuple[int, ...]]
 _TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
 """Features of pairs that are looked up at once, in a table of all their combinations."""
 
@@ -244,59 +245,34 @@ def _check(shape: Shape, tensors: Tensors, weights: Mapping[str, Array]) -> None
             raise ValueError(f"{name} has the shape {found}, not {expected}")
 
 
-def expected_shapes(shape: Shape, vocabulary: int) -> dict[str, tuple[int, ...]]:
+def expected_shapes(shape: Shape, vocabulary: int) -> Sizes:
     """Return the shape of every tensor of the network by name, as torch would keep it."""
-    from graph2vid.text.learned.scheme import LABELS, TAGS
-
-    width = shape.width
+    width, arc, pair, label = shape.width, shape.arc, shape.pair, shape.label
     entity = 4 * width + shape.kind
+    layer: Sizes = {"qkv": (3 * width, width), "out": (width, width), "norm1": (width,), "norm2": (width,)}
+    layer |= {"up": (shape.inner, width), "down": (width, shape.inner)}
+    biaffine: Sizes = {"dependent": (1, arc), "head": (1, arc), "pair": (1, pair)}
+    biaffine |= {"dependent_pair": (pair, arc), "head_pair": (pair, arc)}
+    branch: Sizes = {"tags": (len(TAGS), width), "dependent": (arc, entity), "head": (arc, entity)}
+    branch |= {"labelled": (label, entity), "labelling": (label, entity), "label.pair": (len(LABELS), pair)}
+    branch |= {f"label.{part}": (len(LABELS), label) for part in ("dependent", "head")}
+    branch |= {f"{which}.{part}": size for which in ("arc", "same") for part, size in biaffine.items()}
+    branch |= {f"layers.{number}.{part}": size for number in range(shape.own) for part, size in layer.items()}
+    bare = {"transitions": (len(TAGS), len(TAGS)), "kinds": (len(CLASSES), shape.kind)}
+    bare |= {f"{which}.bilinear": (arc, arc) for which in ("arc", "same")}
+    bare |= {f"features.{number}": (size, pair) for number, size in enumerate(SIZES)}
+    branches = [f"branches.{number}" for number in range(shape.branches)]
+    weighted: Sizes = {"embed.norm": (width,)}
+    weighted |= {f"shared.{number}.{part}": size for number in range(shape.shared) for part, size in layer.items()}
+    weighted |= {f"{name}.{part}": size for name in branches for part, size in branch.items()}
     found: dict[str, tuple[int, ...]] = {
         "embed.words": (vocabulary, width),
         "embed.positions": (shape.positions, width),
     }
-
-    def linear(name: str, size: int, out: int) -> None:
-        found[f"{name}.weight"], found[f"{name}.bias"] = (out, size), (out,)
-
-    def norm(name: str) -> None:
-        found[f"{name}.weight"], found[f"{name}.bias"] = (width,), (width,)
-
-    def layer(name: str) -> None:
-        linear(f"{name}.qkv", width, 3 * width)
-        linear(f"{name}.out", width, width)
-        linear(f"{name}.up", width, shape.inner)
-        linear(f"{name}.down", shape.inner, width)
-        norm(f"{name}.norm1")
-        norm(f"{name}.norm2")
-
-    norm("embed.norm")
-    for number in range(shape.shared):
-        layer(f"shared.{number}")
-    for branch in range(shape.branches):
-        name = f"branches.{branch}"
-        for number in range(shape.own):
-            layer(f"{name}.layers.{number}")
-        linear(f"{name}.tags", width, len(TAGS))
-        found[f"{name}.transitions"] = (len(TAGS), len(TAGS))
-        found[f"{name}.kinds"] = (len(CLASSES), shape.kind)
-        for number, size in enumerate(SIZES):
-            found[f"{name}.features.{number}"] = (size, shape.pair)
-        for part, size in (("dependent", shape.arc), ("head", shape.arc)):
-            linear(f"{name}.{part}", entity, size)
-        for part in ("labelled", "labelling"):
-            linear(f"{name}.{part}", entity, shape.label)
-        for which in ("arc", "same"):
-            found[f"{name}.{which}.bilinear"] = (shape.arc, shape.arc)
-            linear(f"{name}.{which}.dependent", shape.arc, 1)
-            linear(f"{name}.{which}.head", shape.arc, 1)
-            linear(f"{name}.{which}.pair", shape.pair, 1)
-            linear(f"{name}.{which}.dependent_pair", shape.arc, shape.pair)
-            linear(f"{name}.{which}.head_pair", shape.arc, shape.pair)
-        found[f"{name}.label.bilinear"] = (len(LABELS), shape.label, shape.label)
-        linear(f"{name}.label.dependent", shape.label, len(LABELS))
-        linear(f"{name}.label.head", shape.label, len(LABELS))
-        linear(f"{name}.label.pair", shape.pair, len(LABELS))
-    return found
+    for name, size in weighted.items():
+        found |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    found |= {f"{name}.{part}": size for name in branches for part, size in bare.items()}
+    return found | {f"{name}.label.bilinear": (len(LABELS), label, label) for name in branches}
 
 
 def _mean(values: Sequence[Any]) -> Floats:

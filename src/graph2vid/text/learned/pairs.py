@@ -12,8 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.text.learned.scheme import ACTIONS, CLASSES, Span
-from graph2vid.text.learned.words import stem
+from graph2vid.text.learned.words import ACTIONS, CLASSES, Span, stem
 
 FARTHEST_SENTENCE = 6
 FARTHEST_ACTION = 7

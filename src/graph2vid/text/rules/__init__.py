@@ -7,9 +7,8 @@ import re
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.parsed_text import Parse, Procedure, Reason
 from graph2vid.text.rules.analysis import analyse
-from graph2vid.text.rules.connect import Follower
+from graph2vid.text.rules.connect import Follower, entity_graph
 from graph2vid.text.rules.dependency_parser import language_model
-from graph2vid.text.rules.fine_graph import entity_graph
 
 __all__ = ["parse_by_rules"]
 

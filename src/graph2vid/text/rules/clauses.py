@@ -1,8 +1,13 @@
-"""What is read out of a sentence: actions, and the things they mention."""
+"""What is read out of a sentence, and what is open while a procedure is followed.
+
+A sentence holds actions and the things they mention; it may begin a thread, be a remark, or one of several additions.
+Products of earlier actions stay open for later ones to use.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from graph2vid.text import lexicon
 
@@ -128,3 +133,218 @@ class Sentence:
     actions: tuple[Action, ...]
     opening: str = ""
     begins: int = 0
+
+
+MOST_OPEN = 48
+"""How many products are kept in mind; the oldest is forgotten first."""
+
+MATERIAL, TOOL, HEAT = "material", "tool", "heat"
+
+
+@dataclass(slots=True, eq=False)
+class Product:
+    """What an action made, and all that went into it.
+
+    Attributes
+    ----------
+    makers : tuple of int
+        The actions (counted over the procedure) that made it; several if their order does not matter.
+    base : tuple of int
+        The actions that made what those were done to.
+    before : tuple of int
+        The actions of earlier instructions that made what went into it.
+    pile : bool
+        Whether the makers did nothing but put things together.
+    kind : str
+        ``material``; ``tool`` (a greased tin, a hot oven); ``heat`` (hot oil, boiling water) that cooking uses up.
+    things : dict
+        The nouns in it, each with the nouns that describe it.
+    main : set of str
+        The nouns that were acted on, rather than added.
+    names : set of str
+        What it has been called since.
+    container : str
+        What it is in; may be empty.
+    aside : bool
+        Set aside: not what is being worked on.
+    done : set of str
+        The verbs of what has been done to it.
+    purpose : str
+        What it is for, if that was said ("for the sauce"); may be empty.
+    """
+
+    makers: tuple[int, ...]
+    base: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    pile: bool = False
+    kind: str = MATERIAL
+    things: dict[str, frozenset[str]] = field(default_factory=dict)
+    main: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    container: str = ""
+    aside: bool = False
+    purpose: str = ""
+
+    def learn(self, mention: Mention, main: bool) -> None:
+        """Remember that a thing went into the product."""
+        self.things[mention.head] = self.things.get(mention.head, frozenset()) | mention.modifiers
+        if main:
+            self.main.add(mention.head)
+
+    def absorb(self, other: Product) -> None:
+        """Take in all that is known of another product."""
+        for noun, modifiers in other.things.items():
+            self.things[noun] = self.things.get(noun, frozenset()) | modifiers
+        self.main |= other.main
+        self.names |= other.names
+        self.done |= other.done
+        self.container = self.container or other.container
+        self.purpose = self.purpose or other.purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An action uses a product: by which rule, and because of which words or which mention of a thing."""
+
+    product: Product
+    rule: str
+    words: str
+    mention: Mention | None = None
+
+
+class Workplace:
+    """What is at hand.
+
+    Attributes
+    ----------
+    products : list of Product
+        The open products, oldest first.
+    emptied : dict
+        For each container that something was taken out of, what was taken out last.
+    supplies : Product or None
+        What was got together before the work.
+    bought : frozenset of str
+        Words of the list of ingredients.
+    fresh : bool
+        The sentence begins something apart from the work at hand.
+    last : bool
+        The instruction is the last one.
+    """
+
+    def __init__(self, bought: frozenset[str] = frozenset()) -> None:
+        self.products: list[Product] = []
+        self.emptied: dict[str, Product] = {}
+        self.supplies: Product | None = None
+        self.bought = bought
+        self.fresh = False
+        self.last = False
+
+    def put(self, product: Product) -> None:
+        """Open a product."""
+        self.products.append(product)
+        del self.products[:-MOST_OPEN]
+
+    def take(self, product: Product) -> None:
+        """Close a product: it has gone into another one."""
+        self.products = [other for other in self.products if other is not product]
+
+    def latest(self, *kinds: str) -> Product | None:
+        """Return the product of these kinds last worked on; one set aside only if there is no other."""
+        fitting = [product for product in self.products if product.kind in kinds]
+        working = [product for product in fitting if not product.aside]
+        chosen = working or fitting
+        return chosen[-1] if chosen else None
+
+    def open(self, *kinds: str) -> Iterator[Product]:
+        """Return the open products of these kinds, latest first."""
+        return (product for product in reversed(self.products) if product.kind in kinds)
+
+
+_MOST_WORDS = 12
+
+
+def starts_thread(sentence: Sentence) -> bool:
+    """Tell whether a sentence begins something apart from the work at hand.
+
+    "**Meanwhile**, chop the onions.", "**In another pan**, melt the butter.", "**For the sauce**: whisk the eggs."
+    """
+    first = sentence.actions[0]
+    words = set(sentence.opening.replace(",", " ").split())
+    if words & lexicon.MEANWHILE and any(m.kind in ("thing", "appliance", "container") for m in first.objects):
+        return True
+    if purpose(sentence.opening):
+        return True
+    return (
+        any(m.kind == "container" and m.role == "in" and m.words & _APART for m in first.mentions)
+        and any(m.kind == "thing" for m in first.objects)
+        and first.verb not in lexicon.WITHDRAWING
+    )
+
+
+def purpose(opening: str) -> str:
+    """Return what an opening or a heading says the work is for; empty if it does not.
+
+    >>> purpose("for the sauce: "), purpose("to make the filling, "), purpose("in a bowl, ")
+    ('sauce', 'filling', '')
+    """
+    words = opening.lower().replace(",", " ").replace(":", " ").split()[:_MOST_WORDS]
+    if words[:1] == ["to"]:
+        words = words[1:]
+    if words and (words[0] == "for" or words[0] in lexicon.MAKING):
+        return next((word for word in words if word in lexicon.MIXTURES | lexicon.RESULTS), "")
+    return ""
+
+
+def names_purpose(mention: Mention) -> bool:
+    """Tell whether a thing is named as what the work is for.
+
+    "Mix the mayonnaise with ketchup **for the sauce**."
+    """
+    return mention.role == "for" and mention.definite and mention.head in lexicon.MIXTURES | lexicon.RESULTS
+
+
+def is_remark(action: Action) -> bool:
+    """Tell whether something is said of the work without doing anything to it.
+
+    "The dough should be soft.", "Do not overwork the dough."
+    """
+    return action.negated or not action.ordered
+
+
+def is_plain_addition(action: Action, sentence: Sentence) -> bool:
+    """Tell whether a sentence does nothing but put something to the work, so that its order among its like is free.
+
+    "Add the sugar. Pour the water into the jug." are; "Add the eggs and beat well." is not.
+    """
+    if len(sentence.actions) != 1 or sentence.opening or not action.ordered or not action.objects:
+        return False
+    into = [m for m in action.mentions if m.kind == "container" and m.role in ("to", "into", "in")]
+    adds = action.verb == "add" or action.particle == "in" or (into and action.verb in lexicon.PUTTING_INTO)
+    return (
+        bool(adds)
+        and kind_of_product(action) == MATERIAL
+        and all(m in into or (m.kind == "thing" and m.role in (SIMPLE_OBJECT, "with", "to")) for m in action.mentions)
+    )
+
+
+def kind_of_product(action: Action) -> str:
+    """Tell what an action makes: a tool made ready, something hot to cook in, or material.
+
+    "Grease the tin." makes a tool, "Heat the oil in a pan." heat, "Chop the onions." material.
+    """
+    kinds = {m.kind for m in action.objects}
+    things = [m for m in action.objects if m.kind in ("thing", "part", "pronoun")]
+    if action.verb in lexicon.GATHERING and any(m.head in lexicon.SUPPLIES for m in action.objects):
+        return TOOL
+    if action.verb in lexicon.PREPARING and not things and kinds & {"container", "appliance"}:
+        if action.verb in ("turn", "set", "light") and "appliance" not in kinds:
+            return MATERIAL
+        return HEAT if action.verb in ("heat", "warm") and "container" in kinds else TOOL
+    heated = action.verb in ("heat", "melt", "bring", "boil", "warm") or any(
+        m.kind == "container" and m.head in lexicon.PANS and m.role in ("in", "into", "to") for m in action.mentions
+    )
+    return HEAT if heated and things and all(m.head in lexicon.FATS for m in things) else MATERIAL
+
+
+_APART = lexicon.ANEW | {"a", "an"}

@@ -1,15 +1,23 @@
-"""Following a procedure action by action: which products each action uses, and what it makes."""
+"""Following a procedure action by action: which products each action uses, what it makes, and the graph of it all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graph2vid.text import lexicon
-from graph2vid.text.rules.clauses import CONDITION, RESULT, SIMPLE_OBJECT, Action, Mention, Sentence
-from graph2vid.text.rules.implied import IMPLIED
-from graph2vid.text.rules.references import REFERENCES
-from graph2vid.text.rules.sentence_roles import (
+from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph
+from graph2vid.text.rules.clauses import (
+    CONDITION,
+    RESULT,
+    SIMPLE_OBJECT,
+    TOOL,
+    Action,
+    Mention,
+    Product,
+    Sentence,
+    Use,
+    Workplace,
     is_plain_addition,
     is_remark,
     kind_of_product,
@@ -17,7 +25,8 @@ from graph2vid.text.rules.sentence_roles import (
     purpose,
     starts_thread,
 )
-from graph2vid.text.rules.state import TOOL, Product, Use, Workplace
+from graph2vid.text.rules.implied import IMPLIED
+from graph2vid.text.rules.references import REFERENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +182,72 @@ def _remember(product: Product, mention: Mention, action: Action, known: bool) -
         product.names.add(mention.head)
     elif mention.role != CONDITION:
         product.learn(mention, main=mention.role == SIMPLE_OBJECT and action.verb not in lexicon.ADDING)
+
+
+_TOOLS = ("container", "appliance", "tool")
+_IMPLIED_LABELS = {"addition": "d", "oven": "t-comp", "hot pan": "d", "supplies": "t-comp"}
+
+
+def entity_graph(actions: Sequence[tuple[int, Action]], links: Sequence[Link]) -> EntityGraph:
+    """Build the graph of actions ("Ac"), materials ("F") and tools ("T").
+
+    A thing flows into the action that names it: ``t`` what is acted on, ``d`` where it goes, ``t-comp`` what it is
+    done with or in. An earlier action flows into a thing that means its product (``f-eq``, ``t-eq``), or directly into
+    an action that uses it without naming it (``t``, ``d``, ``t-comp``).
+
+    Parameters
+    ----------
+    actions : sequence of (int, Action)
+        Each action with its instruction.
+    links : sequence of Link
+
+    Returns
+    -------
+    EntityGraph
+    """
+    found: dict[tuple[int, int, int], Entity] = {}
+    for instruction, action in actions:
+        if action.text:
+            _enter(found, instruction, action, action.text, "Ac")
+        for mention in action.mentions:
+            _enter(found, instruction, mention, mention.text, "T" if mention.kind in _TOOLS else "F")
+    places = sorted(found)
+    index = {place: number for number, place in enumerate(places)}
+
+    def of(instruction: int, part: Action | Mention) -> int | None:
+        return index.get((instruction, part.start, part.end))
+
+    edges: dict[tuple[int, int], str] = {}
+
+    def connect(source: int | None, target: int | None, label: str) -> None:
+        if source is not None and target is not None and source != target:
+            edges.setdefault((source, target), label)
+
+    for instruction, action in actions:
+        for mention in action.mentions:
+            connect(of(instruction, mention), of(instruction, action), _label(mention))
+    for link in links:
+        instruction, action = actions[link.after]
+        before = of(*actions[link.before])
+        if link.mention is not None:
+            label = "t-eq" if link.mention.kind in _TOOLS else "f-eq"
+            connect(before, of(instruction, link.mention), label)
+        else:
+            connect(before, of(instruction, action), _IMPLIED_LABELS.get(link.rule, "t"))
+    return EntityGraph(
+        tuple(found[place] for place in places),
+        tuple(EntityEdge(source, target, label) for (source, target), label in edges.items()),
+    )
+
+
+def _enter(
+    found: dict[tuple[int, int, int], Entity], instruction: int, part: Action | Mention, text: str, tag: str
+) -> None:
+    place = (instruction, part.start, part.end)
+    found.setdefault(place, Entity(instruction, part.start, part.end, part.token, text, tag))
+
+
+def _label(mention: Mention) -> str:
+    if mention.kind in _TOOLS:
+        return "t" if mention.role == SIMPLE_OBJECT else "t-comp"
+    return "d" if mention.role in ("to", "into", "over", "onto", "on", "in") else "t"

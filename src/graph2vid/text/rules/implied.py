@@ -10,8 +10,18 @@ from itertools import islice
 from typing import TypeAlias
 
 from graph2vid.text import lexicon
-from graph2vid.text.rules.clauses import CONDITION, SIMPLE_OBJECT, Action, Mention
-from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL, Product, Use, Workplace
+from graph2vid.text.rules.clauses import (
+    CONDITION,
+    HEAT,
+    MATERIAL,
+    SIMPLE_OBJECT,
+    TOOL,
+    Action,
+    Mention,
+    Product,
+    Use,
+    Workplace,
+)
 
 Rule: TypeAlias = Callable[[Action, Sequence[Use], Workplace], list[Product]]
 

@@ -9,8 +9,17 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from graph2vid.text import lexicon
-from graph2vid.text.rules.clauses import CONDITION, SIMPLE_OBJECT, Action, Mention
-from graph2vid.text.rules.state import HEAT, MATERIAL, TOOL, Product, Workplace
+from graph2vid.text.rules.clauses import (
+    CONDITION,
+    HEAT,
+    MATERIAL,
+    SIMPLE_OBJECT,
+    TOOL,
+    Action,
+    Mention,
+    Product,
+    Workplace,
+)
 
 Rule: TypeAlias = Callable[[Mention, Action, Workplace], Product | None]
 
