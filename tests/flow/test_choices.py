@@ -1,4 +1,4 @@
-"""Optional steps, alternatives and edges that are not certain: in every format, and what is said about bad input."""
+"""Optional steps, alternatives and edges that are not certain: in every format, and the messages about bad input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dags import dags
 from graph2vid.errors import GraphError
 from graph2vid.flow import FlowGraph
-from graph2vid.flow.mine import add_doubtful
+from graph2vid.flow.mine import add_soft_precedence
 
 POTATOES = """\
 title: Potatoes
@@ -99,8 +99,8 @@ def test_mined_graphs_have_confidences() -> None:
     assert plain.is_plain and mined.edges == plain.edges
     assert mined.confidence == {(0, 1): 0.7, (1, 2): 0.9}
     hard = FlowGraph.mine(sequences)
-    doubtful = add_doubtful(hard, sequences)
-    assert doubtful.sure == hard and doubtful.confidence[0, 1] == 0.7
+    soft = add_soft_precedence(hard, sequences)
+    assert soft.sure == hard and soft.confidence[0, 1] == 0.7
 
 
 @pytest.mark.parametrize(

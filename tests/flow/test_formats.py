@@ -1,4 +1,4 @@
-"""Every format: round trips, files, and what is said about bad input."""
+"""Every format: round trips, files, and the messages about bad input."""
 
 from __future__ import annotations
 

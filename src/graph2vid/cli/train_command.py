@@ -51,7 +51,7 @@ def parser(
     recipes = read_recipes(data, split)
     further = read_recipes(data, tune_on) if tune_on else ()
     try:
-        from graph2vid.learn.parser.training import TrainingOptions, train_parser
+        from graph2vid.learn.parser import ParserTrainingOptions, train_parser
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "torch":
             raise MissingDependencyError("training needs torch", extra="learn") from error
@@ -65,7 +65,7 @@ def parser(
             last = loss
             tell(f"epoch {done}, loss {loss:.3f}", done, epochs)
 
-        options = TrainingOptions(seed=seed, epochs=epochs)
+        options = ParserTrainingOptions(seed=seed, epochs=epochs)
         train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
     console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
     console.print(f"wrote {output}", markup=False, soft_wrap=True)

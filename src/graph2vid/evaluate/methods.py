@@ -31,7 +31,7 @@ from graph2vid.evaluate.labels import labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
-from graph2vid.flow.mine import add_doubtful
+from graph2vid.flow.mine import add_soft_precedence
 
 Labels: TypeAlias = NDArray[np.int64]
 
@@ -229,7 +229,7 @@ class Training:
 
     def soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
         """Return a graph with the precedences added that most training videos honour, though not all."""
-        return add_doubtful(flow, self.sequences(task, split), min_support=self.min_support)
+        return add_soft_precedence(flow, self.sequences(task, split), min_support=self.min_support)
 
     def linear_order(self, task: Task, split: Split | None) -> Labels:
         """Return the steps in the listed order, or by their mean relative position in the training videos.

@@ -119,7 +119,7 @@ def check_language(cues: Iterable[Cue], embed: Embedder, language: str | None = 
     Parameters
     ----------
     cues : iterable of Cue
-        What is said.
+        The transcript.
     embed : Embedder
         What is to compare it with the steps.
     language : str, optional
@@ -141,7 +141,7 @@ def check_language(cues: Iterable[Cue], embed: Embedder, language: str | None = 
         known = " and ".join(map(language_name, embed.languages))
         told = "" if language is not None else f" (if it is {known} after all, say --language {embed.languages[0]})"
         raise InputError(
-            f"what is said is in {language_name(spoken)}, but the embedder {embed.name} knows {known}: name one for "
+            f"the narration is in {language_name(spoken)}, but the embedder {embed.name} knows {known}: name one for "
             f"this language, such as --embedder st:paraphrase-multilingual-MiniLM-L12-v2{told}"
         )
 

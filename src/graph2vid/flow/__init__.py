@@ -1,8 +1,47 @@
-"""Flow graphs: steps and what must come before what, their formats and drawings."""
+"""Flow graphs: steps and what must come before what, their formats and drawings.
+
+Other packages enter here; the modules ``svg`` and ``flow_plot`` hold what their drawings and plots share.
+"""
 
 from __future__ import annotations
 
+from graph2vid.flow.colours import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, ink_on
 from graph2vid.flow.flow_graph import FlowGraph
+from graph2vid.flow.flow_json import KIND as FLOW_FORMAT
+from graph2vid.flow.formats import known_suffix
+from graph2vid.flow.layout import Box, Layout, lay_out, stages
+from graph2vid.flow.messages import counted, quoted, refuse_large, unknown_step
+from graph2vid.flow.mine import add_soft_precedence, mine_precedences
+from graph2vid.flow.order import bits, mask_of, reduction_edges
 from graph2vid.flow.steps import Step
+from graph2vid.flow.terminal import plain
+from graph2vid.flow.text_format import is_text_notation
+from graph2vid.flow.validate import findings
 
-__all__ = ["FlowGraph", "Step"]
+__all__ = [
+    "BACKGROUND_COLOUR",
+    "FLOW_FORMAT",
+    "PALETTE",
+    "Box",
+    "FlowGraph",
+    "Layout",
+    "Step",
+    "add_soft_precedence",
+    "bits",
+    "colour_of",
+    "counted",
+    "findings",
+    "hatch_of",
+    "ink_on",
+    "is_text_notation",
+    "known_suffix",
+    "lay_out",
+    "mask_of",
+    "mine_precedences",
+    "plain",
+    "quoted",
+    "reduction_edges",
+    "refuse_large",
+    "stages",
+    "unknown_step",
+]

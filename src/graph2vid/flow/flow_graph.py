@@ -39,7 +39,7 @@ class FlowGraph:
         Each group is a tuple of branches, each branch a tuple of steps; exactly one branch of a group is done.
     confidences : tuple of float
         How sure each edge is, above 0 and at most 1, in the order of ``edges``; empty when all are certain. What is
-        not certain may be broken at a price (:func:`graph2vid.align`).
+        not certain may be violated at a cost (:func:`graph2vid.align`).
 
     Examples
     --------
@@ -162,7 +162,7 @@ class FlowGraph:
         title: str = "",
         confidences: bool = False,
     ) -> FlowGraph:
-        """Build the flow graph of the precedences that executions (almost) never break, transitively reduced.
+        """Build the flow graph of the precedences that executions (almost) never violate, transitively reduced.
 
         :func:`graph2vid.flow.mine.mine_precedences` does the same and says how sure each edge is.
 
@@ -180,7 +180,7 @@ class FlowGraph:
         title : str
             What the procedure is called.
         confidences : bool
-            Whether the edges carry their confidence, and may be broken at a price; otherwise they are certain.
+            Whether the edges carry their confidence, and may be violated at a cost; otherwise they are certain.
         """
         from graph2vid.flow.mine import mine_precedences
 

@@ -1,4 +1,4 @@
-"""Flow graphs as figures for papers (matplotlib, extra ``plot``), and what the plots of all rooms share."""
+"""Flow graphs as figures for papers (matplotlib, extra ``plot``), and what the plots of all packages share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flow graphs from sequences: the precedences that executions of a procedure (almost) never break."""
+"""Flow graphs from sequences: the precedences that executions of a procedure (almost) never violate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mined:
         the number of sequences seen.
     dropped : tuple of (int, int)
         Precedences that were left out since, with surer ones, they would close a cycle or imply a precedence
-        that is broken too often.
+        that is violated too often.
     """
 
     flow: FlowGraph
@@ -54,7 +54,7 @@ def mine_precedences(
 
     A step that comes several times counts where it comes first. A pair of steps becomes a precedence when
     at least ``min_support`` sequences show both and at most the share ``tolerance`` of these has the other
-    order. Where precedences together would form a cycle or imply one that is broken more often than that (they
+    order. Where precedences together would form a cycle or imply one that is violated more often than that (they
     are seen in different sequences), the least certain ones are dropped.
 
     Parameters
@@ -105,10 +105,10 @@ def mine_precedences(
     )
 
 
-def add_doubtful(
+def add_soft_precedence(
     flow: FlowGraph, sequences: Iterable[Sequence[StepReference]], *, min_support: int = 5, tolerance: float = 0.35
 ) -> FlowGraph:
-    """Return a graph with the precedences added that sequences break now and then, with their confidence.
+    """Return a graph with the precedences added that sequences violate now and then, with their confidence.
 
     Its own edges stay as they are. Precedences that would close a cycle with surer ones are left out.
 

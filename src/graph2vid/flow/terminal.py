@@ -19,11 +19,11 @@ _MOST_LANES = 16  # more threads than this are not drawn beside the rows
 def summary(flow: FlowGraph) -> str:
     """Return what the graph is in one line: how many steps and threads, where it begins and ends."""
     sources, sinks = (_listed([flow.ids[step] for step in ends]) for ends in (flow.sources, flow.sinks))
-    doubtful = sum(sure < 1.0 for sure in flow.confidence.values())
+    soft = sum(sure < 1.0 for sure in flow.confidence.values())
     some = (
         (len(flow.optional), f"{len(flow.optional)} of them optional"),
         (len(flow.alternatives), f"{counted(len(flow.alternatives), 'group')} of alternatives"),
-        (doubtful, f"{counted(doubtful, 'doubtful edge')}"),
+        (soft, f"{counted(soft, 'edge')} with soft precedence"),
     )
     open_ends = "".join(f", {words}" for number, words in some if number)
     return (

@@ -261,8 +261,8 @@ def to_text(flow: FlowGraph) -> str:
         lines.append(f"{name + ':':<{widest + 1}} {text}".rstrip())
     if flow.edges:
         lines += ["", *_written_orders(flow.sure, names)]
-        doubtful = ((edge, sure) for edge, sure in flow.confidence.items() if sure < 1.0)
-        lines += [f"{names[a]} -{sure!r}-> {names[b]}" for (a, b), sure in doubtful]
+        soft = ((edge, sure) for edge, sure in flow.confidence.items() if sure < 1.0)
+        lines += [f"{names[a]} -{sure!r}-> {names[b]}" for (a, b), sure in soft]
     if flow.optional or flow.alternatives:
         lines.append("")
     if flow.optional:

@@ -132,8 +132,8 @@ def check_batch(
             )
         if tsorts is not None and len(of_video) != tsorts[at].n_steps:
             raise InputError(f"video {at}: {len(of_video)} step embeddings for a graph of {tsorts[at].n_steps} steps")
-    beyond = torch.arange(longest, device=features.device) >= torch.tensor(clips, device=features.device)[:, None]
-    whole = (torch.isfinite(features.detach()).all(2) | beyond).all(1)
+    outside = torch.arange(longest, device=features.device) >= torch.tensor(clips, device=features.device)[:, None]
+    whole = (torch.isfinite(features.detach()).all(2) | outside).all(1)
     if not whole.all():
         raise InputError(f"video {int((~whole).nonzero()[0, 0])}: its features hold NaN or infinite numbers")
     for at, of_video in enumerate(steps):

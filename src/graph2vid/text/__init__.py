@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from graph2vid.text.coarsen import coarsen
+from graph2vid.text.parse_json import from_json as parse_from_json
+from graph2vid.text.parse_json import to_json as parse_to_json
 from graph2vid.text.parsed_text import (
     PARSERS,
     Entity,
@@ -15,8 +18,10 @@ from graph2vid.text.parsed_text import (
 )
 from graph2vid.text.parsers import chosen_parser, is_flow_file, parse, read_flow
 from graph2vid.text.reading import procedure_from_bytes, procedure_from_text, read_procedure
+from graph2vid.text.reading.tidy import MOST_BYTES, decoded
 
 __all__ = [
+    "MOST_BYTES",
     "PARSERS",
     "Entity",
     "EntityEdge",
@@ -27,8 +32,12 @@ __all__ = [
     "Procedure",
     "Reason",
     "chosen_parser",
+    "coarsen",
+    "decoded",
     "is_flow_file",
     "parse",
+    "parse_from_json",
+    "parse_to_json",
     "procedure_from_bytes",
     "procedure_from_text",
     "read_flow",

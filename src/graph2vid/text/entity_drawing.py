@@ -6,18 +6,15 @@ import os
 from functools import partial
 
 from graph2vid.errors import InputError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.layout import Box, Layout, lay_out
-from graph2vid.flow.messages import counted
-from graph2vid.flow.svg import HUES, Picture, arrow, document, escaped, save_picture, text_width, words, wrapped
+from graph2vid.flow import Box, FlowGraph, Layout, counted, lay_out, svg
 from graph2vid.text.parsed_text import Entity, EntityGraph
 
 ACTIONS = frozenset({"Ac", "Ac2", "Af", "At"})
 """The tags of actions: by the cook, its second part, by the food, by the tool."""
 
-_HUE_OF = dict.fromkeys(ACTIONS, HUES[0]) | {"F": HUES[1], "T": HUES[2], "D": HUES[3], "Q": HUES[4]}
-_HUE_OF |= dict.fromkeys(("Sf", "St"), HUES[5])
-_OTHER_HUE = HUES[8]
+_HUE_OF = dict.fromkeys(ACTIONS, svg.HUES[0]) | {"F": svg.HUES[1], "T": svg.HUES[2], "D": svg.HUES[3], "Q": svg.HUES[4]}
+_HUE_OF |= dict.fromkeys(("Sf", "St"), svg.HUES[5])
+_OTHER_HUE = svg.HUES[8]
 _TEXT_SIZE, _NAME_SIZE, _LABEL_SIZE = 14.0, 11.0, 11.0
 _LINE, _NAME_LINE = 18.0, 15.0
 _TEXT_WIDTH = 150.0  # widest column of text in a shape
@@ -42,7 +39,7 @@ def name_of(entity: Entity) -> str:
 
 def save(graph: EntityGraph, path: str | os.PathLike[str], title: str = "") -> None:
     """Draw the entities to a .svg or .png file, whole or not at all."""
-    save_picture(path, partial(_picture, graph, title))
+    svg.save_picture(path, partial(_picture, graph, title))
 
 
 def to_svg(graph: EntityGraph, title: str = "") -> str:
@@ -53,10 +50,10 @@ def to_svg(graph: EntityGraph, title: str = "") -> str:
     return _picture(graph, title, True).svg
 
 
-def _picture(graph: EntityGraph, title: str, dark: bool) -> Picture:
+def _picture(graph: EntityGraph, title: str, dark: bool) -> svg.Picture:
     if not graph.entities:
         raise InputError("no entities were found in this procedure: there is nothing to draw")
-    lines = [wrapped(entity.text, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for entity in graph.entities]
+    lines = [svg.wrapped(entity.text, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for entity in graph.entities]
     sizes = [_size(entity, texts) for entity, texts in zip(graph.entities, lines, strict=True)]
     drawn_as = _downward_pairs(graph)
     plan = lay_out(FlowGraph.from_edges([""] * len(sizes), {pair for pair, _, _ in drawn_as}), sizes)
@@ -64,7 +61,7 @@ def _picture(graph: EntityGraph, title: str, dark: bool) -> Picture:
     labels: dict[tuple[int, int], list[str]] = {}
     for pair, upwards, label in drawn_as:
         both_actions = all(graph.entities[end].tag in ACTIONS for end in pair)
-        arrows.append((both_actions, arrow(plan, pair, HUES[0] if both_actions else None, upwards=upwards)))
+        arrows.append((both_actions, svg.arrow(plan, pair, svg.HUES[0] if both_actions else None, upwards=upwards)))
         labels.setdefault(pair, []).append(label)
     # Coloured edges lie above plain ones, labels above all edges.
     body = [drawn for _, drawn in sorted(arrows, key=lambda entry: entry[0])]
@@ -72,7 +69,7 @@ def _picture(graph: EntityGraph, title: str, dark: bool) -> Picture:
     body += [_shape(*shape) for shape in zip(graph.entities, plan.boxes, lines, strict=True)]
     steps = len({entity.instruction for entity in graph.entities})
     note = f"{counted(steps, 'step')} · {len(graph.entities)} entities · {counted(len(drawn_as), 'edge')}"
-    return document(plan, body, name="Entities", title=title, note=note, styles=_STYLES, dark=dark)
+    return svg.document(plan, body, name="Entities", title=title, note=note, styles=_STYLES, dark=dark)
 
 
 def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str]]:
@@ -110,7 +107,9 @@ def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str
 
 def _size(entity: Entity, lines: list[str]) -> tuple[float, float]:
     """Return width and height of the shape around the words."""
-    widest = max(*(text_width(line, _TEXT_SIZE) for line in lines), text_width(_caption(entity), _NAME_SIZE), 24.0)
+    widest = max(
+        *(svg.text_width(line, _TEXT_SIZE) for line in lines), svg.text_width(_caption(entity), _NAME_SIZE), 24.0
+    )
     height = _NAME_LINE + _LINE * len(lines) + 14
     if entity.tag in ACTIONS:
         return widest + 2 * _POINT + 8, height
@@ -135,11 +134,11 @@ def _shape(entity: Entity, box: Box, lines: list[str]) -> str:
         outline = f'<ellipse {paint} cx="{x:.1f}" cy="{y:.1f}" rx="{box.width / 2:.1f}" ry="{box.height / 2:.1f}"/>'
     baseline = y - (_NAME_LINE + _LINE * len(lines)) / 2 + _NAME_SIZE
     drawn = [
-        f"<g><title>{escaped(f'{name_of(entity)} {entity.text} {entity.tag}')}</title>{outline}",
-        words("id", x, baseline, _NAME_SIZE, _caption(entity), 'text-anchor="middle" font-weight="600"'),
+        f"<g><title>{svg.escaped(f'{name_of(entity)} {entity.text} {entity.tag}')}</title>{outline}",
+        svg.words("id", x, baseline, _NAME_SIZE, _caption(entity), 'text-anchor="middle" font-weight="600"'),
     ]
     for row, line in enumerate(lines):
-        drawn.append(words("text", x, baseline + _LINE * (row + 1) - 1, _TEXT_SIZE, line, 'text-anchor="middle"'))
+        drawn.append(svg.words("text", x, baseline + _LINE * (row + 1) - 1, _TEXT_SIZE, line, 'text-anchor="middle"'))
     return "".join([*drawn, "</g>"])
 
 
@@ -156,4 +155,4 @@ def _label(plan: Layout, pair: tuple[int, int], label: str) -> str:
         eased = part * part * (3 - 2 * part)
         x = start.x + start.width / 2 + eased * (end.x + end.width / 2 - start.x - start.width / 2)
         y = start.y + start.height + part * (end.y - start.y - start.height)
-    return words("label", x, y + _LABEL_SIZE / 3, _LABEL_SIZE, label, 'text-anchor="middle"') if label else ""
+    return svg.words("label", x, y + _LABEL_SIZE / 3, _LABEL_SIZE, label, 'text-anchor="middle"') if label else ""

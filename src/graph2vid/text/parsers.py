@@ -14,9 +14,7 @@ from typing import Any
 
 from graph2vid._files import parse_json, read_bytes
 from graph2vid.errors import FormatError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.flow_json import KIND
-from graph2vid.flow.text_format import is_text_notation
+from graph2vid.flow import FLOW_FORMAT, FlowGraph, is_text_notation
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
 from graph2vid.text.reading import procedure_from_bytes, procedure_of
@@ -138,4 +136,4 @@ def _holds_flow(data: bytes, path: Path) -> bool:
         document = parse_json(text, str(path)) if path.suffix.lower() == ".json" else None
     except FormatError:
         return False
-    return isinstance(document, dict) and document.get("format") == KIND
+    return isinstance(document, dict) and document.get("format") == FLOW_FORMAT

@@ -63,27 +63,27 @@ def test_entries_are_all_ways_to_begin_a_step_and_none_twice(flow, seed) -> None
     waivers = layout.waivers
     random = np.random.default_rng(seed)
     match, drop, skip = random.random((len(flow), 7)), random.random(7), random.random(len(flow)) - 0.2
-    price = np.array([skip[members(mask, len(flow))].sum() for mask in waivers.sets])
+    cost = np.array([skip[members(mask, len(flow))].sum() for mask in waivers.sets])
     best = np.full(layout.ideals, np.inf)
     best[layout.empty] = 0
     states = np.full(layout.states, np.inf)
     ideal = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
     for clip in range(match.shape[1]):
-        enter = np.minimum.reduceat(best[waivers.origin] + price[waivers.waived], waivers.start[:-1])
+        enter = np.minimum.reduceat(best[waivers.origin] + cost[waivers.waived], waivers.start[:-1])
         states = match[layout.step, clip] + np.minimum(enter, states)
         best = best + drop[clip]
         np.minimum.at(best, ideal, states)
-    assert (best + price[waivers.ends]).min() == pytest.approx(align(tsort, match, drop, skip=skip).cost)
+    assert (best + cost[waivers.ends]).min() == pytest.approx(align(tsort, match, drop, skip=skip).cost)
     state = np.repeat(np.arange(layout.states), np.diff(waivers.start))
-    assert len({*zip(state, waivers.origin, strict=True)}) == layout.entries
+    assert len({*zip(state, waivers.origin, strict=True)}) == layout.arcs
     assert (waivers.wide_at[waivers.wide] == np.arange(len(waivers.wide))).all()
     assert ((waivers.wide_at >= 0) == (np.diff(waivers.start) > MOST_ALONE)).all()
     for at in range(layout.ideals):
         left = layout.out[layout.out_start[at] : layout.out_start[at + 1]]
         assert (waivers.origin[left] == at).all()
-    for entry in range(layout.entries):
-        step = layout.step[state[entry]]
-        for waived in members(waivers.sets[waivers.waived[entry]], len(flow)):
+    for arc in range(layout.arcs):
+        step = layout.step[state[arc]]
+        for waived in members(waivers.sets[waivers.waived[arc]], len(flow)):
             assert flow.ancestors[step] >> waived & 1
 
 

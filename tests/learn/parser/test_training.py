@@ -25,7 +25,7 @@ RECIPE = [
     ("beans", "B-F", 8, "t"), ("fry", "B-Ac", 12, "t"), (".", "O", 0, "root"),
     ("the", "O", 0, "root"), ("dough", "B-F", 12, "t"), ("join", "B-Ac", 0, "root"), (".", "O", 0, "root"),
 ]  # fmt: skip
-OPTIONS = training.TrainingOptions(epochs=2, batch=2, shape=replace(SHAPE, branches=1))
+OPTIONS = training.ParserTrainingOptions(epochs=2, batch=2, shape=replace(SHAPE, branches=1))
 
 
 @pytest.fixture
@@ -91,7 +91,9 @@ def test_it_learns_a_recipe_by_heart(tmp_path: Path, encoder: Path) -> None:
 def test_the_command_writes_weights_that_can_be_used(
     data: Path, encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(training.TrainingOptions, "__init__", _with_shape(training.TrainingOptions.__init__))
+    monkeypatch.setattr(
+        training.ParserTrainingOptions, "__init__", _with_shape(training.ParserTrainingOptions.__init__)
+    )
     output = tmp_path / "w.safetensors"
     arguments = ["train", "parser", "--data", str(data), "-o", str(output), "--epochs", "1", "--device", "cpu"]
     assert main([*arguments, "--encoder", str(encoder)]) == 0
@@ -129,7 +131,7 @@ def test_bad_requests_are_one_line(
 
 def test_an_encoder_that_does_not_fit_is_refused(tmp_path: Path, encoder: Path) -> None:
     with pytest.raises(FormatError, match="not an encoder that fits"):
-        training.train_parser(recipes(), tmp_path / "w.safetensors", training.TrainingOptions(), encoder=encoder)
+        training.train_parser(recipes(), tmp_path / "w.safetensors", training.ParserTrainingOptions(), encoder=encoder)
     (encoder / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
     with pytest.raises(FormatError, match="no BERT vocabulary"):
         training.train_parser(recipes(), tmp_path / "w.safetensors", OPTIONS, encoder=encoder)

@@ -50,7 +50,7 @@ class Kind:
     starts : bool
         The gradient of match is that of a step's beginning at a clip, in place of its being shown there.
     skips : bool
-        Whether steps may be left out, for a price.
+        Whether steps may be left out, at a cost.
     """
 
     smoothing: str

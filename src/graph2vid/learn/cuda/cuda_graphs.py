@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from graph2vid.tsort import TSortGraph
 
 Ints = NDArray[np.int32]
-MOST_ALONE = 8  # entries of a state that one thread takes alone
-MOST_ENTRIES = 2**26  # ways to begin a step, of one procedure
+MOST_ALONE = 8  # arcs of a state that one thread takes alone
+MOST_ARCS = 2**26  # ways to begin a step, of one procedure
 
 
 SIZES = ("steps", "states", "ideals", "width", "empty", "full")
@@ -33,7 +33,7 @@ class WaivingGraphStruct(GraphStruct):
     """The same where steps may be left out."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("entries", "waivers", "words", "wides")),
+        *((name, ctypes.c_int32) for name in ("arcs", "waivers", "words", "wides")),
         *((f"waiving_{name}", ctypes.c_uint64) for name in (*WAIVING_ARRAYS, "sets")),
     )
 
@@ -48,8 +48,8 @@ class Waivers:
     Attributes
     ----------
     start : int32 [states + 1]
-        Where the entries of each state begin.
-    origin, waived : int32 [entries]
+        Where the arcs of each state begin.
+    origin, waived : int32 [arcs]
         The ideal that each comes from, and the set of steps that it waives.
     ends : int32 [ideals]
         The set of steps that is waived by ending with each ideal.
@@ -65,7 +65,7 @@ class Waivers:
 
     @cached_property
     def wide(self) -> Ints:
-        """The states of so many entries that a warp takes them together."""
+        """The states of so many arcs that a warp takes them together."""
         return np.flatnonzero(np.diff(self.start) > MOST_ALONE).astype(np.int32)
 
     @property
@@ -95,7 +95,7 @@ class Layout:
     origin, step : int32 [states]
         The ideal that each state is entered from, and its step.
     out_start, out : int32 [ideals + 1], [states]
-        The states that are entered from each ideal; with waivers, the entries: [entries].
+        The states that are entered from each ideal; with waivers, the arcs: [arcs].
     of_start, of_step : int32 [steps + 1], [states]
         The states of each step.
     waivers : Waivers, optional
@@ -120,7 +120,7 @@ class Layout:
     waivers: Waivers | None = None
 
     @property
-    def entries(self) -> int:
+    def arcs(self) -> int:
         """Ways to begin a step."""
         return len(self.out)
 
@@ -165,8 +165,8 @@ class Layout:
 
 
 def _waivers(tsort: TSortGraph, state_at: NDArray[np.int64], rank: NDArray[np.int64]) -> Waivers:
-    """Return every entry of every state, and what it waives."""
-    state, origin, missing = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ENTRIES)
+    """Return every arc of every state, and what it waives."""
+    state, origin, missing = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ARCS)
     ends = np.empty_like(tsort.masks)
     ends[rank] = tsort.masks[-1] & ~tsort.masks
     sets, which = np.unique(np.concatenate([missing, ends]), axis=0, return_inverse=True)
@@ -209,9 +209,9 @@ class DeviceGraph:
         at = [numbers.data_ptr() + 4 * start for start in starts]
         if layout.waivers is None:
             return bytes(GraphStruct(*sizes, *at))
-        *entries, _, sets = at[len(ARRAYS) :]
-        counts = (layout.entries, *layout.waivers.sets.shape, len(layout.waivers.wide))
-        return bytes(WaivingGraphStruct(*sizes, *at[: len(ARRAYS)], *counts, *entries, sets))
+        *arcs, _, sets = at[len(ARRAYS) :]
+        counts = (layout.arcs, *layout.waivers.sets.shape, len(layout.waivers.wide))
+        return bytes(WaivingGraphStruct(*sizes, *at[: len(ARRAYS)], *counts, *arcs, sets))
 
 
 _layouts: WeakKeyDictionary[TSortGraph, dict[bool, Layout]] = WeakKeyDictionary()

@@ -3,12 +3,12 @@
 // Compiled at run time, once for each combination that is needed:
 //   DOUBLE      0 float, 1 double
 //   SMOOTHING   0 hard minimum, 1 softmin, 2 smoothmin
-//   CONTIGUOUS  1 a step is one unbroken run of clips, 0 background may lie inside it
+//   CONTIGUOUS  1 a step is one segment of clips, 0 background may lie inside it
 //   ROWS, WIDTH ideals per thread and states per ideal, kept in registers; 0 and 0: they stay in memory
 //   KEEP        1 the table keeps every column, 0 at most two: no gradient is wanted
 //   SPILL       1 what ideals and states tell one another does not fit into shared memory
 //   STARTS      1 the gradient is that of beginning a step at a clip, in place of showing it
-//   SKIPS       1 steps may be left out, for a price; states stay in memory then
+//   SKIPS       1 steps may be left out, at a cost; states stay in memory then
 //
 // The table has one column per clip, and one before the first. A column holds the value of each state, then PARTS values
 // for each ideal that sum up its states, and one cell that belongs to no one: threads that have fewer states than others write
@@ -18,7 +18,7 @@
 // Values are kept relative to the cheapest label of each clip, and every CHUNK clips to the best ideal, so that float stays
 // exact where it matters however long the video is. Infinite costs stay infinite.
 //
-// With SKIPS a state has several entries: from the ideal without its step, and from every smaller one that lacks nothing but
+// With SKIPS a state has several arcs: from the ideal without its step, and from every smaller one that lacks nothing but
 // ancestors of the step, which are waived as the step begins. What is never shown is waived after the last clip. So each
 // sequence of labels is counted once.
 
@@ -68,16 +68,16 @@ struct Graph {
     const int *from;       // [states]: the ideal that each is entered from
     const int *step;       // [states]
     const int *out_start;  // [ideals + 1]
-    const int *out;        // [states]: the states that are entered from each ideal; with SKIPS, [entries]: the entries
+    const int *out;        // [states]: the states that are entered from each ideal; with SKIPS, [arcs]: the arcs
     const int *of_start;   // [steps + 1]
     const int *of_step;    // [states]: the states of each step
 #if SKIPS
-    int entries, waivers, words, wides;
-    const int *entry_start;   // [states + 1]
-    const int *entry_from;    // [entries]: the ideal each comes from
-    const int *entry_waived;  // [entries]: the set of steps that it waives
+    int arcs, waivers, words, wides;
+    const int *arc_start;   // [states + 1]
+    const int *arc_from;    // [arcs]: the ideal each comes from
+    const int *arc_waived;  // [arcs]: the set of steps that it waives
     const int *end_waived;    // [ideals]: the set that is waived by ending there
-    const int *wide;          // [wides]: the states of so many entries that a warp takes them together
+    const int *wide;          // [wides]: the states of so many arcs that a warp takes them together
     const int *wide_at;       // [states]: their places in it; -1: no such state
     const unsigned long long *waived;  // [waivers][words]: the sets, a bit for each step
     __device__ bool waives(int set, int step) const { return waived[(long long)set * words + step / 64] >> step % 64 & 1; }
@@ -217,24 +217,24 @@ __device__ __forceinline__ real sum_of(real value, real *scratch) {
 }
 
 #if SKIPS
-__device__ void put_prices(const Batch &batch, const Graph &graph, int video, real *price) {
+__device__ void put_waiver_costs(const Batch &batch, const Graph &graph, int video, real *waiver_cost) {
     for (int set = threadIdx.x; set < graph.waivers; set += blockDim.x) {
         real total = 0;
         for (int k = 0; k < graph.steps; ++k)
             if (graph.waives(set, k)) total += batch.skip[(long long)video * batch.rows + k];
-        price[set] = total;
+        waiver_cost[set] = total;
     }
 }
 
-// Ideals taken together, each with the price of what is waived: the minimum, and (SMOOTH) the mean of their members.
+// Ideals taken together, each with the cost of what is waived: the minimum, and (SMOOTH) the mean of their members.
 struct Waiving {
     const Graph &graph;
     const Soft &soft;
     const real *value, *mean;  // of the ideals
-    const real *price;
+    const real *waiver_cost;
     real lost;
-    __device__ real of(int ideal, int set) const { return value[ideal] - lost + price[set]; }
-    __device__ real mean_of(int ideal, int set) const { return mean[ideal] - lost + price[set]; }
+    __device__ real of(int ideal, int set) const { return value[ideal] - lost + waiver_cost[set]; }
+    __device__ real mean_of(int ideal, int set) const { return mean[ideal] - lost + waiver_cost[set]; }
 };
 
 template <int LANES> __device__ __forceinline__ real lowest_of_lanes(real value) {
@@ -277,15 +277,15 @@ template <class Set> __device__ __forceinline__ Minimum minimum_over(const Waivi
     return found;
 }
 
-// The entries of a state, by one thread or by the lanes of a warp.
-template <int LANES> struct Entries {
+// The arcs of a state, by one thread or by the lanes of a warp.
+template <int LANES> struct Arcs {
     const Graph &graph;
     int begin, end;
     static const int stride = LANES;
-    __device__ Entries(const Graph &graph, int state)
-        : graph(graph), begin(graph.entry_start[state] + threadIdx.x % LANES), end(graph.entry_start[state + 1]) {}
-    __device__ int ideal(int entry) const { return graph.entry_from[entry]; }
-    __device__ int waived(int entry) const { return graph.entry_waived[entry]; }
+    __device__ Arcs(const Graph &graph, int state)
+        : graph(graph), begin(graph.arc_start[state] + threadIdx.x % LANES), end(graph.arc_start[state + 1]) {}
+    __device__ int ideal(int arc) const { return graph.arc_from[arc]; }
+    __device__ int waived(int arc) const { return graph.arc_waived[arc]; }
     __device__ real lowest(real value) const { return lowest_of_lanes<LANES>(value); }
     __device__ real sum(real value) const { return sum_of_lanes<LANES>(value); }
 };
@@ -311,7 +311,7 @@ enum { WIDE_VALUE, WIDE_MEAN, WIDE_SHOWN, WIDE_SHARE, WIDE_CHOSEN, WIDE_PARTS };
 __device__ void enter_wide(const Waiving &from, real *wide) {
     const int wides = from.graph.wides;
     for (int n = threadIdx.x / 32; n < wides; n += blockDim.x / 32) {
-        const Minimum in = minimum_over(from, Entries<32>(from.graph, from.graph.wide[n]));
+        const Minimum in = minimum_over(from, Arcs<32>(from.graph, from.graph.wide[n]));
         if (threadIdx.x % 32) continue;
         wide[WIDE_VALUE * wides + n] = in.value;
         wide[WIDE_MEAN * wides + n] = in.mean;
@@ -321,23 +321,23 @@ __device__ void enter_wide(const Waiving &from, real *wide) {
 
 __device__ __forceinline__ Minimum entered(const Waiving &from, const real *wide, int state) {
     const int n = from.graph.wide_at[state], wides = from.graph.wides;
-    if (n < 0) return minimum_over(from, Entries<1>(from.graph, state));
+    if (n < 0) return minimum_over(from, Arcs<1>(from.graph, state));
     return {wide[WIDE_VALUE * wides + n], wide[WIDE_MEAN * wides + n]};
 }
 
-// The gradient of a state as shown, passed on to where it was entered from. `to_enter` is the share of its entries, `chosen`
+// The gradient of a state as shown, passed on to where it was entered from. `to_enter` is the share of its arcs, `chosen`
 // what they gave with the state one clip before.
 template <int LANES>
-__device__ void pass_to_entries(const Waiving &from, int state, real shown, real enter, real to_enter, real chosen, real *pass,
-                                long long pass_stride, real *of_entry) {
+__device__ void pass_to_arcs(const Waiving &from, int state, real shown, real enter, real to_enter, real chosen, real *pass,
+                                long long pass_stride, real *of_arc) {
     const Graph &graph = from.graph;
-    for (int e = graph.entry_start[state] + threadIdx.x % LANES; e < graph.entry_start[state + 1]; e += LANES) {
-        const int ideal = graph.entry_from[e], set = graph.entry_waived[e];
+    for (int e = graph.arc_start[state] + threadIdx.x % LANES; e < graph.arc_start[state + 1]; e += LANES) {
+        const int ideal = graph.arc_from[e], set = graph.arc_waived[e];
         const real share = enter < INFINITE ? to_enter * from.soft.weight(from.of(ideal, set) - enter) : (real)0;
         const real sloped = SMOOTH ? from.soft.slope(share, from.mean_of(ideal, set), chosen) : share;
         pass[e] = shown * (FLAT ? share : sloped);
         if (FLAT) pass[pass_stride + e] = shown * sloped;
-        of_entry[e] += shown * sloped;
+        of_arc[e] += shown * sloped;
     }
 }
 #endif
@@ -391,8 +391,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
 
     real *best = block.working;
 #if SKIPS
-    real *price = best + 2 * PARTS * (graph.ideals + 1), *wide = price + graph.waivers;
-    put_prices(batch, graph, video, price);
+    real *waiver_cost = best + 2 * PARTS * (graph.ideals + 1), *wide = waiver_cost + graph.waivers;
+    put_waiver_costs(batch, graph, video, waiver_cost);
 #endif
     __syncthreads();
 
@@ -482,7 +482,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
             after_x = after;
 #endif
 #if SKIPS
-            const Waiving waiving{graph, soft, now, now + (FLAT ? stride : 0), price, lost};
+            const Waiving waiving{graph, soft, now, now + (FLAT ? stride : 0), waiver_cost, lost};
             enter_wide(waiving, wide);
 #endif
             EACH_IDEAL(r, i) {
@@ -555,7 +555,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
     if (threadIdx.x == 0) batch.base[blockIdx.x] = base;
     if (last == clips) {
 #if SKIPS
-        const Minimum end = minimum_over(Waiving{graph, soft, now, now + (FLAT ? stride : 0), price, 0}, Ends(graph, scratch));
+        const Minimum end = minimum_over(Waiving{graph, soft, now, now + (FLAT ? stride : 0), waiver_cost, 0}, Ends(graph, scratch));
         const real cost = SMOOTH ? end.mean : end.value;
 #else
         const real cost = now[(FLAT ? stride : 0) + graph.full];
@@ -580,7 +580,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
     // Two buffers each: the values of the ideals one clip back, and what states pass to the ideals they were entered from.
     real *values = block.working;
 #if SKIPS
-    const int passes = graph.entries;
+    const int passes = graph.arcs;
 #else
     const int passes = graph.states;
 #endif
@@ -591,8 +591,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
         passed[n * pass_stride + passes] = 0;
     }
 #if SKIPS
-    real *price = passed + 2 * PARTS * pass_stride, *wide = price + graph.waivers;
-    put_prices(batch, graph, video, price);
+    real *waiver_cost = passed + 2 * PARTS * pass_stride, *wide = waiver_cost + graph.waivers;
+    put_waiver_costs(batch, graph, video, waiver_cost);
 #endif
     __syncthreads();
 
@@ -621,10 +621,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #endif
     const real *final_ = column(last) + graph.states;
 #if SKIPS
-    real *of_entry = pulls + PARTS * graph.ideals, *of_end = of_entry + graph.entries;  // gradients of what is waived
-    const Waiving at_end{graph, soft, final_, final_ + (FLAT ? graph.ideals : 0), price, 0};
+    real *of_arc = pulls + PARTS * graph.ideals, *of_end = of_arc + graph.arcs;  // gradients of what is waived
+    const Waiving at_end{graph, soft, final_, final_ + (FLAT ? graph.ideals : 0), waiver_cost, 0};
     const Minimum whole = minimum_over(at_end, Ends(graph, scratch));
-    for (int e = threadIdx.x; ends && e < graph.entries; e += blockDim.x) of_entry[e] = 0;
+    for (int e = threadIdx.x; ends && e < graph.arcs; e += blockDim.x) of_arc[e] = 0;
 #else
     const bool possible = final_[graph.full] < INFINITE;
 #endif
@@ -687,7 +687,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
             const real *back = column(j);
             const bool more = j > batch.first;
 #if SKIPS
-            const Waiving waiving{graph, soft, before, before + (FLAT ? stride : 0), price, lost};
+            const Waiving waiving{graph, soft, before, before + (FLAT ? stride : 0), waiver_cost, lost};
             enter_wide(waiving, wide);
 #endif
             EACH_IDEAL(r, i) {
@@ -772,7 +772,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
                     GRAD(r, w, i) = shown * to_old + keep;
 #if SKIPS
                     if (const int n = graph.wide_at[place[w] + i]; n < 0) {
-                        pass_to_entries<1>(waiving, place[w] + i, shown, enter, to_enter, chosen, pass, pass_stride, of_entry);
+                        pass_to_arcs<1>(waiving, place[w] + i, shown, enter, to_enter, chosen, pass, pass_stride, of_arc);
                     } else {
                         wide[WIDE_SHOWN * graph.wides + n] = shown;
                         wide[WIDE_SHARE * graph.wides + n] = to_enter;
@@ -810,8 +810,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #if SKIPS
             for (int n = threadIdx.x / 32; n < graph.wides; n += blockDim.x / 32) {
                 const auto part = [&](int kind) { return wide[kind * graph.wides + n]; };
-                pass_to_entries<32>(waiving, graph.wide[n], part(WIDE_SHOWN), part(WIDE_VALUE), part(WIDE_SHARE),
-                                    part(WIDE_CHOSEN), pass, pass_stride, of_entry);
+                pass_to_arcs<32>(waiving, graph.wide[n], part(WIDE_SHOWN), part(WIDE_VALUE), part(WIDE_SHARE),
+                                    part(WIDE_CHOSEN), pass, pass_stride, of_arc);
             }
             __syncthreads();
 #endif
@@ -877,12 +877,12 @@ extern "C" __global__ void __launch_bounds__(256) collect_skips(const __grid_con
     __shared__ real scratch[32];
     const int k = blockIdx.x, video = batch.video[blockIdx.y];
     const Graph graph = batch.graphs[batch.graph[blockIdx.y]];
-    const real *of_entry = batch.carry + batch.carry_at[blockIdx.y] + graph.states + PARTS * (long long)graph.ideals;
-    const real *of_end = of_entry + graph.entries;
+    const real *of_arc = batch.carry + batch.carry_at[blockIdx.y] + graph.states + PARTS * (long long)graph.ideals;
+    const real *of_end = of_arc + graph.arcs;
     real total = 0;
     if (k < graph.steps && batch.cost[video] < INFINITE) {
-        for (int e = threadIdx.x; e < graph.entries; e += blockDim.x)
-            if (graph.waives(graph.entry_waived[e], k)) total += of_entry[e];
+        for (int e = threadIdx.x; e < graph.arcs; e += blockDim.x)
+            if (graph.waives(graph.arc_waived[e], k)) total += of_arc[e];
         for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x)
             if (graph.waives(graph.end_waived[i], k)) total += of_end[i];
     }

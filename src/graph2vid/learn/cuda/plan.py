@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graph2vid.learn.cuda.cuda_graphs import Layout
 
 CHUNK = 32  # clips whose costs are staged at a time; as in kernels.cu
-WIDE_PARTS = 5  # numbers of a state with many entries; as in kernels.cu
+WIDE_PARTS = 5  # numbers of a state with many arcs; as in kernels.cu
 MOST_THREADS = 1024
 MOST_RESIDENT_THREADS = 512
 MOST_VIDEOS = 65535  # of one launch
@@ -34,12 +34,12 @@ class Numbers:
 
     def waiving(self, layout: Layout) -> int:
         """Return the numbers of a video's gradients of what is waived."""
-        return 0 if layout.waivers is None else layout.entries + layout.ideals
+        return 0 if layout.waivers is None else layout.arcs + layout.ideals
 
     def working(self, kernel: str, layout: Layout) -> int:
         """Return the numbers that ideals and states tell one another."""
         ideals = 2 * self.parts * (layout.ideals + 1)
-        states = 2 * self.parts * (layout.entries + 1) if kernel == "backward" else 0
+        states = 2 * self.parts * (layout.arcs + 1) if kernel == "backward" else 0
         if layout.waivers is None:
             return ideals + states
         return ideals + states + len(layout.waivers.sets) + WIDE_PARTS * len(layout.waivers.wide)

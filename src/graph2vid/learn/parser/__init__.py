@@ -1,1 +1,7 @@
-"""Training of the learned parser (torch); :mod:`graph2vid.text.learned` runs what comes out of it, without torch."""
+"""Training the learned parser (torch)."""
+
+from __future__ import annotations
+
+from graph2vid.learn.parser.training import ParserTrainingOptions, train_parser
+
+__all__ = ["ParserTrainingOptions", "train_parser"]

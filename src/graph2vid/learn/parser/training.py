@@ -18,15 +18,24 @@ from graph2vid.errors import InputError
 from graph2vid.learn.parser.encoder import PretrainedEncoder
 from graph2vid.learn.parser.examples import Annotated, Augmenter, collate
 from graph2vid.learn.parser.network_torch import TorchNetwork, parser_loss
-from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
-from graph2vid.text.learned.network_numpy import Network, Shape
-from graph2vid.text.learned.tensors import Tensors, quantise
-from graph2vid.text.learned.words import LABELS, Pieces, Span, spans_of
+from graph2vid.text.learned import (
+    LABELS,
+    Network,
+    Pieces,
+    RecipeModel,
+    Scored,
+    Shape,
+    Span,
+    Tensors,
+    choose_edges,
+    quantise,
+    spans_of,
+)
 
 STEPS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)
 PASSES = 3
-PRICE = 0.15
-"""F1, in percent, that an offset of 1 must bring; the price grows with its square."""
+PENALTY = 0.15
+"""F1, in percent, that an offset of 1 must bring; the penalty grows with its square."""
 
 Edges = set[tuple[tuple[int, int], tuple[int, int], str]]
 
@@ -52,7 +61,7 @@ def tuned_offsets(model: RecipeModel, recipes: Sequence[Annotated]) -> Floats:
     groups = [list(_cases(model, recipes, predicted)) for predicted in (False, True)]
 
     def worth(offsets: Floats) -> float:
-        return sum(_f1(group, offsets) for group in groups) - PRICE * float((offsets**2).sum())
+        return sum(_f1(group, offsets) for group in groups) - PENALTY * float((offsets**2).sum())
 
     best = np.zeros(len(LABELS), dtype=np.float32)
     value = worth(best)
@@ -97,7 +106,7 @@ Report = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class ParserTrainingOptions:
     """How to train.
 
     Attributes
@@ -134,7 +143,7 @@ class TrainingOptions:
 def train_parser(
     recipes: Sequence[Annotated],
     output: str | os.PathLike[str],
-    options: TrainingOptions = TrainingOptions(),  # noqa: B008
+    options: ParserTrainingOptions = ParserTrainingOptions(),  # noqa: B008
     *,
     tune_on: Sequence[Annotated] = (),
     encoder: str | os.PathLike[str] | None = None,
@@ -149,7 +158,7 @@ def train_parser(
         From :func:`graph2vid.datasets.recipe_flowgraph.read_recipes`.
     output : path
         The file to write.
-    options : TrainingOptions
+    options : ParserTrainingOptions
     tune_on : sequence of Annotated
         Further recipes, by which offsets of the labels' scores are chosen (:mod:`graph2vid.learn.parser.training`).
     encoder : path, optional
@@ -198,7 +207,7 @@ def fit(
     network: TorchNetwork,
     recipes: Sequence[Annotated],
     pieces: Pieces,
-    options: TrainingOptions,
+    options: ParserTrainingOptions,
     report: Report | None = None,
 ) -> Tensors:
     """Train a network in place and return the running mean of its weights."""
@@ -239,7 +248,7 @@ def fit(
     return {name: value.float().cpu().numpy() for name, value in mean.items()}
 
 
-def _groups(network: TorchNetwork, options: TrainingOptions) -> list[dict[str, object]]:
+def _groups(network: TorchNetwork, options: ParserTrainingOptions) -> list[dict[str, object]]:
     """Return the parameters by learning rate and weight decay."""
     deepest = network.shape.shared + network.shape.own
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}

@@ -6,11 +6,59 @@ from pathlib import Path
 
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.learned.additions import freed, plain_additions
-from graph2vid.text.learned.learned_parser import RecipeModel
-from graph2vid.text.learned.words import SENTENCE_ENDS, words_of
+from graph2vid.text.learned.decode import FORBIDDEN
+from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
+from graph2vid.text.learned.network_numpy import Network, Shape, mean_pool, span_pools
+from graph2vid.text.learned.pairs import SIZES, pair_features
+from graph2vid.text.learned.tensors import Tensors, quantise, read_safetensors
+from graph2vid.text.learned.words import (
+    BEGIN,
+    CLASSES,
+    END,
+    LABELS,
+    MASK,
+    SAME_THING,
+    SENTENCE_ENDS,
+    TAGS,
+    UNKNOWN,
+    Pieces,
+    Span,
+    sentence_numbers,
+    spans_of,
+    stem,
+    words_of,
+)
 from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
 
-__all__ = ["parse_by_model"]
+__all__ = [
+    "BEGIN",
+    "CLASSES",
+    "END",
+    "FORBIDDEN",
+    "LABELS",
+    "MASK",
+    "SAME_THING",
+    "SIZES",
+    "TAGS",
+    "UNKNOWN",
+    "Network",
+    "Pieces",
+    "RecipeModel",
+    "Scored",
+    "Shape",
+    "Span",
+    "Tensors",
+    "choose_edges",
+    "mean_pool",
+    "pair_features",
+    "parse_by_model",
+    "quantise",
+    "read_safetensors",
+    "sentence_numbers",
+    "span_pools",
+    "spans_of",
+    "stem",
+]
 
 _LONGEST_WORDS = 60
 _MOST_CHARACTERS = 20_000

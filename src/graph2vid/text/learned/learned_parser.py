@@ -213,10 +213,10 @@ def choose_edges(
     possible: list[Candidate] = []
     links: dict[int, Candidate] = {}
     for inside, wanted, scores in scored:
-        judged = probabilities(scores)
-        possible += [_moved(edge, inside) for edge in candidates(judged, wanted)]
+        weighed = probabilities(scores)
+        possible += [_moved(edge, inside) for edge in candidates(weighed, wanted)]
         if units is not None:
-            for unit, edge in best_links(judged, wanted, [units[spans[at].start] for at in inside]).items():
+            for unit, edge in best_links(weighed, wanted, [units[spans[at].start] for at in inside]).items():
                 if unit not in links or edge.score > links[unit].score:
                     links[unit] = _moved(edge, inside)
     found = AcyclicEdges(len(spans))

@@ -208,7 +208,7 @@ def result_name(mention: Mention, action: Action, place: Workplace) -> Product |
 
 
 def renamed(mention: Mention, action: Action, place: Workplace) -> Product | None:
-    """What is left to cool, chilled or served under a name not heard before is what has been made.
+    """What is left to cool, chilled or served under a name not used before is what has been made.
 
     "Fold in the egg whites. Refrigerate **the mousse** for two hours."
     """
