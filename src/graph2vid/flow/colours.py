@@ -5,21 +5,9 @@ from __future__ import annotations
 # Okabe and Ito's colours (black left out), then seven that stand out on white and on black. Over full sight and the
 # three forms of colour blindness, no two of the fourteen are nearer than the nearest two of the first seven.
 PALETTE = (
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#F0E442",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
-    "#7A4C1F",
-    "#993DF5",
-    "#98CD98",
-    "#F20D46",
-    "#0D0DF2",
-    "#A32966",
-    "#631F7A",
-)
+    "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
+    "#7A4C1F", "#993DF5", "#98CD98", "#F20D46", "#0D0DF2", "#A32966", "#631F7A",
+)  # fmt: skip
 
 BACKGROUND_COLOUR = "#f1f1f4"
 """Where no step is shown, on white."""

@@ -89,17 +89,9 @@ _PNG_PIXELS = 30_000_000
 
 # Of middle lightness: they stand out on white and on near-black alike.
 HUES = (
-    "#3b82f6",
-    "#f59e0b",
-    "#10b981",
-    "#ec4899",
-    "#8b5cf6",
-    "#14b8a6",
-    "#ef4444",
-    "#84cc16",
-    "#64748b",
-    "#d97757",
-)
+    "#3b82f6", "#f59e0b", "#10b981", "#ec4899", "#8b5cf6",
+    "#14b8a6", "#ef4444", "#84cc16", "#64748b", "#d97757",
+)  # fmt: skip
 
 # Rules are bound to the class of the root, since the style of an inline SVG holds for the page around it too.
 _STYLE = """

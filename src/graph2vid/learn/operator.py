@@ -128,8 +128,8 @@ def soft_cost(
         costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
         gradient = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
         if torch.compiler.is_compiling():
-            if how.repeat is not None or how.durations is not None:
-                raise InputError("repeats and durations cannot be compiled: wrap the call in torch.compiler.disable")
+            if (how.repeat, how.durations, how.violation) != (None, None, 1.0):
+                raise InputError("repeat, durations and violation cannot be compiled: use torch.compiler.disable")
             flags = [how.smoothing == "smoothmin", how.contiguous, gradient]
             opaque: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, how.gamma, flags)[0]
             return opaque
