@@ -207,7 +207,7 @@ def _commands(_: str) -> Iterator[str]:
 
 def _command(command: Any, path: str, level: int) -> Iterator[str]:
     name = path.removeprefix("graph2vid ")
-    yield f"{'#' * level} {name} {{ #{name.replace(' ', '-')} }}"
+    yield f"{'#' * level} {name}"
     yield ""
     yield inspect.cleandoc(command.help or "").replace("\f", "").replace("\b\n", "")
     yield ""

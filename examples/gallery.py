@@ -7,6 +7,7 @@ is left out and the script says so, until somebody has looked at the drawing aga
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,7 +250,7 @@ def table(parsers: list[str], rows: list[tuple[Exhibit, Procedure, dict[str, Agr
     yield "| :--- | :--- | ---: |" + " ---: |" * len(parsers)
     for exhibit, procedure, agreements in rows:
         scores = " | ".join(f"{agreements[parser].f1:.2f}" for parser in parsers)
-        yield f"| [{procedure.title}](#{Path(exhibit.file).stem}) | {exhibit.form} | {len(procedure)} | {scores} |"
+        yield f"| [{procedure.title}](#{anchor(procedure)}) | {exhibit.form} | {len(procedure)} | {scores} |"
     means = [sum(agreements[parser].f1 for _, _, agreements in rows) / len(rows) for parser in parsers]
     yield "| mean | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |"
     yield ""
@@ -264,7 +265,7 @@ def section(
 ) -> Iterator[str]:
     """Yield the part of the page about one procedure, and add its drawings."""
     stem = Path(exhibit.file).stem
-    yield f"## {procedure.title} {{ #{stem} }}"
+    yield f"## {procedure.title}"
     yield ""
     yield f"`examples/procedures/{exhibit.file}`: {exhibit.form}."
     yield ""
@@ -274,7 +275,7 @@ def section(
         name = f"{stem}-{parser}.svg"
         drawings[name] = found[parser].flow.to_svg()
         agreement = agreements[parser]
-        yield f"### {parser.capitalize()} {{ #{stem}-{parser} }}"
+        yield f"### {procedure.title}: {parser}"
         yield ""
         yield f"![{procedure.title}, by {parser}](../assets/gallery/{name})"
         yield ""
@@ -287,6 +288,11 @@ def section(
             print(f"{exhibit.file} by {parser}: no remark on this graph (missing: {missing}; extra: {extra})")
         yield f"*Precedence F1 {agreement.f1:.2f}. Missing: {missing}. Extra: {extra}.*"
         yield ""
+
+
+def anchor(procedure: Procedure) -> str:
+    """Return the anchor that a heading with the title of a procedure has, built and on code hosts."""
+    return re.sub(r"[^a-z0-9]+", "-", procedure.title.lower())
 
 
 def listed(edges: list[tuple[int, int]]) -> str:
