@@ -17,6 +17,8 @@ They stand in the files, so that these can be read unbuilt, each between ``<!-- 
     row is named by the beginning of one of its first two cells, a column may be shown under another name;
 ``public``
     a table of the names in ``graph2vid.__all__``;
+``names NAME …``
+    a table of these names; where the documentation is built, their full descriptions follow (docs/hooks.py);
 ``options``
     tables of the options of grounding, by concern;
 ``native``
@@ -27,12 +29,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import pydoc
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,7 @@ def filled(text: str) -> str:
         "file": _file,
         "table": _table,
         "public": _public,
+        "names": _names,
         "native": _native,
         "options": _options,
     }
@@ -117,13 +121,22 @@ def _named(cell: str, name: str) -> bool:
 def _public(_: str) -> Iterator[str]:
     import graph2vid
 
+    return _described((name, getattr(graph2vid, name)) for name in graph2vid.__all__ if not name.startswith("_"))
+
+
+def _names(arguments: str) -> Iterator[str]:
+    return _described((name, pydoc.locate(name)) for name in arguments.split())
+
+
+def _described(things: Iterable[tuple[str, Any]]) -> Iterator[str]:
     yield "| name | what it is |"
     yield "| --- | --- |"
-    for name in graph2vid.__all__:
-        if not name.startswith("_"):
-            meaning = inspect.cleandoc(getattr(graph2vid, name).__doc__ or "").split("\n\n")[0]
-            meaning = re.sub(r":[a-z]+:`[~.]*([^`]*)`", r"`\1`", meaning).replace("``", "`")
-            yield f"| `{name}` | {_cell(meaning)} |"
+    for name, thing in things:
+        if thing is None:
+            sys.exit(f"there is no {name}")
+        meaning = inspect.cleandoc(thing.__doc__ or "").split("\n\n")[0]
+        meaning = re.sub(r":[a-z]+:`[~.]*([^`]*)`", r"`\1`", meaning).replace("``", "`")
+        yield f"| `{name}` | {_cell(meaning)} |"
 
 
 def _options(_: str) -> Iterator[str]:

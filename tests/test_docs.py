@@ -29,6 +29,7 @@ PYTHON = (
     "docs/guides/report.md",
     "docs/guides/stream.md",
     "docs/guides/training.md",
+    "docs/guides/videos.md",
 )
 
 
@@ -60,6 +61,8 @@ def test_commands_run(page: str, folder: Path) -> None:
     assert lines
     for line in lines:
         assert main(shlex.split(line)) == 0, line
+    for line in re.findall(r"^    (python -c .*)$", text, flags=re.MULTILINE):
+        exec(shlex.split(line)[2], {})
 
 
 def test_text_notation_in_the_readme_is_one() -> None:
