@@ -57,10 +57,36 @@ def test_every_public_class_is_looked_at() -> None:
 @pytest.mark.parametrize("name", [name for name in MADE if name in PUBLIC])
 def test_representations_are_short(name: str) -> None:
     for thing in MADE[name]():
-        text = repr(thing)
-        assert name in text
-        assert "\n" not in text and len(text) <= 200, text
-        assert not re.search(r"\bat 0x[0-9a-f]+|object at\b", text), text
+        check_representation(thing)
+
+
+def check_representation(thing: Any) -> None:
+    """Check that the representation of an object is one short line with its name and no address."""
+    text = repr(thing)
+    assert text.startswith(type(thing).__name__)
+    assert "\n" not in text and len(text) <= 200, text
+    assert not re.search(r"\bat 0x[0-9a-f]+|object at\b", text), text
+
+
+def further() -> list[Any]:
+    """Return what users meet when they go further than the public names."""
+    from graph2vid.alignment import Durations
+    from graph2vid.datasets import DATASETS
+    from graph2vid.evidence import costs_from_arrays
+    from graph2vid.grounding import check_order
+
+    dataset = DATASETS.get("synthetic")(None, recordings=8)
+    recording = dataset.recordings[0]
+    found = g2v.ground(FLOW, scores=-MATCH)
+    steps = "".join(f"Do step {number} with great care. " for number in range(100))
+    things = [dataset, recording, dataset.tasks[recording.task], dataset.evidence(recording), check_order(found)]
+    things += [*found.segments, *g2v.align(FLOW, MATCH, 1.0).segments, costs_from_arrays(scores=-MATCH)]
+    return [*things, Durations.least(3, n_steps=3), g2v.parse(steps, "linear"), g2v.parse(steps, "linear").procedure]
+
+
+def test_further_representations_are_short() -> None:
+    for thing in further():
+        check_representation(thing)
 
 
 @pytest.mark.parametrize("name", ["Grounding", "FlowGraph", "Alignment"])

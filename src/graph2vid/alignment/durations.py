@@ -40,6 +40,9 @@ class Durations:
     length: Costs64
     tail: Costs64
 
+    def __repr__(self) -> str:
+        return f"Durations({self.length.shape[0]} steps, lengths up to {self.length.shape[1]} clips)"
+
     def __post_init__(self) -> None:
         length, tail = np.array(self.length, np.float64), np.array(self.tail, np.float64)
         if length.ndim != 2 or length.shape[1] < 1 or tail.shape != length.shape[:1]:

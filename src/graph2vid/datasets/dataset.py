@@ -79,6 +79,9 @@ class Task:
     flows: Mapping[str, FlowGraph] = field(default_factory=dict)
     howto: HowTo | None = None
 
+    def __repr__(self) -> str:
+        return f"Task({self.id!r}, {self.title!r}, {len(self.procedure)} steps)"
+
     def __post_init__(self) -> None:
         if not self.steps or not self.procedure:
             raise InputError(f"task {self.id} has no {'procedure' if self.steps else 'steps'}")
@@ -125,6 +128,9 @@ class Recording:
     n_clips: int
     annotations: tuple[Annotation, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Recording({self.id!r}, task {self.task!r}, {self.n_clips} clips of {self.clip_seconds:g} s)"
 
     def __post_init__(self) -> None:
         if self.n_clips < 1 or not 0 < self.clip_seconds < math.inf or not math.isfinite(self.offset):
@@ -180,6 +186,9 @@ class Evidence:
     background: NDArray[np.floating[Any]] | None
     kind: Kind
     skip: NDArray[np.floating[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.similarity.shape[0]} steps, {self.similarity.shape[1]} clips, {self.kind})"
 
 
 class Embeddings(NamedTuple):
@@ -247,6 +256,9 @@ class Dataset:
     label_rule: str = "cover"
     label_overlapping: str = "start"
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {len(self.recordings)} recordings of {len(self.tasks)} tasks)"
 
     def recording(self, name: str) -> Recording:
         """Return the recording with this id."""

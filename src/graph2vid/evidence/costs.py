@@ -67,6 +67,9 @@ class Costs:
     skip: Floats | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Costs({self.match.shape[0]} steps, {self.match.shape[1]} clips, {self.match.dtype})"
+
 
 def costs_from_arrays(
     options: CostOptions | None = None,

@@ -98,6 +98,9 @@ class OrderCheck:
     options: dict[str, float]
     alignment: Alignment | None = None
 
+    def __repr__(self) -> str:
+        return f"OrderCheck({len(self.deviations)} deviations, {len(self.unsure)} not certain)"
+
     @property
     def follows(self) -> bool:
         """Whether the video follows the procedure: nothing is missing, and nothing speaks for a deviation."""

@@ -57,6 +57,9 @@ class Procedure:
     def __len__(self) -> int:
         return len(self.instructions)
 
+    def __repr__(self) -> str:
+        return f"Procedure({self.title!r}, {len(self)} instructions)"
+
     @property
     def texts(self) -> tuple[str, ...]:
         """The words of each instruction."""
@@ -153,6 +156,9 @@ class Parse:
     reasons: tuple[Reason, ...] = ()
     backward: tuple[Reason, ...] = ()
     entities: EntityGraph | None = None
+
+    def __repr__(self) -> str:
+        return f"Parse({self.flow!r}, parser {self.parser!r})"
 
 
 Parser: TypeAlias = Callable[..., Parse]
