@@ -216,6 +216,7 @@ def check_order(grounding: Grounding, **options: float) -> OrderCheck:
         grounding.clip_seconds,
         grounding.offset,
         shown=grounding.order,
+        workers=None,
         **options,
     )
 
