@@ -24,7 +24,7 @@ from graph2vid.alignment import BACKGROUND, align_many
 from graph2vid.datasets import Dataset, crosstask, read_executions, youcook2
 from graph2vid.evaluate import ParsedGraphs, paired_interval, true_labels, with_parsed_graphs
 from graph2vid.evidence import Cue, costs_from_arrays, narration_similarity, read_captions, text_embedder
-from graph2vid.evidence.narration import Heard, NarrationSettings, compare_narration, weigh
+from graph2vid.evidence.narration import Compared, NarrationSettings, compare_narration, weigh
 from graph2vid.evidence.plausibility import fit, plausibilities
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -73,7 +73,7 @@ class Case:
     n_clips: int
     truth: NDArray[np.int64]
     flows: Mapping[str, TSortGraph]
-    heard: Heard
+    compared: Compared
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -216,7 +216,7 @@ class Experiment:
         if settings not in self.known:
 
             def costs(case: Case) -> tuple[Any, Any, Any]:
-                found = weigh(case.heard, settings)
+                found = weigh(case.compared, settings)
                 match = (-found.log_odds).astype(np.float32)
                 return match, np.zeros(case.n_clips, dtype=np.float32), found.skip.astype(np.float32)
 
@@ -332,7 +332,7 @@ class Experiment:
     def skips(self) -> str:
         """Say how often steps that are there, and steps that are not, are called not shown."""
         cases = self.members["CrossTask"]
-        made = [weigh(case.heard) for case in cases]
+        made = [weigh(case.compared) for case in cases]
         aligned = align_many(
             [case.flows["rules"] for case in cases],
             [-found.log_odds for found in made],

@@ -1,4 +1,4 @@
-"""The door of the command line: exit statuses, and errors in one line."""
+"""The command line: exit statuses, and errors in one line."""
 
 from __future__ import annotations
 

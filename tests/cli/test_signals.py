@@ -103,7 +103,7 @@ def test_files_under_way_are_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_command_that_does_not_hear_is_ended_all_the_same() -> None:
+def test_a_command_that_does_not_listen_is_ended_all_the_same() -> None:
     code = """
         def deaf():
             ready()

@@ -33,7 +33,7 @@ def test_what_a_source_does_not_see_is_uncertain() -> None:
     np.testing.assert_allclose(odds, log_odds([[4.0, 3.0, 2.0], [0.0, 0.0, 0.0]]))
 
 
-def test_prices_of_skipping_add_up_where_they_are_told() -> None:
+def test_costs_of_skipping_add_up_where_they_are_told() -> None:
     flat = np.zeros((2, 3))
     sources = [Source("a", flat, skip=[1.0, -1.0]), Source("b", flat), Source("c", flat, 2.0, skip=[0.5, 3.0])]
     skip = fuse(sources)[1]

@@ -1,4 +1,4 @@
-"""How much what is said is like a step."""
+"""How much a transcript is like a step."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def weighed(settings: NarrationSettings | None = None, **clips: Any) -> Narratio
     return narration_evidence(STEPS, CUES, clips.pop("n_clips", 100), count_words, settings=settings, **clips)
 
 
-def test_what_is_said_speaks_for_the_step_shortly_after() -> None:
+def test_words_speak_for_the_step_shortly_after() -> None:
     found = weighed(NarrationSettings(order=0.0))
     assert found.log_odds.shape == (3, 100) and found.skip.shape == found.strength.shape == (3,)
     for step, middle in enumerate((22, 62, 82)):

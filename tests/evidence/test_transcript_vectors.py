@@ -1,4 +1,4 @@
-"""What is said around clips as vectors."""
+"""Transcripts around clips as vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def embed(texts: Sequence[str]) -> np.ndarray[tuple[int, ...], np.dtype[np.float
     return np.array([[1.0, *(float(word in text) for word in WORDS)] if text != "?" else [0.0] * 4 for text in texts])
 
 
-def test_words_are_heard_after_they_are_said_and_fade() -> None:
+def test_words_count_after_they_are_said_and_fade() -> None:
     cues = [Cue(10.0, 12.0, "bread"), Cue(30.0, 32.0, "egg")]
     clips = said_vectors(cues, 40, embed, settings=SaidSettings(spread=1.0, lag=3.0, silence=0.5))
     assert clips.shape == (40, 5) and clips.dtype == np.float32
@@ -32,11 +32,11 @@ def test_words_are_heard_after_they_are_said_and_fade() -> None:
 
 def test_a_cue_counts_by_its_length() -> None:
     long, short = ([Cue(10.0, 10.0 + seconds, "bread"), Cue(30.0, 32.0, "egg")] for seconds in (8.0, 0.5))
-    heard = [np.linalg.norm(said_vectors(cues, 40, embed)[:, :-1], axis=1) for cues in (long, short)]
-    assert heard[0][15] > 3 * heard[1].max(initial=0.0, where=np.arange(40) < 25)
+    lengths = [np.linalg.norm(said_vectors(cues, 40, embed)[:, :-1], axis=1) for cues in (long, short)]
+    assert lengths[0][15] > 3 * lengths[1].max(initial=0.0, where=np.arange(40) < 25)
 
 
-def test_clips_of_other_lengths_hear_the_same() -> None:
+def test_clips_of_other_lengths_have_the_same_words() -> None:
     cues = [Cue(10.0, 16.0, "bread"), Cue(30.0, 36.0, "egg")]
     fine = said_vectors(cues, 80, embed, clip_seconds=0.5)
     coarse = said_vectors(cues, 40, embed, clip_seconds=1.0)

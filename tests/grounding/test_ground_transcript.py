@@ -1,4 +1,4 @@
-"""Groundings from what is said: steps found, steps not shown, and narration that is of no use."""
+"""Groundings from transcripts: steps found, steps not shown, and narration that is of no use."""
 
 from __future__ import annotations
 

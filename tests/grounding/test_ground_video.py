@@ -169,10 +169,10 @@ def test_a_second_run_neither_listens_nor_decodes_nor_embeds(
     monkeypatch.setenv("GRAPH2VID_CACHE", str(tmp_path / "kept"))
     path = make_film(tmp_path / "loud.mp4", sound=films.clicks(22, 44_100))
     (tmp_path / "recipe.txt").write_text(IN_WORDS, encoding="utf-8")
-    heard: list[str] = []
+    transcribed: list[str] = []
 
     def recognise(*_: Any) -> Iterator[Cue]:
-        heard.append("all of it")
+        transcribed.append("all of it")
         return iter(CUES)
 
     monkeypatch.setattr(speech, "_recognise", recognise)
@@ -184,7 +184,7 @@ def test_a_second_run_neither_listens_nor_decodes_nor_embeds(
         assert main([*arguments, "-o", str(result)]) == 0, capfd.readouterr().err
         results.append(Grounding.load(result))
         if run == 0:
-            assert heard == ["all of it"] and colours.frames == 44 and colours.texts == 3
+            assert transcribed == ["all of it"] and colours.frames == 44 and colours.texts == 3
             monkeypatch.setattr(speech, "_recognise", never)
             monkeypatch.setattr(media, "_on_screen", never)
             monkeypatch.setattr(WordLlama, "load", never)

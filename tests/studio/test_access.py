@@ -1,4 +1,4 @@
-"""The door: this machine alone, no other site, the token, nothing too large, and what browsers are told."""
+"""The access: this machine alone, no other site, the token, nothing too large, and what browsers are told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from graph2vid.studio.access import Door, is_loopback
+from graph2vid.studio.access import Access, is_loopback
 from graph2vid.studio.app import create_app
 from graph2vid.studio.server import check_token
 
@@ -24,7 +24,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def remote(folder: Path) -> Any:
-    app = create_app(folder, door=Door(loopback=False, token=TOKEN))
+    app = create_app(folder, access=Access(loopback=False, token=TOKEN))
     with TestClient(app, base_url="http://studio.example:9000") as client:
         yield client
 

@@ -227,7 +227,7 @@ def test_a_signal_ends_the_studio_with_a_job_and_a_listener(folder: Path, number
     with serving(folder) as server:
         name = server.ask("POST", "projects/sample")["name"]
         server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
-        server.ask("PATCH", f"projects/{name}", json={"captions": None})  # speech is recognised, which takes a while
+        server.ask("PATCH", f"projects/{name}", json={"captions": None})  # speech is transcribed, which takes a while
         job = server.ask("POST", f"projects/{name}/ground")
         with httpx.stream("GET", f"{server.address}api/jobs/{job['id']}/events", timeout=60) as events:
             stages = (line for line in events.iter_lines() if "transcribing" in line)

@@ -35,7 +35,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield app
 
 
-# What makes a request get further than the door: names that are there.
+# What makes a request pass the check of access: names that are there.
 KNOWN = {
     "project": st.just("salad"),
     "name": st.sampled_from(["film.mp4", "film.vtt", "x.flow"]),
@@ -56,7 +56,7 @@ def test_every_operation_withstands_what_its_description_allows(app: Any) -> Non
     with TestClient(app, base_url="http://127.0.0.1:8765", raise_server_exceptions=False) as client:
         for operation in operations:
             seen[f"{operation.method} {operation.path}"] = _statuses(client, operation)
-    # Some requests got all the way, and not only to the door.
+    # Some requests got all the way, and not only to the check of access.
     assert sum(any(status < 300 for status in statuses) for statuses in seen.values()) >= 20, seen
 
 

@@ -17,14 +17,14 @@ def complexity(
     context: typer.Context,
     flow: Annotated[
         Path | None,
-        typer.Argument(metavar="FLOW", help="The flow graph to give the figures for.", show_default=False),
+        typer.Argument(metavar="FLOW", help="The flow graph to count for.", show_default=False),
     ] = None,
     threads: Annotated[
         str | None,
         typer.Option(
             "--threads",
             metavar="N,N,…",
-            help="Give the figures for separate threads of this many steps each (3,3,4).",
+            help="Count for separate threads of this many steps each (3,3,4).",
         ),
     ] = None,
     plot: Annotated[
@@ -43,7 +43,7 @@ def complexity(
         int,
         typer.Option("--limit", min=1, help="The most legal sets of done steps that are built for FLOW."),
     ] = 2**22,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON.")] = None,
 ) -> None:
     """Count the legal orders of a procedure, and what the tSort graph saves over trying each of them.
 

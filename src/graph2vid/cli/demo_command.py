@@ -27,7 +27,7 @@ def demo(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page to look at.")
     ] = None,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the measures as JSON.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the metrics as JSON.")] = None,
 ) -> None:
     """Ground the bundled sample: a recipe in words and a narrated video of it, which keeps to another order.
 

@@ -14,7 +14,7 @@ def selfcheck(
         bool,
         typer.Option(
             "--features",
-            help="Cases with skips, returns, optional and alternative steps, doubtful edges and durations, alone and "
+            help="Cases with skips, repeats, optional and alternative steps, soft precedence and durations, alone and "
             "together.",
         ),
     ] = False,

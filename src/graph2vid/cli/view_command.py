@@ -41,7 +41,7 @@ def view(
     ] = None,
     open_it: Annotated[bool, typer.Option("--open/--no-open", help="Open no browser.")] = True,
 ) -> None:
-    """Look at a result: the video, its steps over time, the flow graph, what is said, and the evidence."""
+    """Look at a result: the video, its steps over time, the flow graph, the transcript, and the evidence."""
     import tempfile
     import webbrowser
     from dataclasses import replace

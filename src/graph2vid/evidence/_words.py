@@ -15,7 +15,7 @@ _FUNCTION_WORDS = """
     will would can could should shall may might must let lets gonna going go got get gets getting
     i'm i've i'll i'd you're you've you'll we're we've we'll it's that's there's they're let's
     don't doesn't didn't can't won't isn't aren't not no yes
-    just very too also only even really like okay ok um uh oh well right little bit kind sort lot thing things way back
+    just very too also only even really like okay ok um uh oh well right little bit kind sort lot thing things back way
     want need make sure know see look think say said because
 """
 

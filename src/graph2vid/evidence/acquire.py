@@ -36,12 +36,12 @@ Progress: TypeAlias = Callable[..., None]
 
 @dataclass(frozen=True)
 class Transcript:
-    """What is said in a video.
+    """The transcript of a video: its words, with their times.
 
     Attributes
     ----------
     cues : tuple of Cue
-        What is said when, in order of time.
+        In order of time.
     duration : float
         Seconds; of captions alone, where the last of them ends.
     source : str

@@ -29,7 +29,7 @@ class Source:
     weight : float
         How much a nat of this source counts; sources that repeat each other deserve less together than their sum.
     skip : array [K], optional
-        The price of not showing a step, in nats, where the source tells one.
+        The cost of not showing a step, in nats, where the source tells one.
     """
 
     name: str
@@ -56,7 +56,7 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
     log_odds : float64 array [K, N]
         Scores for preset ``log_odds``.
     skip : float64 array [K] or None
-        The weighted sum of the prices of the sources that tell some; None where none does.
+        The weighted sum of the skip costs of the sources that tell some; None where none does.
     """
     if not sources:
         raise InputError("there is no source of evidence to fuse")
@@ -78,8 +78,8 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
         refuse(np.isinf(found), found, source.name, ("step", "clip"), "likelihoods are numbers, or NaN where unknown")
         total += source.weight * _completed(found)
         if source.skip is not None:
-            price = as_vector(source.skip, f"skip of {source.name}", shape[0], "step").astype(np.float64)
-            skip = source.weight * price + (0.0 if skip is None else skip)
+            cost = as_vector(source.skip, f"skip of {source.name}", shape[0], "step").astype(np.float64)
+            skip = source.weight * cost + (0.0 if skip is None else skip)
     return log_odds(total, level=level), skip
 
 

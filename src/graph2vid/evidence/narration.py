@@ -1,4 +1,4 @@
-"""Evidence from narration: how much what is said around a clip speaks for a step."""
+"""Evidence from narration: how much the transcript around a clip speaks for a step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARGIN = 0.12  # share of a video before the first step and after the last
 
 @dataclass(frozen=True)
 class NarrationSettings:
-    """How what is said becomes evidence.
+    """How a transcript becomes evidence.
 
     The defaults were set by hand in many trials on the videos of CrossTask and YouCook2 and are no search's result.
     A cross-validated one ends elsewhere, with no better figures on the videos left out (docs, "Narration").
@@ -38,15 +38,15 @@ class NarrationSettings:
     Attributes
     ----------
     spread, lag : float
-        Seconds. What is said at time s speaks for what is shown around s + ``lag``, within about ``spread`` (the
+        Seconds. A word at time s speaks for what is shown around s + ``lag``, within about ``spread`` (the
         standard deviation of a Gaussian).
     later, later_spread, later_lag : float
         The weight beside it of a second, wider Gaussian: people often say what they are about to do.
     words : float
         The weight of the step's single words beside that of whole cues.
     silence : float
-        How much silence there must be for the evidence to lie halfway between what is said and the step's mean, as a
-        share of the time around a clip; silence is uncertain, not "no match".
+        How much silence there must be for the evidence to lie halfway between that of the words and the step's mean, as
+        a share of the time around a clip; silence is uncertain, not "no match".
     gain : float
         Nats that a clip gains for each standard deviation by which it stands out among the clips of its step.
     rivalry : float
@@ -62,7 +62,7 @@ class NarrationSettings:
         The score of background in any video. The other half of background's score is the middle one of the clips'
         best scores in this video.
     skip_gain, skip_strength : float
-        A step is dear to leave out when some words in the video are more like it than ``skip_strength`` (a cosine
+        A step is expensive to leave out when some words in the video are more like it than ``skip_strength`` (a cosine
         above the step's mean), by ``skip_gain`` nats for each factor of e, and to be left out when less.
     """
 
@@ -96,8 +96,8 @@ class NarrationSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
-    """What is said in the clips of a video, compared with the steps of a procedure.
+class Compared:
+    """The transcript of the clips of a video, compared with the steps of a procedure.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class NarrationEvidence:
         How much likelier step i is than background in clip j, in nats: a match cost is its negative, beside a drop
         cost of 0.
     skip : float64 [K]
-        The price of not showing a step, in nats; negative for a step that hardly a word speaks for.
+        The cost of not showing a step, in nats; negative for a step that hardly a word speaks for.
     strength : float64 [K]
         How much more like the step the words are in its best place than on average.
     """
@@ -153,14 +153,14 @@ def narration_evidence(
     offset: float = 0.0,
     settings: NarrationSettings | None = None,
 ) -> NarrationEvidence:
-    """Say how much what is said in a video speaks for each step in each clip, against background.
+    """Say how much the transcript of a video speaks for each step in each clip, against background.
 
     Parameters
     ----------
     steps : sequence of str
         The K texts, in the order in which they are written.
     cues : sequence of Cue
-        What is said when.
+        The transcript.
     n_clips : int
         Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds``.
     embed : callable
@@ -185,8 +185,8 @@ def compare_narration(
     *,
     clip_seconds: float = 1.0,
     offset: float = 0.0,
-) -> Heard:
-    """Compare what is said in each clip with the steps: what :func:`weigh` makes evidence of. See there."""
+) -> Compared:
+    """Compare the transcript of each clip with the steps: what :func:`weigh` makes evidence of. See there."""
     _check_clips(steps, n_clips, clip_seconds, offset)
     said = [cue for cue in cues if cue.text.strip()]
     share = _shares(said, n_clips, clip_seconds, offset)
@@ -194,17 +194,17 @@ def compare_narration(
     if said:
         cue = _centred_cosine(embed(steps), embed([cue.text for cue in said])) @ share
     word, near = _word_recall(steps, said, n_clips, embed, clip_seconds, offset)
-    return Heard(cue, share.sum(axis=0), word, near, clip_seconds)
+    return Compared(cue, share.sum(axis=0), word, near, clip_seconds)
 
 
-def weigh(heard: Heard, settings: NarrationSettings | None = None) -> NarrationEvidence:
-    """Make evidence of what was heard: smooth it in time, and set it against background."""
+def weigh(compared: Compared, settings: NarrationSettings | None = None) -> NarrationEvidence:
+    """Make evidence of what was compared: smooth it in time, and set it against background."""
     chosen = settings or NarrationSettings()
-    kernel, before = _kernel(chosen, heard.clip_seconds)
+    kernel, before = _kernel(chosen, compared.clip_seconds)
     silence = chosen.silence
-    found = _smoothed(heard.cue, heard.spoken, kernel, before, silence)
+    found = _smoothed(compared.cue, compared.spoken, kernel, before, silence)
     if chosen.words:
-        found = found + chosen.words * _smoothed(heard.word * heard.near, heard.near, kernel, before, silence)
+        found = found + chosen.words * _smoothed(compared.word * compared.near, compared.near, kernel, before, silence)
     strength = found.max(axis=1)
     likelihood = log_likelihood(found, gain=chosen.gain, rivalry=chosen.rivalry)
     likelihood += _where_in_video(len(found), found.shape[1], chosen)
@@ -228,7 +228,7 @@ def narration_similarity(
     steps : sequence of str
         The K texts.
     cues : sequence of Cue
-        What is said when. A cue belongs to every clip that it touches, from the one that holds its start to
+        The transcript. A cue belongs to every clip that it touches, from the one that holds its start to
         the one that holds its end, both included.
     n_clips : int
         Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds``.
@@ -255,7 +255,7 @@ def narration_similarity(
     return similarity
 
 
-# -- hearing -------------------------------------------------------------------------------------------------
+# -- clips and words -------------------------------------------------------------------------------------------------
 
 
 def _check_clips(steps: Sequence[str], n_clips: int, clip_seconds: float, offset: float) -> None:

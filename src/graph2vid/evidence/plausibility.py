@@ -1,4 +1,4 @@
-"""Whether a video shows a procedure at all, by what is said in it."""
+"""Whether a video shows a procedure at all, by its transcript."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MIDDLE = 0.257
 
 @dataclass(frozen=True)
 class Plausibility:
-    """How well what is said in a video goes with a procedure.
+    """How well the transcript of a video goes with a procedure.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ def plausibility(steps: Sequence[str], cues: Sequence[Cue], embed: EmbedTexts, *
     steps : sequence of str
         The texts of the steps.
     cues : sequence of Cue
-        What is said in the video.
+        The transcript of the video.
     embed : callable
         From texts to embeddings.
     title : str
@@ -71,14 +71,14 @@ def plausibilities(
     if any(not steps for _, steps in procedures):
         raise InputError("a procedure without steps cannot be told from any other")
     said = [cue.text for cue in cues if cue.text.strip()]
-    heard = embed(said) if said else None
+    vectors = embed(said) if said else None
     found = []
     for title, steps in procedures:
         likeness = 0.0
-        if heard is not None:
-            likeness = float(cosine_similarity(embed(steps), heard).max(axis=1).mean())
+        if vectors is not None:
+            likeness = float(cosine_similarity(embed(steps), vectors).max(axis=1).mean())
             if title.strip():
-                of_title = float(cosine_similarity(embed([title]), heard).max())
+                of_title = float(cosine_similarity(embed([title]), vectors).max())
                 likeness = (likeness + _TITLE * of_title) / (1 + _TITLE)
         score = likeness - _MORE_WORDS * math.log1p(len(said))
         found.append(Plausibility(score, 1 / (1 + math.exp(-_SLOPE * (score - _MIDDLE)))))

@@ -78,12 +78,12 @@ MATCH_POLICIES: Registry[MatchPolicy] = Registry("match policy", "graph2vid.matc
 DROP_POLICIES: Registry[DropPolicy] = Registry("drop policy", "graph2vid.drop_policies")
 SKIP_POLICIES: Registry[SkipPolicy] = Registry("skip policy", "graph2vid.skip_policies")
 REPEAT_POLICIES: Registry[SkipPolicy] = Registry("repeat policy", "graph2vid.repeat_policies")
-"""Policies of the price of returning to a step; they see what skip policies see."""
+"""Policies of the cost of repeating a step; they see what skip policies see."""
 
 DEFAULT_DROP_PERCENTILE = 30.0
 DEFAULT_SKIP_PERCENTILE = 75.0
 AUTO_SKIP, AUTO_REPEAT = 0.5, 1.25
-"""In multiples of what one segment gains; chosen over four data sets together (docs, "Prices without training")."""
+"""In multiples of what one segment gains; chosen over four data sets together (docs, "Costs without training")."""
 DEFAULT_REPEAT_PERCENTILE = 50.0
 
 
@@ -146,7 +146,7 @@ def normalise(raw: Costs64) -> tuple[Costs64, Costs64]:
 
 @DROP_POLICIES.register("percentile")
 def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
-    """One price for all clips: the ``value``-th percentile (30 by default) of the finite match costs.
+    """One cost for all clips: the ``value``-th percentile (30 by default) of the finite match costs.
 
     Linear interpolation, distinct steps only.
     """
@@ -159,13 +159,13 @@ def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
 
 @DROP_POLICIES.register("constant")
 def drop_constant(evidence: ClipEvidence, value: Any) -> Costs64:
-    """One given price for all clips; +∞ means that there is no background."""
+    """One given cost for all clips; +∞ means that there is no background."""
     return np.full(evidence.match.shape[1], _number(value, "drop policy 'constant'"))
 
 
 @DROP_POLICIES.register("vector")
 def drop_vector(evidence: ClipEvidence, value: Any) -> Costs64:
-    """A given price per clip [N]; +∞ means that the clip shows a step."""
+    """A given cost per clip [N]; +∞ means that the clip shows a step."""
     return _given(value, "drop policy 'vector'", evidence.match.shape[1], "clip")
 
 
@@ -182,10 +182,10 @@ def drop_prototype(evidence: ClipEvidence, value: Any) -> Costs64:
 
 @DROP_POLICIES.register("entropy")
 def drop_entropy(evidence: ClipEvidence, value: Any) -> Costs64:
-    """A price per clip: how much the clip says about the step, times ``value`` (1 by default).
+    """A cost per clip: how much the clip says about the step, times ``value`` (1 by default).
 
     With p the softmax over the U distinct steps and H its entropy, the information is log U - H = (1 - H /
-    log U) log U in nats: log U for a clip that points at one step (dear to drop), 0 for one that points
+    log U) log U in nats: log U for a clip that points at one step (expensive to drop), 0 for one that points
     nowhere (cheaper to drop than to match, since then every match cost is log U). On the ``raw`` scale,
     minus log Σ exp(-raw).
     """
@@ -203,21 +203,21 @@ def drop_entropy(evidence: ClipEvidence, value: Any) -> Costs64:
 
 @SKIP_POLICIES.register("constant")
 def skip_constant(evidence: StepEvidence, value: Any) -> Costs64:
-    """One given price for all steps."""
+    """One given cost for all steps."""
     return np.full(len(evidence.match), _number(value, "skip policy 'constant'"))
 
 
 @SKIP_POLICIES.register("given")
 def skip_given(evidence: StepEvidence, value: Any) -> Costs64:
-    """A given price per step [K]; +∞ means that the step must appear."""
+    """A given cost per step [K]; +∞ means that the step must appear."""
     return _given(value, "skip policy 'given'", len(evidence.match), "step")
 
 
 @SKIP_POLICIES.register("percentile")
 def skip_percentile(evidence: StepEvidence, value: Any) -> Costs64:
-    """One price for all steps: the ``value``-th percentile (default 75) of their best evidence, at least 0.
+    """One cost for all steps: the ``value``-th percentile (default 75) of their best evidence, at least 0.
 
-    A step's best evidence is the least extra price of showing it in one clip instead of calling that clip
+    A step's best evidence is the least extra cost of showing it in one clip instead of calling that clip
     background, min over clips of match - drop; negative when the step explains some clip better than
     background does. A step is then skipped when showing it would cost more than it would cost for that
     share of the (distinct) steps.
@@ -246,19 +246,19 @@ def skip_auto(evidence: StepEvidence, value: Any) -> Costs64:
 
 @REPEAT_POLICIES.register("constant")
 def repeat_constant(evidence: StepEvidence, value: Any) -> Costs64:
-    """One given price for all steps."""
+    """One given cost for all steps."""
     return np.full(len(evidence.match), _number(value, "repeat policy 'constant'"))
 
 
 @REPEAT_POLICIES.register("given")
 def repeat_given(evidence: StepEvidence, value: Any) -> Costs64:
-    """A given price per step [K]; +∞ means that the step is not returned to."""
+    """A given cost per step [K]; +∞ means that the step is not repeated."""
     return _given(value, "repeat policy 'given'", len(evidence.match), "step")
 
 
 @REPEAT_POLICIES.register("percentile")
 def repeat_percentile(evidence: StepEvidence, value: Any) -> Costs64:
-    """One price for all steps: the ``value``-th percentile (default 50) of what showing a step gains at the most.
+    """One cost for all steps: the ``value``-th percentile (default 50) of what showing a step gains at the most.
 
     That is, summed over the clips that the step explains better than background does, drop - match. So a return must
     explain as much as that share of the (distinct) steps do in all clips together.
@@ -280,7 +280,7 @@ def repeat_auto(evidence: StepEvidence, value: Any) -> Costs64:
 
 
 def run_gain(evidence: StepEvidence) -> float:
-    """Return the median over the distinct steps of the most that one unbroken run of clips gains against background."""
+    """Return the median over the distinct steps of the most that one segment gains against background."""
     drop = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0)
     gain = drop - evidence.match[evidence.distinct]
     finite = np.isfinite(gain)

@@ -1,4 +1,4 @@
-"""Speech recognition: from the sound of a video to what is said when, word by word."""
+"""Speech recognition: from the sound of a video to a transcript, word by word."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def transcribe(
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> tuple[Cue, ...]:
-    """Recognise what is said in a video or audio file.
+    """Transcribe the speech of a video or audio file.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
 def _segments(
     model: WhisperModel, sound: NDArray[np.float32], language: str | None, tell: Callable[[float], None]
 ) -> tuple[list[Segment], str]:
-    """Recognise one window, telling how many seconds of it are done; return what is said in it and its language."""
+    """Recognise one window, telling how many seconds of it are done; return its segments of speech and its language."""
     from faster_whisper import BatchedInferencePipeline
 
     together = BatchedInferencePipeline(model)

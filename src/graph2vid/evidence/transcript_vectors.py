@@ -1,4 +1,4 @@
-"""What is said around each clip as a vector: features that training can start from."""
+"""The transcript around each clip as a vector: features that training can start from."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from graph2vid.errors import InputError
 from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.narration import EmbedTexts
 
-_REACH = 4.0  # standard deviations after which what is said is no longer heard
+_REACH = 4.0  # standard deviations beyond which a cue has no weight
 _TINY = 1e-9
 
 
 @dataclass(frozen=True)
 class SaidSettings:
-    """How what is said becomes vectors.
+    """How a transcript becomes vectors.
 
     Attributes
     ----------
     spread, lag : float
-        Seconds. What is said at time s is heard around s + ``lag``, within about ``spread`` (the standard deviation of
+        Seconds. A cue at time s counts around s + ``lag``, within about ``spread`` (the standard deviation of
         a Gaussian): people say what they are about to do.
     silence : float
         The length of silence beside that of words, which is 1 where somebody speaks all the time. Silence has an axis
@@ -56,12 +56,12 @@ def said_vectors(
     offset: float = 0.0,
     settings: SaidSettings = SaidSettings(),  # noqa: B008
 ) -> NDArray[np.float32]:
-    """Embed what is said around each clip.
+    """Embed the transcript around each clip.
 
     Parameters
     ----------
     cues : sequence of Cue
-        What is said when; their embeddings are centred over the video, so that its topic does not drown the rest.
+        The transcript; its embeddings are centred over the video, so that its topic does not drown the rest.
     n_clips : int
         Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds``.
     embed : callable
@@ -79,7 +79,7 @@ def said_vectors(
         raise InputError(f"impossible clips: {n_clips} of {clip_seconds} s from {offset} s")
     said = [cue for cue in cues if cue.text.strip()]
     vectors = _apart(embed([cue.text for cue in said] or ["silence"]))
-    weights = _heard(said, n_clips, clip_seconds, offset, settings)
+    weights = _weights(said, n_clips, clip_seconds, offset, settings)
     mean = weights @ vectors[: len(said)]
     return np.pad(mean, ((0, 0), (0, 1)), constant_values=settings.silence).astype(np.float32)
 
@@ -98,20 +98,20 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return unit
 
 
-def _heard(
+def _weights(
     cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float, settings: SaidSettings
 ) -> NDArray[np.float64]:
-    """Return how much of each cue is heard in each clip [N, cues]: shares of time, at most about 1 in sum."""
+    """Return how much of each cue belongs to each clip [N, cues]: shares of time, at most about 1 in sum."""
     reach = _REACH * settings.spread
-    heard = np.zeros((n_clips, len(cues)))
+    weights = np.zeros((n_clips, len(cues)))
     middles = offset + clip_seconds * (np.arange(n_clips) + 0.5)
     for at, cue in enumerate(cues):
         start, end = cue.start + settings.lag, cue.end + settings.lag
         first, stop = np.searchsorted(middles, [start - reach, end + reach])
         near = middles[first:stop, np.newaxis]
         edges = (near - np.array([end, start])) / settings.spread
-        heard[first:stop, at] = np.diff(_gaussian_below(edges), axis=1)[:, 0]
-    return heard
+        weights[first:stop, at] = np.diff(_gaussian_below(edges), axis=1)[:, 0]
+    return weights
 
 
 def _gaussian_below(deviations: NDArray[np.float64]) -> NDArray[np.float64]:

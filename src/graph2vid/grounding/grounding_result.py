@@ -94,7 +94,7 @@ class Grounding:
     video : str or None
         The video: a path (from the working folder) or a URL; None if it is not known.
     cues : tuple of Cue
-        What is said in it, as far as it was asked.
+        Its transcript, as far as there is one.
     evidence : float array [K, N] or None
         By how much each step explains each clip better than background does, in units of cost: what is above zero
         speaks for the step. Read-only.

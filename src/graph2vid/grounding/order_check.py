@@ -191,7 +191,7 @@ class OrderCheck:
             raise FormatError(f"{source}: this is no list of deviations ({error})") from None
 
 
-def check_order(grounding: Grounding, **options: float) -> OrderCheck:
+def check_order(grounding: Grounding, **options: Any) -> OrderCheck:
     """Say where a video does not follow its procedure.
 
     Parameters
@@ -230,7 +230,7 @@ def find_deviations(
     *,
     shown: Sequence[int] | None = None,
     workers: int | None = None,
-    **options: float,
+    **options: Any,
 ) -> OrderCheck:
     """Do the same from evidence [K, N]: by how much each step explains each clip better than background does.
 
@@ -404,12 +404,12 @@ class _Search:
         asked: list[_Asked] = []
         for number, (kind, step, _, segment) in enumerate(found):
             if kind != "repeated":  # done in its place
-                dear, match = self.skip.copy(), self.match
-                dear[self._instead(step) if kind == "skipped" else [step]] = self.huge
+                costly, match = self.skip.copy(), self.match
+                costly[self._instead(step) if kind == "skipped" else [step]] = self.huge
                 if kind == "skipped" and (barred := self._beside(step)):  # the branch of the step, not another
                     match = match.copy()
-                    match[barred], dear[barred] = np.inf, self.huge
-                asked.append(_Asked(number, self._in_place(step), match, self.drop, dear))
+                    match[barred], costly[barred] = np.inf, self.huge
+                asked.append(_Asked(number, self._in_place(step), match, self.drop, costly))
             if kind == "skipped" or segment is None:
                 continue
             # Not done there; or, of what is done again, not before; or all the time since then.

@@ -184,7 +184,7 @@ def _joined(segments: Sequence[dict[str, Any]], duration: float) -> list[dict[st
 
 
 def _background(grounding: Grounding) -> list[list[float]]:
-    """Return the runs of clips that show no step, as start and end in seconds."""
+    """Return the spans that show no step, as start and end in seconds."""
     idle = np.concatenate(([False], grounding.labels < 0, [False]))
     turns = np.flatnonzero(idle[1:] != idle[:-1])
     times = grounding.offset + turns * grounding.clip_seconds

@@ -1,4 +1,4 @@
-"""The door: who may ask what, how much they may send, and what browsers are told to refuse."""
+"""Access: who may ask what, how much they may send, and what browsers are told to refuse."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class Access:
     """Who may come in.
 
     Attributes
@@ -109,19 +109,19 @@ def _names_this_machine(host: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware that holds requests to a :class:`Door` and adds the headers that browsers obey.
+    """ASGI middleware that holds requests to a :class:`Access` and adds the headers that browsers obey.
 
     Parameters
     ----------
     app : ASGI application
-    door : Door
+    access : Access
     is_upload : callable
         Says of a method and a path whether a file may be handed in there; its size is limited where it is read.
     """
 
-    def __init__(self, app: Any, door: Door, is_upload: Callable[[str, str], bool]) -> None:
+    def __init__(self, app: Any, access: Access, is_upload: Callable[[str, str], bool]) -> None:
         self.app = app
-        self.door = door
+        self.access = access
         self.is_upload = is_upload
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -143,10 +143,10 @@ class Guard:
                 ]
             await send(message)
 
-        objection = self.door.objection(headers, path, method in ("GET", "HEAD"))
+        objection = self.access.objection(headers, path, method in ("GET", "HEAD"))
         if objection is not None and objection[0] == 401 and path == "/" and method == "GET":
             token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if self.door.admits(token):
+            if self.access.admits(token):
                 cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
                 await _answer(send_safely, 303, b"", {"location": "/", "set-cookie": cookie})
                 return

@@ -1,4 +1,4 @@
-"""The application: the API, the pages, the door, and how errors are told."""
+"""The application: the API, the pages, the access, and how errors are told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graph2vid import __version__
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
 from graph2vid.studio import media_api, projects_api, results_api
-from graph2vid.studio.access import Door, Guard
+from graph2vid.studio.access import Access, Guard
 from graph2vid.studio.asking import StaleError, TooMuchError, WrongKindError, error_response
 from graph2vid.studio.jobs import BusyError, Jobs
 from graph2vid.studio.places import OutsideError
@@ -48,7 +48,7 @@ def create_app(
     folder: Path,
     *,
     videos: Path | None = None,
-    door: Door | None = None,
+    access: Access | None = None,
     upload_limit: int = UPLOAD_LIMIT,
     jobs: Jobs | None = None,
 ) -> FastAPI:
@@ -60,7 +60,7 @@ def create_app(
         Where the projects are kept.
     videos : Path, optional
         A folder whose videos and captions can be chosen.
-    door : Door, optional
+    access : Access, optional
         Who may come in; by default this machine, without a token.
     upload_limit : int
         Bytes of a file that is handed in.
@@ -101,7 +101,7 @@ def create_app(
 
     app.mount("/view", StaticFiles(directory=VIEW), name="view")
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    app.add_middleware(Guard, door=door or Door(), is_upload=_is_upload)
+    app.add_middleware(Guard, access=access or Access(), is_upload=_is_upload)
     return app
 
 

@@ -193,7 +193,7 @@ class Jobs:
                 process.stdin.write(json.dumps({"kind": job.kind, **job.order}).encode() + b"\n")
                 process.stdin.flush()
             for line in process.stdout:
-                finished |= self._hear(job, line)
+                finished |= self._read_line(job, line)
             status = process.wait()
         finally:
             timer.cancel()
@@ -211,7 +211,7 @@ class Jobs:
         else:
             self._end(job, "failed", job.message or f"the process ended unexpectedly (status {status})")
 
-    def _hear(self, job: Job, line: bytes) -> bool:
+    def _read_line(self, job: Job, line: bytes) -> bool:
         """Note what the process says; return whether it has finished."""
         try:
             said = json.loads(line)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
-from graph2vid.studio.access import Door, is_loopback
+from graph2vid.studio.access import Access, is_loopback
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{12,200}")
 
@@ -64,9 +64,9 @@ def serve(
     elif not is_loopback(host):
         token = secrets.token_urlsafe(24)
     listening = _bound(host, port)
-    door = Door(loopback=is_loopback(host), token=token)
+    access = Access(loopback=is_loopback(host), token=token)
     try:
-        app = create_app(folder, videos=videos, door=door, upload_limit=upload_limit or UPLOAD_LIMIT)
+        app = create_app(folder, videos=videos, access=access, upload_limit=upload_limit or UPLOAD_LIMIT)
         server = uvicorn.Server(
             uvicorn.Config(
                 app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"

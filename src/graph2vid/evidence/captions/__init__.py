@@ -1,4 +1,4 @@
-"""Captions: what is said when, read from WebVTT, SubRip and the JSON of Whisper and its kin."""
+"""Captions: transcripts with times, read from WebVTT, SubRip and the JSON of Whisper and its kin."""
 
 from __future__ import annotations
 

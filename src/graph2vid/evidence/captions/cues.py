@@ -1,4 +1,4 @@
-"""What is said when."""
+"""Cues: the words of a transcript, with their times."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LONGEST_CUE = 5.0  # seconds that a short line may last
 
 
 def parse_timed_text(text: str, source: str = "transcript") -> tuple[Cue, ...]:
-    """Read a transcript in which a line with a time at its beginning, alone or before words, begins what is said then.
+    """Read a transcript in which a line with a time at its beginning, alone or before words, begins a cue.
 
     Where a line gives no end, it lasts until the next begins, but not longer than its words take to say. Lines before
     the first time are passed over.

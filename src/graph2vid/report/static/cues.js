@@ -1,4 +1,4 @@
-// What is said: as blocks on the timeline, and as words to read and search. Of a long video only the words in sight exist.
+// The transcript: as blocks on the timeline, and as words to read and search. Of a long video only the words in sight exist.
 
 import { el, rove } from "./dom.js";
 import { makeStrip, secondsAt } from "./strip.js";
@@ -19,7 +19,7 @@ export function makeCueStrip(state) {
     name: "cue-strip",
     height,
     role: "img",
-    "aria-label": `When something is said: ${cues.length} captions, listed under “What is said”`,
+    "aria-label": `When something is said: ${cues.length} captions, listed under “Transcript”`,
     draw(brush, { x, left, right }) {
       const from = Math.max(0, lastAt(starts, left) - 3);
       for (let at = from; at < cues.length && starts[at] < right; at += 1) {
@@ -59,7 +59,7 @@ export function makeCueStrip(state) {
 
 export function makeTranscript(state, marked) {
   const { cues, steps } = state.model;
-  const label = "What is said; arrow keys move, Enter plays from there";
+  const label = "Transcript; arrow keys move, Enter plays from there";
   const list = el("div", { class: "cues", role: "group", "aria-label": label });
   const nothing = el("p", { class: "dim", hidden: true }, "Nothing of this is said.");
   let chunks = [];
@@ -155,7 +155,7 @@ export function makeTranscript(state, marked) {
     type: "search",
     class: "field",
     placeholder: "Search the words",
-    "aria-label": "Search what is said",
+    "aria-label": "Search the transcript",
     oninput: () => build(search.value),
   });
   build("");

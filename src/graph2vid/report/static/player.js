@@ -23,7 +23,7 @@ export function makePlayer(state) {
       notice.append(" ", el("a", { href: video.url, target: "_blank", rel: "noopener noreferrer" }, "Open the video"));
     }
   });
-  const captions = player.addTextTrack("captions", "What is said", "en");
+  const captions = player.addTextTrack("captions", "Transcript", "en");
   for (const [start, end, text] of state.model.cues) {
     if (end > start) captions.addCue(new VTTCue(start, end, escaped(text)));
   }

@@ -1,4 +1,4 @@
-// Everything over one axis of time: rows to compare, a lane per step, what is said, the evidence; with one playhead.
+// Everything over one axis of time: rows to compare, a lane per step, the transcript, the evidence; with one playhead.
 
 import { makeCueStrip } from "./cues.js";
 import { absence, chip, el, rove } from "./dom.js";

@@ -37,7 +37,7 @@ function factsOf(state) {
 
 function warning(model) {
   if (!model.facts.unlikely) return null;
-  return el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?");
+  return el("p", { class: "warning" }, "The transcript hardly goes with this procedure: is it the right one for this video?");
 }
 
 function stored() {

@@ -1,4 +1,4 @@
-// A grounding to look at: the video, steps over time, the flow graph, what is said; all of them move together.
+// A grounding to look at: the video, steps over time, the flow graph, the transcript; all of them move together.
 
 import { makeCheck } from "./check.js";
 import { makeTranscript } from "./cues.js";
@@ -42,7 +42,7 @@ export function mountResult(element, model, options = {}) {
     const transcript = parts.has("cues") ? makeTranscript(state, marked) : null;
     stops = [timeline.stop, ...(transcript ? [transcript.stop] : [])];
     const lower = [
-      transcript && panel("said", "What is said", transcript.search, transcript.list),
+      transcript && panel("said", "Transcript", transcript.search, transcript.list),
       parts.has("table") && panel("times", "Times", null, makeTable(state)),
     ].filter(Boolean);
     const left = [

@@ -53,7 +53,7 @@ export async function download(path) {
   return decodeURIComponent(response.headers.get("x-graph2vid-notes") ?? "").split("\n").filter(Boolean);
 }
 
-// Hands in a file; `tell(fraction)` hears how far it is. Returns a promise with `.stop()`.
+// Hands in a file; `tell(fraction)` is told how far it is. Returns a promise with `.stop()`.
 export function upload(path, file, tell) {
   const request = new XMLHttpRequest();
   const sent = new Promise((resolve, reject) => {
@@ -73,7 +73,7 @@ export function upload(path, file, tell) {
   return sent;
 }
 
-// Follows a job until it ends; `tell(job)` hears every change, and `lost(gone)` when the server does not answer, or has
+// Follows a job until it ends; `tell(job)` is told every change, and `lost(gone)` when the server does not answer, or has
 // come back and no longer knows the job. Returns what stops listening.
 export function follow(job, tell, lost) {
   const source = new EventSource(`/api/jobs/${job}/events`);

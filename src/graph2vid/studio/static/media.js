@@ -72,7 +72,7 @@ export function mountMedia(main, context) {
   function run() {
     const busy = ["waiting", "running"].includes(project.job?.state);
     const missing = !project.flow ? "First a flow graph is needed." : !project.video && !project.captions ? "Choose a video, or captions alone." : null;
-    const hint = missing ?? (project.video && !project.captions ? "Speech is recognised on this machine; an hour of video takes some minutes, and only the first time." : "What is said is compared with the steps.");
+    const hint = missing ?? (project.video && !project.captions ? "Speech is transcribed on this machine; an hour of video takes some minutes, and only the first time." : "The transcript is compared with the steps.");
     const last = project.job?.kind === "ground" && project.job.state === "failed" ? el("p", { class: "warning" }, project.job.message) : null;
     const number = project.corrections.filter((one) => one.applies).length;
     return panel(
@@ -112,7 +112,7 @@ export function mountMedia(main, context) {
             "div",
             { class: "column" },
             panel("Video", { tools: tool, name: "drop-zone" }, list("video", project.video, ["No video", "captions alone are grounded"]), note),
-            panel("What is said", {}, list("captions", project.captions, ["No captions", "speech is recognised"])),
+            panel("Transcript", {}, list("captions", project.captions, ["No captions", "speech is transcribed"])),
           ),
           run(),
         ),

@@ -93,7 +93,7 @@ export function mountResult(main, context) {
     const stale = project.result.current ? null : el("p", { class: "stale", role: "status" }, number ? "Your corrections are not in this result yet." : "The graph or the video has changed since.");
     const { job } = project;
     const failed = job?.state === "failed" && job.kind !== "parse" ? el("p", { class: "warning", role: "status" }, job.message) : null;
-    const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "What is said hardly goes with this procedure: is it the right one for this video?") : null;
+    const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "The transcript hardly goes with this procedure: is it the right one for this video?") : null;
     bar.replaceChildren(
       ...[
         el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
