@@ -212,7 +212,9 @@ class MiningOptions(Options, panel="Mining"):
 class CalibrationOptions(Options, panel="Calibration"):
     """What confidences are evaluated on."""
 
-    datasets: tuple[str, ...] = option((), "salads50, crosstask; by default both.", metavar="NAME,…", basic=True)
+    datasets: tuple[str, ...] = option(
+        (), "salads50, crosstask; by default those that are in the folder.", metavar="NAME,…", basic=True
+    )
     gammas: Any = option(
         None,
         "Temperatures of the posterior to choose from by cross-validation; 1,2,3,4,8,16,32,64 by default.",

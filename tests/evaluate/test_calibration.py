@@ -46,6 +46,8 @@ def test_methods_without_posterior_and_unknown_datasets_are_refused(tmp_path: Pa
     results = evaluate_dataset(synthetic.load(tasks=1, recordings=6, seed=1), ["argmax"], workers=1)
     with pytest.raises(InputError, match="no posterior"):
         calibrate(results, "argmax")
+    with pytest.raises(InputError, match="holds none of these datasets: salads50, crosstask"):
+        list(evaluate_calibration(tmp_path))
     with pytest.raises(InputError, match="salads50"):
         list(evaluate_calibration(tmp_path, CalibrationOptions(datasets=("soup",))))
 
@@ -55,6 +57,8 @@ def test_each_dataset_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.Mo
         "salads50": synthetic.load(tasks=1, recordings=6, seed=1),
         "crosstask": synthetic.load(tasks=1, recordings=5),
     }
+    for name in made:
+        (tmp_path / {"crosstask": "captions"}.get(name, name)).mkdir()
     monkeypatch.setattr("graph2vid.evaluate.calibration.DATASETS", dict.fromkeys(made, "graph:expert"))
     monkeypatch.setattr("graph2vid.evaluate.calibration.read_dataset", lambda name, data: made[name])
     seen = [

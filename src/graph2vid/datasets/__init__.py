@@ -25,7 +25,7 @@ from graph2vid.datasets.dataset import (
 )
 from graph2vid.datasets.projection import onto_steps
 from graph2vid.datasets.published_flows import read_published_flows
-from graph2vid.datasets.reader_tools import DATASETS, read_dataset
+from graph2vid.datasets.reader_tools import DATASETS, is_dataset_in, read_dataset
 from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe, read_recipes
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "captaincook4d",
     "captioned",
     "crosstask",
+    "is_dataset_in",
     "onto_steps",
     "read_dataset",
     "read_executions",

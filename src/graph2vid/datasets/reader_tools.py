@@ -82,6 +82,15 @@ def reader(
     return decorate
 
 
+_MARKS = {"salads50": ("salads50", "mapping.txt"), "crosstask": ("crosstask_narrated", "captions")}
+"""Files or folders, one of which shows that a folder holds the dataset."""
+
+
+def is_dataset_in(data: str | Path, name: str) -> bool:
+    """Say whether a folder holds a dataset (salads50 or crosstask), or has it in its usual sub-folder."""
+    return any((Path(data) / mark).exists() for mark in _MARKS[name])
+
+
 def read_dataset(name: str, data: str | Path | None = None, **options: Any) -> Dataset:
     """Read a dataset by its name.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graph2vid._evaluation_options import GAMMAS, CalibrationOptions
 from graph2vid.alignment import posterior
-from graph2vid.datasets import read_dataset
+from graph2vid.datasets import is_dataset_in, read_dataset
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, match_costs, skip_costs
@@ -243,12 +243,14 @@ def evaluate_calibration(
     data : path
         The folder that holds the datasets.
     options : CalibrationOptions, optional
-        Datasets are names in :data:`DATASETS`; all of them by default.
+        Datasets are names in :data:`DATASETS`; by default those that are in the folder.
     workers : int, optional
     progress : callable, optional
     """
     options = options or CalibrationOptions()
-    chosen = options.datasets or tuple(DATASETS)
+    chosen = options.datasets or [name for name in DATASETS if is_dataset_in(data, name)]
+    if not chosen:
+        raise InputError(f"{data} holds none of these datasets: {', '.join(DATASETS)}")
     for name in chosen:
         if name not in DATASETS:
             raise InputError(f"calibration is evaluated on {', '.join(DATASETS)}, not on {name!r}")

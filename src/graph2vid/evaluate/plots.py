@@ -109,35 +109,16 @@ def plot_noise(path: str | os.PathLike[str], sweep: Mapping[float, Results], met
                 bootstrap_interval([row[metric] for row in results.methods[name].metrics.values()], samples=2000)
                 for results in sweep.values()
             ]
-            colour = PALETTE[place % len(PALETTE)]
-            means = [100 * interval.mean for interval in found]
-            axes.fill_between(
-                noises,
-                [100 * interval.low for interval in found],
-                [100 * interval.high for interval in found],
-                color=colour,
-                alpha=0.15,
-                linewidth=0,
-            )
-            axes.plot(
-                noises,
-                means,
-                color=colour,
-                marker=_MARKERS[place % len(_MARKERS)],
-                linewidth=2,
-                markersize=5,
-                label=name,
-            )
-        axes.set_xlabel("noise of the simulated clip embeddings")
-        axes.set_ylabel(f"{metric}, percent")
-        axes.set_title(f"{first.dataset.name}: {metric} against noise ({SIMULATED})", loc="left", fontweight="bold")
+            colour, marker = PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
+            means, low, high = 100 * np.array([(one.mean, one.low, one.high) for one in found]).T
+            axes.fill_between(noises, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.plot(noises, means, color=colour, marker=marker, linewidth=2, markersize=5, label=name)
         if min(noises) > 0:
             axes.set_xscale("log", base=2)
             axes.set_xticks(noises, [f"{noise:g}" for noise in noises])
             axes.minorticks_off()
-        axes.grid(color=_FAINT, linewidth=0.6)
-        _plain(axes)
-        axes.legend(frameon=False, fontsize=8)
+        title = f"{first.dataset.name}: {metric} against noise ({SIMULATED})"
+        _describe(axes, title, "noise of the simulated clip embeddings", f"{metric}, percent")
 
 
 def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str, metric: str = "acc") -> None:
@@ -181,13 +162,13 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
                 slope, level = np.polyfit(x, y, 1)
                 ends = np.array([x[0], x[-1]])
                 axes.plot(ends, slope * ends + level, color=colour, linewidth=1.5, alpha=0.7)
-        axes.set_xlabel("topological sorts of the task's graph, log10")
-        axes.set_ylabel(f"{metric}, percent (mean over the task's videos)")
         note = f" ({SIMULATED})" if results.dataset.simulated else ""
-        axes.set_title(f"{results.dataset.name}: {metric} against flexibility{note}", loc="left", fontweight="bold")
-        axes.grid(color=_FAINT, linewidth=0.6)
-        _plain(axes)
-        axes.legend(frameon=False, fontsize=8)
+        title = f"{results.dataset.name}: {metric} against flexibility{note}"
+        sorts, means = (
+            "topological sorts of the task's graph, log10",
+            f"{metric}, percent (mean over the task's videos)",
+        )
+        _describe(axes, title, sorts, means)
 
 
 def plot_reliability(path: str | os.PathLike[str], bins: Mapping[str, Mapping[str, Sequence[ArrayLike]]]) -> None:
@@ -394,6 +375,14 @@ def _class_texts(
         if of_class not in set(true_classes.tolist()):
             names.setdefault(of_class, []).append(text)
     return {of_class: " / ".join(texts) for of_class, texts in names.items()}
+
+
+def _describe(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set(xlabel=x, ylabel=y)
+    axes.grid(color=_FAINT, linewidth=0.6)
+    _plain(axes)
+    axes.legend(frameon=False, fontsize=8)
 
 
 def _plain(axes: Any) -> None:

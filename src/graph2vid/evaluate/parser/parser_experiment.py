@@ -35,7 +35,7 @@ CAPTAINCOOK4D = "captaincook4d"
 ENTITY_MODEL = "entity model"
 _SIBLINGS = {CROSSTASK: "crosstask_release", CAPTAINCOOK4D: "captaincook4d"}
 _ORDER = ("linear", "rules", "learned", "manual", "bag")
-_PRF = ("precision", "recall", "F1")
+_PRF = ("precision", "recall", "F1", "annotated")
 
 
 def evaluate_parsers(
@@ -158,10 +158,9 @@ def _beside(data: Path, name: str, given: str | os.PathLike[str] | None) -> Path
 
 
 def _tag_table(tagger: TagScores) -> Table:
-    rows = [("all", *_shares(total(tagger.overall)), str(total(tagger.overall).gold))]
-    rows += [(name, *_shares(counts), str(counts.gold)) for name, counts in tagger.classes.items()]
+    rows = [(name, *_shares(counts)) for name, counts in ({"all": total(tagger.overall)} | tagger.classes).items()]
     note = "Entities: right when span and class are. In percent."
-    return Table("Tagger", note, ("class", *_PRF, "annotated"), tuple(rows))
+    return Table("Tagger", note, ("class", *_PRF), tuple(rows))
 
 
 def _edge_table(entities: EntityScores) -> Table:
@@ -174,17 +173,17 @@ def _edge_table(entities: EntityScores) -> Table:
             ("co-reference (f-eq of a pronoun)", scores.coreference),
             ("ellipsis (t from action to action)", scores.ellipsis),
         ):
-            rows.append((f"{tags} tags", what, *_shares(total(counts)), str(total(counts).gold)))
+            rows.append((f"{tags} tags", what, *_shares(total(counts))))
     note = "An edge is right when both entities (exact spans) and, where it counts, the label agree. In percent."
     attachment = "; ".join(f"{tags} tags UAS {_attachment(scores)}" for tags, scores in of_tags)
     note += f" Over all tokens, by their primary head (none outside entities): {attachment}."
-    return Table("Edges between entities", note, ("tags", "edges", *_PRF, "annotated"), tuple(rows), words=2)
+    return Table("Edges between entities", note, ("tags", "edges", *_PRF), tuple(rows), words=2)
 
 
 def _label_table(scores: EdgeScores) -> Table:
     by_number = sorted(scores.labels.items(), key=lambda item: -item[1].gold)
-    rows = tuple((label, *_shares(counts), str(counts.gold)) for label, counts in by_number)
-    return Table("Edges by label", "With annotated tags. In percent.", ("label", *_PRF, "annotated"), rows)
+    rows = tuple((label, *_shares(counts)) for label, counts in by_number)
+    return Table("Edges by label", "With annotated tags. In percent.", ("label", *_PRF), rows)
 
 
 def _graph_table(title: str, found: dict[str, GraphScores], note: str, speed: dict[str, float]) -> Table:
@@ -277,8 +276,8 @@ def _percent(share: float | None) -> str:
     return cells.percent(None if share is None else 100 * share)
 
 
-def _shares(counts: Counts) -> tuple[str, str, str]:
-    return _percent(counts.precision), _percent(counts.recall), _percent(counts.f1)
+def _shares(counts: Counts) -> tuple[str, ...]:
+    return _percent(counts.precision), _percent(counts.recall), _percent(counts.f1), str(counts.gold)
 
 
 def _attachment(scores: EdgeScores) -> str:

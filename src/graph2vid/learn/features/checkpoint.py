@@ -132,18 +132,12 @@ def load(path: str | os.PathLike[str]) -> State:
         last, best = (_read_tensors(path.parent, document["files"][kind]) for kind in ("last", "best"))
         state = State(
             options,
-            document["data"],
-            document["about"],
-            document["dimension"],
-            document["hidden"],
-            document["epoch"],
-            document["best"],
-            document["history"],
-            torch.frombuffer(bytearray(base64.b64decode(document["random"])), dtype=torch.uint8),
-            _part(last, "model."),
-            _part(last, "optimiser."),
-            best,
-            document.get("best_scores", []),
+            **{name: document[name] for name in ("data", "about", "dimension", "hidden", "epoch", "best", "history")},
+            random=torch.frombuffer(bytearray(base64.b64decode(document["random"])), dtype=torch.uint8),
+            weights=_part(last, "model."),
+            optimiser=_part(last, "optimiser."),
+            best_weights=best,
+            best_scores=document.get("best_scores", []),
         )
         state.model()  # whether the weights fit
     except Graph2VidError as error:

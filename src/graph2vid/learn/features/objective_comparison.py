@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graph2vid._evaluation_options import ComparisonOptions
 from graph2vid._training_options import OBJECTIVES, TrainingOptions
-from graph2vid.datasets import Embeddings, read_dataset
+from graph2vid.datasets import Embeddings, is_dataset_in, read_dataset
 from graph2vid.errors import InputError
 from graph2vid.evaluate import EvaluationOptions, Interval, Progress, Report, Table, paired_interval
 from graph2vid.evaluate import report as cells
@@ -44,7 +44,6 @@ _PAIRS = (
     ("linear", PRE_TRAINED),
     ("true-order", "graph"),
 )
-_COMPARED = ("acc", "iou", "iou_strict", "mof")
 
 Measured: TypeAlias = dict[str, dict[str, dict[str, float]]]
 """Metrics by method, video and name, shares."""
@@ -64,12 +63,9 @@ class Regime:
         The source of the flow graphs.
     tolerance : float
         Of mined graphs (:meth:`graph2vid.FlowGraph.mine`).
-    marks : tuple of str
-        Files or folders, one of which shows that a folder holds the dataset.
     """
 
     options: TrainingOptions
-    marks: tuple[str, ...]
     folds: int | None = None
     graph: str | None = None
     tolerance: float = 0.0
@@ -89,7 +85,6 @@ REGIMES: Mapping[str, Regime] = {
             every=3,
             patience=0,
         ),
-        ("crosstask_narrated", "captions"),
         folds=3,
         graph="mined",
         tolerance=0.1,
@@ -106,7 +101,6 @@ REGIMES: Mapping[str, Regime] = {
             every=3,
             patience=0,
         ),
-        ("salads50", "mapping.txt"),
     ),
 }
 """By dataset."""
@@ -202,12 +196,12 @@ class Comparison:
             Table(
                 f"{self.dataset}: paired differences",
                 "Grounded by graph; in points, means over the seeds, with 95% bootstrap intervals over the videos.",
-                ("difference", "videos", *_COMPARED),
+                ("difference", "videos", *METRICS),
                 tuple(
                     (
                         f"{first} - {second}",
                         str(len(self.videos)),
-                        *(self._span(first, second, name) for name in _COMPARED),
+                        *(self._span(first, second, name) for name in METRICS),
                     )
                     for first, second in _PAIRS
                 ),
@@ -240,7 +234,7 @@ class Comparison:
                 {"first": first, "second": second}
                 | {
                     name: {"mean": found.mean, "low": found.low, "high": found.high}
-                    for name in _COMPARED
+                    for name in METRICS
                     if (found := self.difference(first, second, name))
                 }
                 for first, second in _PAIRS
@@ -295,7 +289,7 @@ def evaluate_training(
     progress : callable, optional
     """
     options, report = options or ComparisonOptions(), Report("training", format="graph2vid-training-evaluation")
-    chosen = options.datasets or [name for name in REGIMES if _is_in(name, Path(data))]
+    chosen = options.datasets or [name for name in REGIMES if is_dataset_in(data, name)]
     found: list[Comparison] = []
     for name in chosen:
         if name not in REGIMES:
@@ -313,10 +307,6 @@ def evaluate_training(
         report.document = {"comparisons": [one.to_json() for one in found]}
         report.is_complete = len(found) == len(chosen)
         yield report
-
-
-def _is_in(name: str, data: Path) -> bool:
-    return any((data / mark).exists() for mark in REGIMES[name].marks)
 
 
 def compare_objectives(
