@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from graph2vid import __version__
-from graph2vid.alignment import cpu_count, native
+from graph2vid._processes import cpu_count
+from graph2vid.alignment import native
 from graph2vid.errors import Graph2VidError
 
 

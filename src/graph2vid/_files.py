@@ -11,13 +11,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from graph2vid._values import shown
 from graph2vid.errors import FormatError, Graph2VidError
 
 STDOUT = "-"
 """The name that stands for standard output where something is written."""
+
+FOLDER_VARIABLE = "GRAPH2VID_CACHE"
+"""The environment variable that names the folder of the cache."""
 
 _MOST_DIGITS = 30  # of a whole number in JSON
 _DEEPEST = 100  # lists and objects within each other
@@ -185,3 +188,38 @@ def check_format(value: Any, *, kind: str, version: int, source: str) -> dict[st
             f"{source} has {kind} version {found}; this graph2vid reads up to {version}: install a newer one"
         )
     return value
+
+
+def cache_folder() -> Path:
+    """Return the folder of the user's cache: ``$GRAPH2VID_CACHE``, else where this system keeps caches."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user whom this system does not know
+        return Path(tempfile.gettempdir()) / f"graph2vid-{os.getuid()}"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "graph2vid" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "graph2vid"
+    users = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (users if users.is_absolute() else home / ".cache") / "graph2vid"
+
+
+def hold(file: IO[Any]) -> None:
+    """Hold an open file until it is closed or this process ends.
+
+    Raises
+    ------
+    OSError
+        Another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

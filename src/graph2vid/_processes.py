@@ -2,7 +2,7 @@
 
 A command ends on SIGTERM and SIGHUP as it does on Ctrl+C: an exception unwinds it, so that files under way are removed
 and worker processes ended. One that takes longer than ``PATIENCE`` about it (it may be inside a kernel, where Python
-hears no signal) is ended at once, and a second signal does so too.
+is told of no signal) is ended at once, and a second signal does so too.
 """
 
 from __future__ import annotations
@@ -113,16 +113,20 @@ def _watch(told: int) -> None:
     if not over:
         with contextlib.suppress(OSError):
             os.write(2, f"graph2vid: {how_ended(number)}\n".encode())
-    _end_now(number)
+    end_now(128 + number)
 
 
-def _end_now(number: int) -> NoReturn:
+def end_now(status: int) -> NoReturn:
+    """End this process and its workers, without what the interpreter and libraries do at their end."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
     if "multiprocessing" in sys.modules:  # else there are no workers
         from multiprocessing import active_children
 
         for child in active_children():
             child.kill()
-    os._exit(128 + number)
+    os._exit(status)
 
 
 def _forget_signals() -> None:

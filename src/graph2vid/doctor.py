@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graph2vid import __version__
-from graph2vid.alignment import cpu_count
+from graph2vid._processes import cpu_count
 
 
 @dataclass(frozen=True)

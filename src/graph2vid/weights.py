@@ -7,8 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from graph2vid._files import write_text
-from graph2vid._user_cache import cache_folder
+from graph2vid._files import cache_folder, write_text
 from graph2vid.errors import Graph2VidError
 
 WEIGHTS: dict[str, dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""Real narrated videos through a batch: the figures of ``evaluate``."""
+"""Real narrated videos through a batch: the results are those of ``evaluate``."""
 
 from __future__ import annotations
 

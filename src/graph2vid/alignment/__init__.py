@@ -1,16 +1,17 @@
 """Aligning a compiled procedure with a video: `Problem`, and one line for each of its answers."""
 
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment, ClipSegment, Posterior
-from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, cpu_count, native, procedure, soft_costs
+from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, native, procedure, soft_costs
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, Kind, check_gamma, gamma_bounds, widened
 from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.many import align_many
-from graph2vid.alignment.problem import Problem, align, k_best, margins, posterior
+from graph2vid.alignment.problem import METHODS, Problem, align, k_best, margins, posterior
 from graph2vid.alignment.stream import Stream
 
 __all__ = [
     "BACKGROUND",
     "LONG",
+    "METHODS",
     "SMOOTHINGS",
     "Alignment",
     "ClipCosts",
@@ -25,7 +26,6 @@ __all__ = [
     "align",
     "align_many",
     "check_gamma",
-    "cpu_count",
     "gamma_bounds",
     "k_best",
     "margins",

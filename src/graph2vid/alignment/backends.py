@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES, available_memory, in_units, require_memory
+from graph2vid._processes import cpu_count
 from graph2vid._stopping import native_watch
 from graph2vid.alignment import _reference
 from graph2vid.alignment.alignment_result import Labels
@@ -88,11 +88,6 @@ def _descendants(flow: FlowGraph) -> np.ndarray[tuple[int, ...], np.dtype[np.uin
     words = (len(flow) + 63) // 64
     raw = b"".join(mask.to_bytes(8 * words, "little") for mask in flow.descendants)
     return np.frombuffer(raw, dtype="<u8").astype(np.uint64).reshape(len(flow), words)
-
-
-def cpu_count() -> int:
-    """Number of processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def choose_workers(workers: int | None, updates: int) -> int:

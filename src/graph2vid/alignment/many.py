@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from graph2vid._deprecated import renamed
 from graph2vid._memory import FREE_BYTES
+from graph2vid._processes import cpu_count
 from graph2vid._stopping import Watch, native_watch, watched, within
 from graph2vid.alignment import anytime
 from graph2vid.alignment.alignment_result import Alignment
@@ -20,7 +21,6 @@ from graph2vid.alignment.backends import (
     Exact,
     Resources,
     choose_workers,
-    cpu_count,
     memory_bound,
     procedure,
     solve_exactly,

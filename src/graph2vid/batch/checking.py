@@ -14,18 +14,26 @@ from numpy.typing import NDArray
 
 from graph2vid._arrays import real
 from graph2vid._values import shown
-from graph2vid.alignment.problem import METHODS
+from graph2vid.alignment import METHODS
 from graph2vid.batch.procedures import flow_of
 from graph2vid.batch.rows import ARRAYS, FILES, holds_lists, matrices, matrix_of
 from graph2vid.batch.settings import DEFAULTS, KINDS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.batch.stages import reason_of
 from graph2vid.errors import FormatError, InputError, how_to_install
-from graph2vid.evidence import DROP_POLICIES, MATCH_POLICIES, PRESETS, SKIP_POLICIES, read_array, text_embedder
-from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES
-from graph2vid.evidence.costs import resolve_choice
-from graph2vid.evidence.embed import EMBEDDERS
-from graph2vid.evidence.policies import REPEAT_POLICIES
-from graph2vid.grounding.durations_file import read_durations
+from graph2vid.evidence import (
+    DROP_POLICIES,
+    EMBEDDERS,
+    MATCH_POLICIES,
+    PRESETS,
+    REPEAT_POLICIES,
+    SKIP_POLICIES,
+    SUFFIXES,
+    TRANSCRIPT_SUFFIXES,
+    read_array,
+    resolve_choice,
+    text_embedder,
+)
+from graph2vid.grounding import read_durations
 from graph2vid.text import PARSERS
 
 Tell: TypeAlias = Callable[[int, str | None, str], None]
@@ -229,15 +237,15 @@ def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
 
 
 def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
-    """Return what is wrong with what is to be heard and seen, or missing on this machine for it."""
-    frames, listen = options.get("frames"), float(options["narration_weight"]) != 0
+    """Return what is wrong with the options of a transcript or frames, or missing on this machine for them."""
+    frames, transcribed = options.get("frames"), float(options["narration_weight"]) != 0
     wrong = []
-    if frames is None and not listen:
+    if frames is None and not transcribed:
         wrong.append("with narration_weight 0 nothing is left to go by: set frames, too")
     if frames is not None and not is_video and not frames.startswith("array:"):
         wrong.append("frames are of a video, but the row has captions alone: name the video, too")
-    if kind == "speech" and listen and find_spec("faster_whisper") is None:
-        wrong.append(f"recognising speech needs the package faster-whisper: {how_to_install('media')}")
+    if kind == "speech" and transcribed and find_spec("faster_whisper") is None:
+        wrong.append(f"transcribing speech needs the package faster-whisper: {how_to_install('media')}")
     try:
         text_embedder(options["embedder"])
     except Exception as error:

@@ -28,7 +28,7 @@ from graph2vid.batch.settings import Context
 from graph2vid.batch.stages import STAGES
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.evidence.evidence_cache import text_hash
+from graph2vid.evidence import text_hash
 
 KIND = "graph2vid-batch"
 VERSION = 3

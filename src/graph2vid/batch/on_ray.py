@@ -68,7 +68,7 @@ class StageActor:
     ) -> None:
         self._stages = stages
         self._context = context
-        self._pool = WorkerPool(threads=1)
+        self._pool = WorkerPool(processors=1)
         self._pool.set_up([context], row_seconds)
         self._attempt = attempt
         self._done = done
@@ -250,11 +250,11 @@ def _watched(parts: Parts, count: Callable[[Any], None]) -> Iterator[None]:
                 seen.add(path)
                 count(table)
 
-    def watch() -> None:
+    def poll() -> None:
         while not ending.wait(_POLL_SECONDS):
             look()
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
         yield

@@ -22,11 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graph2vid._files import write_bytes
-from graph2vid._locks import hold
+from graph2vid._files import hold, write_bytes
 from graph2vid.batch.results import DONE, FAILED, result_schema, segment_schema, video_schema
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence.evidence_cache import text_hash
+from graph2vid.evidence import text_hash
 
 VIDEOS, SEGMENTS = "videos", "segments"
 

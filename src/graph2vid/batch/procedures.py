@@ -9,7 +9,7 @@ from typing import Any
 from graph2vid import __version__
 from graph2vid._files import parse_json
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
+from graph2vid.evidence import Cache, content_hash, text_hash
 from graph2vid.flow import FlowGraph
 from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
 from graph2vid.tsort import TSortGraph

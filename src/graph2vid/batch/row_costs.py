@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._arrays import Floats
 from graph2vid.errors import InputError
-from graph2vid.evidence import Costs, costs_from_arrays
-from graph2vid.evidence.arrays import Floats, cosine_similarity
-from graph2vid.evidence.costs import COSINE_TEMPERATURE, PRESETS, SCORE_TEMPERATURE, resolve_choice
-from graph2vid.evidence.policies import (
+from graph2vid.evidence import (
+    COSINE_TEMPERATURE,
     DEFAULT_DROP_PERCENTILE,
     DROP_POLICIES,
     MATCH_POLICIES,
+    PRESETS,
+    SCORE_TEMPERATURE,
     SKIP_POLICIES,
     ClipEvidence,
+    Costs,
     StepEvidence,
+    cosine_similarity,
+    costs_from_arrays,
+    resolve_choice,
 )
 
 COST_OPTIONS = ("preset", "match", "drop", "skip", "temperature")
@@ -125,12 +130,12 @@ def _side_by_side(videos: dict[int, _Video], temperature: float, settings: Mappi
     def drop_rule(evidence: ClipEvidence) -> NDArray[np.float64]:
         if drop_name == "percentile" and of_one_length:
             return _percentiles(evidence.match, len(videos), drop_value)
-        prices = np.empty(edges[-1])
+        costs = np.empty(edges[-1])
         for span in spans:
-            prices[span] = drop_policy(
+            costs[span] = drop_policy(
                 ClipEvidence(evidence.match[:, span], evidence.normaliser[span], evidence.temperature), drop_value
             )
-        return prices
+        return costs
 
     stacked /= temperature
     match, drop = MATCH_POLICIES.get(settings.get("match", "likelihood"))(
@@ -158,7 +163,7 @@ def _by_video(stacked: NDArray[np.float64], videos: int) -> NDArray[np.float64]:
 
 
 def _percentiles(match: NDArray[np.float64], videos: int, percent: Any) -> NDArray[np.float64]:
-    """Return what the drop policy ``percentile`` says of videos of one length: costs [K, V N] to prices [V N].
+    """Return what the drop policy ``percentile`` says of videos of one length: costs [K, V N] to drop costs [V N].
 
     As ``numpy.percentile`` does, to the bit, but several times as quick: it asks for one place in the order, not four.
     """

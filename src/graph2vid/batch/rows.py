@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from graph2vid._files import parse_json
 from graph2vid.batch.settings import DEFAULTS, RENAMED, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.evidence import read_array
-from graph2vid.evidence.evidence_cache import content_hash
+from graph2vid.evidence import content_hash, read_array
 
 FILES = ("video", "captions")
 ARRAYS = ("scores", "log_probabilities", "clips", "steps")

@@ -76,14 +76,14 @@ class WorkerPool:
 
     Parameters
     ----------
-    threads : int or None
-        Threads of one worker, for libraries that have threads of their own; None: as they like.
+    processors : int or None
+        How many processors libraries use in one worker; None: as they like.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, processors: int | None = None) -> None:
         if not hasattr(os, "fork"):  # Windows
             raise Graph2VidError("worker processes are forked, which this system cannot do: use the engine ray")
-        self._environment = os.environ | _environment(threads)
+        self._environment = os.environ | _environment(processors)
         self._set_up = b""
         self._sent: list[deque[tuple[Task[Any], int]]] = []  # of each worker, and how many of its processes died of it
         self._start()
@@ -203,9 +203,9 @@ def how_it_ended(status: int | None) -> str:
     return signal.Signals(-status).name if status is not None and status < 0 else f"status {status}"
 
 
-def _environment(threads: int | None) -> dict[str, str]:
-    """Return the environment in which libraries use so many threads, and large arrays that come and go cost little."""
+def _environment(processors: int | None) -> dict[str, str]:
+    """Return the environment in which libraries use so many processors, and large arrays come and go at little cost."""
     kept = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-    if threads is None:
+    if processors is None:
         return kept
-    return kept | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    return kept | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(processors))

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from graph2vid import __version__
-from graph2vid._processes import Terminated, ending_on_signals
+from graph2vid._processes import Terminated, end_now, ending_on_signals
 from graph2vid.cli.defaults_file import defaults_of, find_defaults, tell_used
 from graph2vid.cli.derived_options import use_plain_help
 from graph2vid.cli.outputs import check_outputs, stdout_for_documents
@@ -200,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
+    is_program = arguments is None
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     if sys.stdout is None:  # as after `>&-`: the next file that is opened would take its place
@@ -223,7 +224,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             if debug and not isinstance(error, _ClickException | BrokenPipeError | Terminated):
                 raise
-            return _report(error)
+            status = _report(error)
+            if is_program and isinstance(error, KeyboardInterrupt | typer.Abort | Terminated):
+                end_now(status)  # all is unwound, and libraries may take seconds over their own ending
+            return status
     if status == 130:  # how newer versions of typer hand over an interrupt
         return _report(KeyboardInterrupt())
     return status if isinstance(status, int) else 0

@@ -15,9 +15,11 @@ from graph2vid.evidence.acquire import (
     transcript_of,
 )
 from graph2vid.evidence.arrays import cosine_similarity, read_array
-from graph2vid.evidence.captions import Cue, Word, read_captions
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, Word, read_captions
 from graph2vid.evidence.costs import (
+    COSINE_TEMPERATURE,
     PRESETS,
+    SCORE_TEMPERATURE,
     Choice,
     Costs,
     check_policies,
@@ -34,10 +36,20 @@ from graph2vid.evidence.length import MOST_CLIPS, MOST_HOURS, check_length, clip
 from graph2vid.evidence.narration import NarrationSettings, narration_evidence, narration_similarity
 from graph2vid.evidence.odds import log_likelihood, log_odds
 from graph2vid.evidence.plausibility import UNLIKELY, Plausibility, plausibilities, plausibility
-from graph2vid.evidence.policies import DROP_POLICIES, MATCH_POLICIES, REPEAT_POLICIES, SKIP_POLICIES
+from graph2vid.evidence.policies import (
+    DEFAULT_DROP_PERCENTILE,
+    DROP_POLICIES,
+    MATCH_POLICIES,
+    REPEAT_POLICIES,
+    SKIP_POLICIES,
+    ClipEvidence,
+    StepEvidence,
+)
 from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_similarity
 
 __all__ = [
+    "COSINE_TEMPERATURE",
+    "DEFAULT_DROP_PERCENTILE",
     "DROP_POLICIES",
     "EMBEDDERS",
     "MATCH_POLICIES",
@@ -45,10 +57,14 @@ __all__ = [
     "MOST_HOURS",
     "PRESETS",
     "REPEAT_POLICIES",
+    "SCORE_TEMPERATURE",
     "SKIP_POLICIES",
+    "SUFFIXES",
+    "TRANSCRIPT_SUFFIXES",
     "UNLIKELY",
     "Cache",
     "Choice",
+    "ClipEvidence",
     "CostOptions",
     "Costs",
     "Cue",
@@ -57,6 +73,7 @@ __all__ = [
     "NarrationSettings",
     "Plausibility",
     "Source",
+    "StepEvidence",
     "Transcript",
     "VisualFeatures",
     "Word",

@@ -22,8 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid._files import check_format, parse_json, read_bytes, write_bytes
-from graph2vid._user_cache import cache_folder
+from graph2vid._files import cache_folder, check_format, parse_json, read_bytes, write_bytes
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 
 Key: TypeAlias = Mapping[str, object]

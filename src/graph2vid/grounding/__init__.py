@@ -8,6 +8,7 @@ from typing import Any
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.counts import StepCount
+from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.grounding_service import Features, ground
@@ -25,6 +26,7 @@ __all__ = [
     "check_order",
     "ground",
     "ground_evidence",
+    "read_durations",
 ]
 
 

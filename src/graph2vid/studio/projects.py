@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from graph2vid._files import check_format, read_json, read_text, write_json, write_text
-from graph2vid._locks import hold
+from graph2vid._files import check_format, hold, read_json, read_text, write_json, write_text
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.studio import corrections as correcting
 from graph2vid.studio.corrections import Correction
