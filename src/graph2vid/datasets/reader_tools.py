@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -86,7 +87,7 @@ _MARKS = {"salads50": ("salads50", "mapping.txt"), "crosstask": ("crosstask_narr
 """Files or folders, one of which shows that a folder holds the dataset."""
 
 
-def is_dataset_in(data: str | Path, name: str) -> bool:
+def is_dataset_in(data: str | os.PathLike[str], name: str) -> bool:
     """Say whether a folder holds a dataset (salads50 or crosstask), or has it in its usual sub-folder."""
     return any((Path(data) / mark).exists() for mark in _MARKS[name])
 
