@@ -13,9 +13,15 @@ import numpy as np
 from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
 from graph2vid.datasets.reader_tools import ClipOptions, choice, folder, stems
 from graph2vid.errors import FormatError
-from graph2vid.evidence import narration_evidence, narration_similarity, read_captions, text_embedder
-from graph2vid.evidence.captions import SUFFIXES
-from graph2vid.evidence.transcript_vectors import said_vectors, step_vectors
+from graph2vid.evidence import (
+    SUFFIXES,
+    narration_evidence,
+    narration_similarity,
+    read_captions,
+    said_vectors,
+    step_vectors,
+    text_embedder,
+)
 
 NARRATIONS = ("weighed", "plain")
 """How the transcript becomes evidence: weighed against background, or the plain cosines of a clip's cues."""

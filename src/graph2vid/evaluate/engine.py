@@ -31,8 +31,7 @@ from graph2vid.evaluate.methods import (
     true_labels,
 )
 from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evidence import PRESETS, Costs, costs_from_arrays
-from graph2vid.evidence.costs import COSINE_TEMPERATURE
+from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, Costs, costs_from_arrays
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 

@@ -30,8 +30,7 @@ from graph2vid.errors import InputError
 from graph2vid.evaluate.labels import labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.mine import add_soft_precedence
+from graph2vid.flow import FlowGraph, add_soft_precedence
 
 Labels: TypeAlias = NDArray[np.int64]
 

@@ -28,8 +28,7 @@ from graph2vid.evaluate.methods import Labels, MethodResult
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evaluate.report import Pictures
 from graph2vid.evaluate.summary import SIMULATED
-from graph2vid.flow.layout import lay_out
-from graph2vid.grounding.timeline import PALETTE
+from graph2vid.flow import PALETTE, lay_out
 from graph2vid.tsort import count_sorts
 
 _INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"

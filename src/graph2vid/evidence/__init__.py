@@ -45,6 +45,7 @@ from graph2vid.evidence.policies import (
     ClipEvidence,
     StepEvidence,
 )
+from graph2vid.evidence.transcript_vectors import SaidSettings, said_vectors, step_vectors
 from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_similarity
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "EvidenceOptions",
     "NarrationSettings",
     "Plausibility",
+    "SaidSettings",
     "Source",
     "StepEvidence",
     "Transcript",
@@ -105,6 +107,8 @@ __all__ = [
     "read_captions",
     "repeat_costs",
     "resolve_choice",
+    "said_vectors",
+    "step_vectors",
     "text_embedder",
     "text_hash",
     "transcript_of",

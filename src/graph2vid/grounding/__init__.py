@@ -12,7 +12,7 @@ from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.grounding_service import Features, ground
-from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order
+from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 
 __all__ = [
     "AlignOptions",
@@ -24,6 +24,7 @@ __all__ = [
     "OrderCheck",
     "StepCount",
     "check_order",
+    "find_deviations",
     "ground",
     "ground_evidence",
     "read_durations",

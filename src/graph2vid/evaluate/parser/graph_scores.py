@@ -10,10 +10,8 @@ from typing import Any
 from graph2vid.datasets import Dataset, Recipe
 from graph2vid.evaluate.counts import Counts, compare, f1_interval, total
 from graph2vid.evaluate.parsed import ParsedGraphs
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
-from graph2vid.text import Instruction, Procedure, Reason
-from graph2vid.text.coarsen import coarsen
+from graph2vid.flow import FlowGraph, bits
+from graph2vid.text import Instruction, Procedure, Reason, coarsen
 
 BASELINE = "linear"
 

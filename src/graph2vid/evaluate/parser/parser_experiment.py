@@ -138,7 +138,7 @@ def _noting(unavailable: dict[str, str], what: str, *, unless: bool) -> Iterator
 
 def load_entity_model(weights: str | os.PathLike[str] | None) -> EntityModel:
     """Load the tagger and edge parser that the learned parser stands on."""
-    from graph2vid.text.learned.learned_parser import RecipeModel
+    from graph2vid.text.learned import RecipeModel
 
     found: EntityModel = RecipeModel.load(None if weights is None else Path(weights))
     return found

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from graph2vid._training_options import TrainingOptions
 from graph2vid.errors import InputError
-from graph2vid.evidence.costs import COSINE_TEMPERATURE, SCORE_TEMPERATURE
+from graph2vid.evidence import COSINE_TEMPERATURE, SCORE_TEMPERATURE
 from graph2vid.learn.features.data import Example
 from graph2vid.learn.features.options import check_drop
 from graph2vid.learn.features.residual_mlp import ResidualMLP

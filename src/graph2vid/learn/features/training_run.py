@@ -20,7 +20,7 @@ from graph2vid.evaluate import (
     linear_of,
     with_parsed_graphs,
 )
-from graph2vid.evidence.transcript_vectors import SaidSettings
+from graph2vid.evidence import SaidSettings
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, Planner, embeddings_of, graph_source, make_examples
 from graph2vid.learn.features.feature_metrics import FeatureEvaluation

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence import MOST_HOURS, Cue, clips_of, text_embedder
+from graph2vid.evidence import MOST_HOURS, Cue, SaidSettings, clips_of, said_vectors, step_vectors, text_embedder
 from graph2vid.evidence.embed import Grid
-from graph2vid.evidence.transcript_vectors import SaidSettings, said_vectors, step_vectors
 from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 
