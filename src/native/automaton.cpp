@@ -255,7 +255,8 @@ private:
             store(at(ended, j) + i, load(at(n.leave, j) + i) + load(at(n.sum, j) + i));
             Vec longer = full<T>(NEVER);  // one clip more, in a segment that is as long as `longest` already
             if (j < v.clips)
-                longer = load(n.tail + i) + load(at(n.match, j) + i) + R::plus(load(at(n.leave, j + 1) + i), load(at(stay, j + 1) + i));
+                longer = load(n.tail + i) + load(at(n.match, j) + i) +
+                         R::plus(load(at(n.leave, j + 1) + i), load(at(stay, j + 1) + i));
             store(at(stay, j) + i, longer);
         }
         for (int64_t i = 0; i < n.width; ++i)

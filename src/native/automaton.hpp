@@ -26,13 +26,13 @@ template <class T> struct AutomatonVideo {
 // row for each; what is about times (0 … clips clips gone by) has one more.
 template <class T> struct NodeRows {
     int64_t first, states, width;
-    bool repeats;              // some step can be repeated
-    T *match, *length, *sum;   // [clips], [longest], [clips + 1]; sum: of the finite match costs so far
-    T *enter, *ended;          // [clips + 1]: beginning a segment; one whose last clip is gone by
-    T *begun, *over;           // [clips + 1], [clips + 2]: (longest > 1) enter - sum; a segment longer than `longest`
-    T *begin, *leave;          // [clips + 1]: of the backward pass: what follows beginning a segment, and ending one
-    T *self, *tail, *others;   // [width]: cost of repeating; tail; what is worked out of the other states
-    T *on, *row;               // [clips + 1 and a vector], one number a row: all that follows the node; working memory
+    bool repeats;             // some step can be repeated
+    T *match, *length, *sum;  // [clips], [longest], [clips + 1]; sum: of the finite match costs so far
+    T *enter, *ended;         // [clips + 1]: beginning a segment; one whose last clip is gone by
+    T *begun, *over;          // [clips + 1], [clips + 2]: (longest > 1) enter - sum; a segment longer than `longest`
+    T *begin, *leave;         // [clips + 1]: of the backward pass: what follows beginning a segment, and ending one
+    T *self, *tail, *others;  // [width]: cost of repeating; tail; what is worked out of the other states
+    T *on, *row;              // [clips + 1 and a vector], one number a row: all that follows the node; working memory
 };
 
 template <class T> using NodeKernel = void (*)(const AutomatonVideo<T> &, int64_t node, T *table, NodeRows<T> &);

@@ -95,8 +95,7 @@ public:
             open();
             return;
         }
-        for (int spin = 0; spin < 2000 && round_.load(std::memory_order_acquire) == now; ++spin) {
-        }
+        for (int spin = 0; spin < 2000 && round_.load(std::memory_order_acquire) == now; ++spin) {}
         round_.wait(now, std::memory_order_acquire);
         poll_(0);  // another worker may have failed
     }
@@ -210,7 +209,7 @@ private:
     T *best_;
     int64_t *labels_;
     std::vector<Free> free_;
-    std::vector<Segment> segments_;  // all of one step and with one end
+    std::vector<Segment> segments_;                                 // all of one step and with one end
     std::vector<std::pair<int64_t, std::unique_ptr<Node>>> nodes_;  // worked out again, sorted
 
     T best(int64_t node, int64_t j) const { return best_[node * (v_.clips + 1) + j]; }
@@ -220,7 +219,8 @@ private:
     const Node &node(int64_t p) {
         auto place = std::lower_bound(nodes_.begin(), nodes_.end(), p, [](const auto &a, int64_t b) { return a.first < b; });
         if (place != nodes_.end() && place->first == p) return *place->second;
-        const int64_t states = m_.state_start[p + 1] - m_.state_start[p], each = Node::numbers(m_.widest, v_.clips, v_.longest, false);
+        const int64_t states = m_.state_start[p + 1] - m_.state_start[p],
+                      each = Node::numbers(m_.widest, v_.clips, v_.longest, false);
         if ((static_cast<int64_t>(nodes_.size()) + 1) * each > MOST_NUMBERS) {
             nodes_.clear();
             place = nodes_.end();
@@ -401,7 +401,8 @@ template <class T> T AutomatonSolver<T>::soft(T *probability, T *start) {
             }
             for (int64_t a = m_.arc_start[first + k]; a < m_.arc_start[first + k + 1]; ++a)
                 if (m_.arc_from[a] != p)
-                    kernels.soft_add(f.begin.data() + k * rows_ + from, v_.arc[a], to - from, after + m_.arc_from[a] * rows_ + from);
+                    kernels.soft_add(f.begin.data() + k * rows_ + from, v_.arc[a], to - from,
+                                     after + m_.arc_from[a] * rows_ + from);
         }
         for (int64_t j = from; j < last; ++j) probability[m_.n_steps * clips + j] += f.background[j];
     };

@@ -44,7 +44,7 @@ template <class T> struct Sizes {
         width = clips_per_block ? round_up(clips_per_block, L) : std::clamp<int64_t>(fitting / 8 * 8, 8, 4096);
         width = std::min(width, round_up(n_clips + 1, L));
         blocks = n_clips / width + 1;  // columns 0 .. n_clips
-        row = width + 2;  // an odd number of cache lines: groups that are read together do not push one another out
+        row = width + 2;               // an odd number of cache lines: groups that are read together do not push one another out
         block_numbers = layout.groups() * row * L;
         start_numbers = (layout.groups() + layout.n_slots()) * L;
         match_stride = round_up(n_clips, L) + L;
@@ -71,12 +71,11 @@ public:
         int64_t match_stride;
     };
 
-    Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips,
-            bool contiguous, int64_t window, bool checkpoints, int workers, Poll &poll)
+    Forward(const Layout<T> &layout, const Sizes<T> &sizes, Advance<T> advance, Costs costs, int64_t n_clips, bool contiguous,
+            int64_t window, bool checkpoints, int workers, Poll &poll)
         : poll_(poll), layout_(layout), sizes_(sizes), g_(layout.g), advance_(advance), costs_(costs), n_clips_(n_clips),
-          contiguous_(contiguous), each_(layout.videos ? L : 1), window_(std::min(window, sizes.blocks)),
-          workers_(workers), checkpoints_(checkpoints),
-          table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
+          contiguous_(contiguous), each_(layout.videos ? L : 1), window_(std::min(window, sizes.blocks)), workers_(workers),
+          checkpoints_(checkpoints), table_(sizeof(T) * static_cast<size_t>(window_ * sizes.block_numbers)),
           start_(sizeof(T) * static_cast<size_t>(sizes.start_numbers)),
           saved_(checkpoints ? sizeof(T) * static_cast<size_t>(sizes.start_numbers * windows()) : 1) {
         begin();
@@ -180,7 +179,8 @@ private:
         // A thread takes every n-th block; it follows the thread of the block before, piece by piece of the groups. A
         // piece is no more than a few milliseconds of work.
         const int64_t wanted = std::min<int64_t>(workers_, window_), groups = layout_.groups();
-        const int64_t most = std::max<int64_t>(Poll::OFTEN * groups / std::max<int64_t>(layout_.n_slots() * L * sizes_.width, 1), 1);
+        const int64_t most =
+            std::max<int64_t>(Poll::OFTEN * groups / std::max<int64_t>(layout_.n_slots() * L * sizes_.width, 1), 1);
         const int64_t piece = std::min(wanted == 1 ? groups : std::max<int64_t>(groups / 256, 1), most);
         std::vector<std::atomic<int64_t>> done(static_cast<size_t>(window_));  // groups done, of each block
         run_team(wanted, poll_, [&](int64_t me, int64_t team) {
@@ -190,7 +190,8 @@ private:
                     for (int64_t begin = 0; begin < groups; begin += piece) {
                         const int64_t end = std::min(begin + piece, groups);
                         if (b > 0) wait_for(done[b - 1], end);
-                        poll_((layout_.packing.group_slot[end] - layout_.packing.group_slot[begin] + end - begin) * L * job.clips);
+                        poll_((layout_.packing.group_slot[end] - layout_.packing.group_slot[begin] + end - begin) * L *
+                              job.clips);
                         advance_(job, begin, end);
                         done[b].store(end, std::memory_order_release);
                         done[b].notify_one();
@@ -235,7 +236,9 @@ private:
                 .inner_match = costs_.inner_match,
                 .carry = column() + layout_.groups() * L,
                 .block = block(b),
-                .next = clips < sizes_.width ? nullptr : last ? column() : block(b + 1),
+                .next = clips < sizes_.width ? nullptr
+                        : last               ? column()
+                                             : block(b + 1),
                 .next_stride = last ? 1 : sizes_.row,
                 .width = sizes_.width,
                 .row = sizes_.row,

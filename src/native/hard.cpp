@@ -258,8 +258,7 @@ G2V_INLINE int64_t sweep_ideals(const Job<T> &job, int64_t group, bool pair) {
     return 1;
 }
 
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS>
-void sweep(const Job<T> &job, int64_t begin, int64_t end) {
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS> void sweep(const Job<T> &job, int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end;) {
         if constexpr (VIDEOS) sweep_groups<T, true, CONTIGUOUS, SKIPS, 0, 1>(job, group++);
         else group += sweep_ideals<T, CONTIGUOUS, SKIPS>(job, group, group + 1 < end && job.slots.paired[group]);
@@ -269,8 +268,7 @@ void sweep(const Job<T> &job, int64_t begin, int64_t end) {
 template <class T, bool VIDEOS> void advance_in(const Job<T> &job, int64_t begin, int64_t end) {
     if (job.contiguous)
         job.skips ? sweep<T, VIDEOS, true, true>(job, begin, end) : sweep<T, VIDEOS, true, false>(job, begin, end);
-    else
-        job.skips ? sweep<T, VIDEOS, false, true>(job, begin, end) : sweep<T, VIDEOS, false, false>(job, begin, end);
+    else job.skips ? sweep<T, VIDEOS, false, true>(job, begin, end) : sweep<T, VIDEOS, false, false>(job, begin, end);
 }
 
 template <class T> void advance(const Job<T> &job, int64_t begin, int64_t end) {
@@ -291,8 +289,8 @@ template <class T> void interleave(const T *match, int64_t match_stride, const i
 }  // namespace G2V_ARCH
 
 Kernels G2V_JOIN(kernels_, G2V_ARCH)() {
-    return {G2V_TEXT(G2V_ARCH), G2V_ARCH::advance<float>, G2V_ARCH::advance<double>,
-            G2V_ARCH::interleave<float>, G2V_ARCH::interleave<double>};
+    return {G2V_TEXT(G2V_ARCH), G2V_ARCH::advance<float>, G2V_ARCH::advance<double>, G2V_ARCH::interleave<float>,
+            G2V_ARCH::interleave<double>};
 }
 
 }  // namespace g2v

@@ -40,20 +40,20 @@ constexpr int INSIDE_KINDS = 6;
 constexpr int MAX_INNER = 3;  // inner slots of a group
 
 struct Slots {
-    const int64_t *group_slot;   // [groups + 1]
-    const int64_t *crossed;      // [groups]: the first crossed slot of each
-    const int64_t *inner;        // [groups]: the first inner slot of each
-    const int32_t *slot_group;   // [slots]: where it is entered from
-    const int32_t *slot_step;    // [slots]: of a straight slot
-    const uint8_t *group_inside;  // [groups]: index into INSIDE
-    const int32_t *slot_row;     // [slots]: of a crossed slot, its row of `crossed_steps`; of an inner one, of `inner_match`
+    const int64_t *group_slot;     // [groups + 1]
+    const int64_t *crossed;        // [groups]: the first crossed slot of each
+    const int64_t *inner;          // [groups]: the first inner slot of each
+    const int32_t *slot_group;     // [slots]: where it is entered from
+    const int32_t *slot_step;      // [slots]: of a straight slot
+    const uint8_t *group_inside;   // [groups]: index into INSIDE
+    const int32_t *slot_row;       // [slots]: of a crossed slot, its row of `crossed_steps`; of an inner one, of `inner_match`
     const int32_t *crossed_steps;  // [rows][LANES]; the number of steps stands for "no state"
-    const int32_t *slot_pattern;  // [slots]
+    const int32_t *slot_pattern;   // [slots]
     const Pattern *patterns;
-    const int32_t *group_ideal;  // [groups][LANES], -1: unused
+    const int32_t *group_ideal;   // [groups][LANES], -1: unused
     const int64_t *group_waiver;  // [groups + 1]: what can be waived within a group, step by step in a legal order
     const int32_t *waiver_step, *waiver_pattern;  // [waivers]
-    const uint8_t *paired;       // [groups]: whether the next group is like this one and does not depend on it
+    const uint8_t *paired;                        // [groups]: whether the next group is like this one and does not depend on it
 };
 
 template <class T> struct Job {

@@ -41,7 +41,8 @@ template <class Work> void run(const Watch *watch, Work work) {
         work(poll);
     } catch (const Stopped &) {
         if (!PyErr_Occurred())
-            PyErr_SetString(poll.late() ? PyExc_TimeoutError : PyExc_InterruptedError, poll.late() ? "the time is up" : "stopped");
+            PyErr_SetString(poll.late() ? PyExc_TimeoutError : PyExc_InterruptedError,
+                            poll.late() ? "the time is up" : "stopped");
         throw nb::python_error();
     }
 }
@@ -49,20 +50,18 @@ template <class Work> void run(const Watch *watch, Work work) {
 nb::tuple lattice(const Array<uint64_t> &predecessors, int64_t limit, const Watch *watch) {
     const size_t words = predecessors.shape(1);
     Lattice built;
-    run(watch, [&](Poll &poll) {
-        built = build_lattice(static_cast<int>(predecessors.shape(0)), take(predecessors), limit, poll);
-    });
+    run(watch,
+        [&](Poll &poll) { built = build_lattice(static_cast<int>(predecessors.shape(0)), take(predecessors), limit, poll); });
     const size_t ideals = built.state_start.size() - 1, levels = built.level_start.size();
     const size_t states = built.state_step.size();
     return nb::make_tuple(give(std::move(built.masks), {ideals, words}), give(std::move(built.level_start), {levels}),
-                          give(std::move(built.state_start), {ideals + 1}),
-                          give(std::move(built.state_step), {states}), give(std::move(built.state_from), {states}));
+                          give(std::move(built.state_start), {ideals + 1}), give(std::move(built.state_step), {states}),
+                          give(std::move(built.state_from), {states}));
 }
 
-
-template <class T>
-nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop, const std::optional<Array<T>> &skip,
-                bool contiguous, bool cost_only, int64_t block, int64_t window, int workers, const Watch *watch) {
+template <class T> nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop,
+                                   const std::optional<Array<T>> &skip, bool contiguous, bool cost_only, int64_t block,
+                                   int64_t window, int workers, const Watch *watch) {
     const int64_t clips = static_cast<int64_t>(match.shape(1));
     std::vector<int64_t> labels(cost_only ? 0 : static_cast<size_t>(clips), -1);
     Video<T> video{match.data(), drop.data(), pointer(skip), clips, cost_only ? nullptr : labels.data(), 0};
@@ -72,17 +71,16 @@ nb::tuple solve(const Procedure &p, const Array<T> &match, const Array<T> &drop,
     return nb::make_tuple(cost, give(std::move(labels), {static_cast<size_t>(clips)}));
 }
 
-template <class T>
-nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, const std::vector<Array<T>> &drops,
-                     const std::vector<std::optional<Array<T>>> &skips, bool contiguous, bool cost_only, int64_t block, int workers,
-                     const Watch *watch) {
+template <class T> nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches,
+                                        const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips,
+                                        bool contiguous, bool cost_only, int64_t block, int workers, const Watch *watch) {
     std::vector<Video<T>> videos;
     std::vector<std::vector<int64_t>> labels(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
         const int64_t clips = static_cast<int64_t>(matches[i].shape(1));
         if (!cost_only) labels[i].assign(static_cast<size_t>(clips), -1);
-        videos.push_back({matches[i].data(), drops[i].data(), pointer(skips[i]), clips,
-                          cost_only ? nullptr : labels[i].data(), 0});
+        videos.push_back(
+            {matches[i].data(), drops[i].data(), pointer(skips[i]), clips, cost_only ? nullptr : labels[i].data(), 0});
     }
     run(watch, [&](Poll &poll) { solve_many(p, videos, {contiguous, block, 0, workers}, poll); });
     nb::list results;
@@ -97,17 +95,16 @@ nb::list solve_batch(const Procedure &p, const std::vector<Array<T>> &matches, c
 
 // Costs and gradients of videos of any procedures: a list of (cost, gradient), the latter flat: that of match [steps][clips],
 // of drop [clips], of skip [steps], and if `starts` that of beginning a step [steps][clips]; None where it is not wanted.
-template <class T>
-nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
-                    const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips, double gamma,
-                    bool smooth, bool contiguous, bool gradient, bool starts, int workers, int64_t memory,
-                    const Watch *watch) {
+template <class T> nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
+                                       const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips,
+                                       double gamma, bool smooth, bool contiguous, bool gradient, bool starts, int workers,
+                                       int64_t memory, const Watch *watch) {
     std::vector<SoftVideo<T>> videos;
     std::vector<std::vector<T>> grads(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
         const size_t steps = matches[i].shape(0), clips = matches[i].shape(1);
         SoftVideo<T> v{procedures[i], matches[i].data(), drops[i].data(), pointer(skips[i]), static_cast<int64_t>(clips),
-                       nullptr, nullptr, nullptr, nullptr, 0};
+                       nullptr,       nullptr,           nullptr,         nullptr,           0};
         if (gradient) {
             grads[i].resize((steps + 1) * clips + steps + (starts ? steps * clips : 0));
             v.match_grad = grads[i].data();
@@ -117,9 +114,7 @@ nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std:
         }
         videos.push_back(v);
     }
-    run(watch, [&](Poll &poll) {
-        soft_many(videos, {gamma, smooth, contiguous, workers, memory}, soft_kernels_for<T>(), poll);
-    });
+    run(watch, [&](Poll &poll) { soft_many(videos, {gamma, smooth, contiguous, workers, memory}, soft_kernels_for<T>(), poll); });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
         if (!gradient) {
@@ -206,8 +201,10 @@ template <class T> void bind_automaton(nb::class_<Automaton> &automaton) {
     using Costs = typename AutomatonCall<T>::Costs;
     automaton.def(
         "solve",
-        [](const Automaton &self, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail, bool cost_only, int workers,
-           const Watch *watch) { return AutomatonCall<T>(self, match, drop, arc, end, length, tail).hard(cost_only, workers, watch); },
+        [](const Automaton &self, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail, bool cost_only,
+           int workers, const Watch *watch) {
+            return AutomatonCall<T>(self, match, drop, arc, end, length, tail).hard(cost_only, workers, watch);
+        },
         "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
         "tail"_a.noconvert(), "cost_only"_a, "workers"_a, "watch"_a.none() = nb::none());
 }
@@ -222,7 +219,8 @@ template <class T> void bind_procedure(nb::class_<Procedure> &procedure) {
 }
 template <class T> void bind_soft(nb::module_ &m) {
     m.def("soft_many", &soft_batch<T>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
-          "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "workers"_a, "memory"_a, "watch"_a.none() = nb::none());
+          "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "workers"_a, "memory"_a,
+          "watch"_a.none() = nb::none());
 }
 
 }  // namespace
@@ -231,19 +229,24 @@ template <class T> void bind_soft(nb::module_ &m) {
 NB_MODULE(_native, m) {
     using namespace g2v;
     m.def("simd", [] { return kernels().name; }, "Instruction set the kernels run on.");
-    m.def("simd_levels", [] {
-        std::vector<const char *> names;
-        for (const Kernels &k : all_kernels()) names.push_back(k.name);
-        return names;
-    }, "Instruction sets the kernels can run on here, the fastest first.");
-    m.def("use_simd", [](size_t level) { chosen_kernels = std::min(level, all_kernels().size() - 1); }, "level"_a,
-          "Choose one of simd_levels() by its index, for all later calls.");
+    m.def(
+        "simd_levels",
+        [] {
+            std::vector<const char *> names;
+            for (const Kernels &k : all_kernels()) names.push_back(k.name);
+            return names;
+        },
+        "Instruction sets the kernels can run on here, the fastest first.");
+    m.def(
+        "use_simd", [](size_t level) { chosen_kernels = std::min(level, all_kernels().size() - 1); }, "level"_a,
+        "Choose one of simd_levels() by its index, for all later calls.");
     nb::class_<Watch>(m, "Watch")
         .def(nb::init<double, const Watch *>(), "seconds"_a, "outer"_a.none(), nb::keep_alive<1, 3>())
         .def("stop", [](Watch &self) { self.stop = true; }, "End the calls that watch it, in whatever thread they are.");
-    m.def("poll_counts", [] {
-        return std::tuple(poll_counts.asked.exchange(0), poll_counts.longest.exchange(0), poll_counts.work.exchange(0));
-    }, "Since the last time: questions whether to go on, the most work between two of them, all work (in updates).");
+    m.def(
+        "poll_counts",
+        [] { return std::tuple(poll_counts.asked.exchange(0), poll_counts.longest.exchange(0), poll_counts.work.exchange(0)); },
+        "Since the last time: questions whether to go on, the most work between two of them, all work (in updates).");
     m.def("build_lattice", &lattice, "predecessors"_a, "limit"_a, "watch"_a.none() = nb::none());
 
     bind_soft<float>(m);
@@ -262,36 +265,42 @@ NB_MODULE(_native, m) {
     automaton.def(
         "posterior",
         [](const Automaton &self, const Array<double> &match, const Array<double> &drop, const Array<double> &arc,
-           const Array<double> &end, const Array<double> &length, const Array<double> &tail, int workers, const Watch *watch) {
-            return AutomatonCall<double>(self, match, drop, arc, end, length, tail).soft(workers, watch);
-        },
+           const Array<double> &end, const Array<double> &length, const Array<double> &tail, int workers,
+           const Watch *watch) { return AutomatonCall<double>(self, match, drop, arc, end, length, tail).soft(workers, watch); },
         "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
         "tail"_a.noconvert(), "workers"_a, "watch"_a.none() = nb::none());
 
     nb::class_<Procedure> procedure(m, "Procedure");
     procedure
-        .def("__init__",
-             [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
-                const Array<int64_t> &level_start, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
-                const Array<int32_t> &state_from) {
-                 new (self) Procedure();
-                 self->n_steps = static_cast<int>(descendants.shape(0));
-                 self->words = static_cast<int>(descendants.shape(1));
-                 self->masks = take(masks);
-                 self->descendants = take(descendants);
-                 self->level_start = take(level_start);
-                 self->state_start = take(state_start);
-                 self->state_step = take(state_step);
-                 self->state_from = take(state_from);
-             },
-             "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
-        .def("memory", [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {
-            return itemsize == 4 ? memory<float>(p, clips, window, cost_only, watch)
-                                 : memory<double>(p, clips, window, cost_only, watch);
-        }, "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a, "watch"_a.none() = nb::none())
-        .def("lane_memory", [](const Procedure &p, int itemsize, int64_t clips, const Watch *watch) {
-            return itemsize == 4 ? lane_memory<float>(p, clips, watch) : lane_memory<double>(p, clips, watch);
-        }, "itemsize"_a, "clips"_a, "watch"_a.none() = nb::none());
+        .def(
+            "__init__",
+            [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
+               const Array<int64_t> &level_start, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
+               const Array<int32_t> &state_from) {
+                new (self) Procedure();
+                self->n_steps = static_cast<int>(descendants.shape(0));
+                self->words = static_cast<int>(descendants.shape(1));
+                self->masks = take(masks);
+                self->descendants = take(descendants);
+                self->level_start = take(level_start);
+                self->state_start = take(state_start);
+                self->state_step = take(state_step);
+                self->state_from = take(state_from);
+            },
+            "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
+        .def(
+            "memory",
+            [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {
+                return itemsize == 4 ? memory<float>(p, clips, window, cost_only, watch)
+                                     : memory<double>(p, clips, window, cost_only, watch);
+            },
+            "itemsize"_a, "clips"_a, "window"_a, "cost_only"_a, "watch"_a.none() = nb::none())
+        .def(
+            "lane_memory",
+            [](const Procedure &p, int itemsize, int64_t clips, const Watch *watch) {
+                return itemsize == 4 ? lane_memory<float>(p, clips, watch) : lane_memory<double>(p, clips, watch);
+            },
+            "itemsize"_a, "clips"_a, "watch"_a.none() = nb::none());
     bind_procedure<float>(procedure);
     bind_procedure<double>(procedure);
 }

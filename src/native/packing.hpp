@@ -1,5 +1,20 @@
 // Ideals in lanes. Ideals that differ only in a few steps A (a "family") go into one vector: then almost every state of the
 // vector is entered from the same lane of another vector, by the same step, and nothing need be gathered.
+//
+// Three steps a, b, c without order, in vectors of 4 lanes: 8 ideals and 12 states. The steps chosen to tell lanes apart are
+// A = {a, b}, whose subsets number the lanes; c tells the two groups apart.
+//
+//     lane        0     1     2     3
+//     group 0     {}    a     b     ab
+//                  |     |     |     |       one straight slot of group 1: step c, lane by lane
+//     group 1     c     ac    bc    abc
+//
+//     inner slot, in either group:      a is done: lane 1 from lane 0, lane 3 from lane 2 (within the halves of a vector)
+//     inner slot, in either group:      b is done: lane 2 from lane 0, lane 3 from lane 1 (across the halves)
+//
+// That is INSIDE {1, 1}: 4 states in the straight slot, and 2 in each of the 4 inner ones. An edge a -> c would leave ideals c
+// and bc out: their lanes of group 1 stay unused. What comes from another lane of another group (of another family) would be a
+// crossed slot.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +33,7 @@ struct Packing {
     int lanes = 0;
     std::vector<int64_t> group_slot, crossed, inner;
     std::vector<int32_t> slot_group, slot_step, slot_row, slot_pattern, group_ideal;
-    std::vector<int32_t> row_steps;  // [rows][lanes]: the steps of inner slots that have the same
+    std::vector<int32_t> row_steps;      // [rows][lanes]: the steps of inner slots that have the same
     std::vector<int32_t> crossed_steps;  // [crossed slots][lanes]
     std::vector<uint8_t> group_inside, paired;
     std::vector<int64_t> group_waiver;
@@ -65,7 +80,7 @@ public:
     }
 
 private:
-    static constexpr size_t NEAR = 8;  // groups looked at for one that can be run beside the last
+    static constexpr size_t NEAR = 8;    // groups looked at for one that can be run beside the last
     using Group = std::vector<int64_t>;  // ideal of each lane, -1: unused
 
     const Graph &g_;
@@ -234,8 +249,8 @@ private:
     }
 
     int level_of(int64_t ideal) const {
-        return static_cast<int>(std::upper_bound(g_.level_start.begin(), g_.level_start.end(), ideal) -
-                                g_.level_start.begin()) - 1;
+        return static_cast<int>(std::upper_bound(g_.level_start.begin(), g_.level_start.end(), ideal) - g_.level_start.begin()) -
+               1;
     }
 
     std::vector<int64_t> group_of_ideal() const {
@@ -345,8 +360,7 @@ private:
         p.state_place.resize(static_cast<size_t>(g_.states()));
         for (size_t group = 0; group < groups_.size(); ++group)
             for (int lane = 0; lane < lanes_; ++lane)
-                if (groups_[group][lane] >= 0)
-                    p.ideal_place[groups_[group][lane]] = static_cast<int64_t>(group) * lanes_ + lane;
+                if (groups_[group][lane] >= 0) p.ideal_place[groups_[group][lane]] = static_cast<int64_t>(group) * lanes_ + lane;
         p.group_slot.push_back(0);
         p.group_waiver.push_back(0);
         for (size_t group = 0; group < groups_.size(); ++group) {
@@ -379,16 +393,15 @@ private:
                 entries.push_back({from / lanes_, g_.state_step[s], lane, static_cast<int>(from % lanes_), s});
             }
         }
-        std::stable_sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
-            return a.group != b.group ? a.group < b.group : a.step < b.step;
-        });
+        std::stable_sort(entries.begin(), entries.end(),
+                         [](const Entry &a, const Entry &b) { return a.group != b.group ? a.group < b.group : a.step < b.step; });
         std::vector<Entry> crossed, inner;
         for (size_t i = 0; i < entries.size();) {
             size_t end = i;
-            while (end < entries.size() && entries[end].group == entries[i].group && entries[end].step == entries[i].step)
-                ++end;
+            while (end < entries.size() && entries[end].group == entries[i].group && entries[end].step == entries[i].step) ++end;
             if (entries[i].group == group) inner.insert(inner.end(), entries.begin() + i, entries.begin() + end);
-            else if (straight(group, entries, i, end)) put_slot(p, entries.data() + i, entries.data() + end, entries[i].step, entries[i].group);
+            else if (straight(group, entries, i, end))
+                put_slot(p, entries.data() + i, entries.data() + end, entries[i].step, entries[i].group);
             else crossed.insert(crossed.end(), entries.begin() + i, entries.begin() + end);
             i = end;
         }
@@ -468,9 +481,8 @@ private:
     void put_waivers(Packing &p, const std::vector<Entry> &entries) const {
         std::vector<int> steps;
         for (const Entry &e : entries) steps.push_back(e.step);
-        std::sort(steps.begin(), steps.end(), [&](int a, int b) {
-            return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b);
-        });
+        std::sort(steps.begin(), steps.end(),
+                  [&](int a, int b) { return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b); });
         steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
         for (int step : steps) {
             std::vector<int> lane(lanes_, -1);

@@ -79,9 +79,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
     static G2V_INLINE int64_t place(int32_t source, int parts, int k) {
         return static_cast<int64_t>(source & ~(L - 1)) * parts + k * L + (source & (L - 1));
     }
-    G2V_INLINE const int32_t *mixed_steps(int64_t slot) const {
-        return job.slots.mixed_step + job.slots.slot_source[slot] * L;
-    }
+    G2V_INLINE const int32_t *mixed_steps(int64_t slot) const { return job.slots.mixed_step + job.slots.slot_source[slot] * L; }
     G2V_INLINE Vec match(int64_t slot, int64_t mixed) const {
         const T *costs = job.match + clip * (job.n_steps + 1) * (VIDEOS ? L : 1);
         if (straight(slot, mixed)) return cost<T, VIDEOS>(costs, job.slots.slot_step[slot]);
@@ -172,8 +170,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
                 const Vec far = above<T>(s.m, r.from);
                 add(s, far, exp_of(far));
             });
-        else
-            add(r.source, r.d_source, r.e_source);
+        else add(r.source, r.d_source, r.e_source);
         r.z = most(r.z, full<T>(TINY));
         r.one = full<T>(T(1)) / r.z;
         if constexpr (SMOOTH) {
@@ -351,11 +348,9 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
                 if constexpr (SKIPS)
                     each_source(slot, [&](const Set &s, int64_t e) __attribute__((always_inline)) {
                         const Vec away = above<T>(s.m, in.from);
-                        add_to(job.waived_grad + job.entries.waived[e] * L,
-                               enter(s, job.entries.group[e], away, exp_of(away)));
+                        add_to(job.waived_grad + job.entries.waived[e] * L, enter(s, job.entries.group[e], away, exp_of(away)));
                     });
-                else
-                    enter(in.source, job.slots.slot_source[slot], in.d_source, in.e_source);
+                else enter(in.source, job.slots.slot_source[slot], in.d_source, in.e_source);
             }
         }
         add_to(job.drop_grad + clip * L, dropped);
@@ -407,14 +402,12 @@ template <class T, class Use> G2V_INLINE void choose(const SoftJob<T> &job, Use 
     else kind.template operator()<false, false, false>();
 }
 
-template <class T>
-void forward(const SoftJob<T> &job, int64_t clip, const T *before, T *after, const T *shift, T *next_shift) {
+template <class T> void forward(const SoftJob<T> &job, int64_t clip, const T *before, T *after, const T *shift, T *next_shift) {
     choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool NOTES>() {
         Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS, NOTES>(job, clip, before, after, shift).forward(next_shift);
     });
 }
-template <class T>
-void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *after, const T *shift) {
+template <class T> void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *after, const T *shift) {
     choose(job, [&]<bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool NOTES>() {
         Soft<T, VIDEOS, CONTIGUOUS, SMOOTH, SKIPS, NOTES>(job, clip, before, const_cast<T *>(after), shift).backward();
     });
@@ -422,7 +415,6 @@ void backward(const SoftJob<T> &job, int64_t clip, const T *before, const T *aft
 
 }  // namespace
 }  // namespace G2V_ARCH
-
 
 SoftKernelsOf G2V_JOIN(soft_kernels_, G2V_ARCH)() {
     return {{G2V_ARCH::forward<float>, G2V_ARCH::backward<float>}, {G2V_ARCH::forward<double>, G2V_ARCH::backward<double>}};

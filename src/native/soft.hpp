@@ -96,9 +96,7 @@ private:
         }
     }
     // A fixed linear extension: by number of descendants (more of them: earlier), then by index.
-    bool before(int a, int b) const {
-        return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b);
-    }
+    bool before(int a, int b) const { return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b); }
 };
 
 // How many columns of the table are kept at a time: all of them, or those between two checkpoints.
@@ -404,7 +402,8 @@ void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const So
         std::stable_sort(members.begin(), members.end(), [](const auto *a, const auto *b) { return a->clips > b->clips; });
         for (size_t i = 0; i < members.size();) {
             const size_t count = std::min(L, members.size() - i);
-            const bool skips = std::any_of(members.begin() + i, members.begin() + i + count, [](const auto *v) { return v->skip; });
+            const bool skips =
+                std::any_of(members.begin() + i, members.begin() + i + count, [](const auto *v) { return v->skip; });
             const bool in_lanes = skips || count >= ENOUGH;
             const size_t taken = in_lanes ? count : 1;
             batches.push_back({{members.begin() + i, members.begin() + i + taken}, in_lanes});

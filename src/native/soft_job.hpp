@@ -35,8 +35,8 @@ template <class T> struct SoftJob {
     int n_steps;
     int64_t groups, n_slots;
     SoftSlots slots;
-    const T *group_unused;     // [groups][LANES]: +inf in lanes that hold no ideal, else -inf
-    const T *group_start;      // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
+    const T *group_unused;  // [groups][LANES]: +inf in lanes that hold no ideal, else -inf
+    const T *group_start;   // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
     Entries entries;
     const T *waived;  // [sets][LANES]: the cost of each set
 

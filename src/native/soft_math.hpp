@@ -50,9 +50,11 @@ template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
     constexpr T low = F ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
     const V<T> r = (at - n * high) - n * low;
     // For |r| <= log(2) / 2: the polynomial of least relative error (2e-9), or the series as far as it counts.
-    constexpr double near[7] = {1.0, 1.00000003643, 0.499999920559, 0.166664196806, 0.0416682287242, 0.00837485706086, 0.00138367917234};
-    constexpr double series[14] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-                                   1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+    constexpr double near[7] = {
+        1.0, 1.00000003643, 0.499999920559, 0.166664196806, 0.0416682287242, 0.00837485706086, 0.00138367917234};
+    constexpr double series[14] = {
+        1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+        1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
     const V<T> sum = polynomial<T, F ? 6 : 13>(r, F ? near : series);
     typedef typename Whole<T>::V I;
     const I power = ((I)shifted - (I)full<T>(magic)) << bits;
@@ -66,8 +68,8 @@ template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
 template <class T> G2V_INLINE V<T> log_near_one(V<T> m) {
     const V<T> s = (m - T(1)) / (m + T(1));
     constexpr double near[4] = {2.0, 0.66666816407, 0.399747433143, 0.299270523374};
-    constexpr double series[12] = {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
-                                   2.0 / 19, 2.0 / 21, 2.0 / 23};
+    constexpr double series[12] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
+                                   2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23};
     constexpr bool F = sizeof(T) == 4;
     return s * polynomial<T, F ? 3 : 11>(s * s, F ? near : series);
 }

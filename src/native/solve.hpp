@@ -114,8 +114,7 @@ template <class T> void solve_together(const Procedure &g, std::span<Video<T>> v
     for (size_t lane = 0; lane < videos.size(); ++lane) {
         Video<T> &v = videos[lane];
         v.cost = forward.best(g.ideals() - 1, v.clips, static_cast<int>(lane));
-        if (labels && v.cost < Forward<T>::INF)
-            Traceback<T>(forward, v.clips, static_cast<int>(lane), v.labels).run();
+        if (labels && v.cost < Forward<T>::INF) Traceback<T>(forward, v.clips, static_cast<int>(lane), v.labels).run();
     }
 }
 

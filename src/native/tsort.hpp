@@ -27,14 +27,13 @@ namespace detail {
 
 // Open-addressing set of the ideals of one level; an ideal's number is the order in which it was first seen.
 // `FixedWords` > 0 makes the width of a mask a constant, so that masks of one word cost one comparison.
-template <std::size_t FixedWords>
-class IdealSet {
+template <std::size_t FixedWords> class IdealSet {
 public:
     explicit IdealSet(std::size_t words) : words_(FixedWords ? FixedWords : words), slots_(64, -1) {}
 
     std::size_t words() const { return FixedWords ? FixedWords : words_; }
     std::size_t size() const { return size_; }
-    const std::uint64_t* operator[](std::size_t number) const { return &masks_[number * words()]; }
+    const std::uint64_t *operator[](std::size_t number) const { return &masks_[number * words()]; }
 
     void clear() {
         std::fill(slots_.begin(), slots_.end(), -1);
@@ -43,7 +42,7 @@ public:
     }
 
     // Number of `mask` in this set, which takes it in if it is new.
-    std::int32_t insert(const std::uint64_t* mask) {
+    std::int32_t insert(const std::uint64_t *mask) {
         if (2 * (size_ + 1) > slots_.size()) grow();
         for (std::size_t slot = home(mask);; slot = (slot + 1) & (slots_.size() - 1)) {
             const std::int32_t number = slots_[slot];
@@ -57,7 +56,7 @@ public:
     }
 
 private:
-    std::size_t home(const std::uint64_t* mask) const {
+    std::size_t home(const std::uint64_t *mask) const {
         std::uint64_t hash = 0;
         for (std::size_t w = 0; w < words(); ++w) {
             hash = (hash ^ mask[w]) * 0x9E3779B97F4A7C15ull;
@@ -89,7 +88,7 @@ struct Arrival {
 
 // `before` is [steps * words], the steps that must be done before each step.
 template <std::size_t FixedWords>
-Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t* before, std::int64_t limit, Poll& poll) {
+Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t *before, std::int64_t limit, Poll &poll) {
     if (FixedWords) words = FixedWords;
     // Indices of ideals are 32 bits wide; a larger limit cannot be honoured.
     limit = std::min<std::int64_t>(limit, std::numeric_limits<std::int32_t>::max());
@@ -117,10 +116,10 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
         for (std::size_t step = 0; step < steps; ++step) {
             const std::size_t word = step / 64;
             const std::uint64_t bit = std::uint64_t{1} << (step % 64);
-            const std::uint64_t* needed = before + step * words;
+            const std::uint64_t *needed = before + step * words;
             for (std::size_t ideal = begin; ideal < end; ++ideal) {
                 if (ideal % 4096 == 4095) poll(4096 * 16 * static_cast<std::int64_t>(words));
-                const std::uint64_t* mask = &lattice.masks[ideal * words];
+                const std::uint64_t *mask = &lattice.masks[ideal * words];
                 std::uint64_t obstacles = mask[word] & bit;
                 for (std::size_t w = 0; w < words; ++w) obstacles |= needed[w] & ~mask[w];
                 if (obstacles) continue;
@@ -140,8 +139,8 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
         std::int64_t compared = 0;
         std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
             if (++compared % 4096 == 0) poll(4096 * 8);
-            const std::uint64_t* left = found[static_cast<std::size_t>(a)];
-            const std::uint64_t* right = found[static_cast<std::size_t>(b)];
+            const std::uint64_t *left = found[static_cast<std::size_t>(a)];
+            const std::uint64_t *right = found[static_cast<std::size_t>(b)];
             std::size_t w = words - 1;
             while (w > 0 && left[w] == right[w]) --w;
             return left[w] < right[w];
@@ -157,8 +156,8 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
         // Counting sort of the arrivals by ideal; it is stable, so steps stay in ascending order.
         const std::int64_t first_state = lattice.state_start.back();
         lattice.state_start.resize(end + n_found + 1, 0);
-        std::int64_t* count = &lattice.state_start[end + 1];
-        for (const Arrival& arrival : arrivals) ++count[rank[static_cast<std::size_t>(arrival.ideal)]];
+        std::int64_t *count = &lattice.state_start[end + 1];
+        for (const Arrival &arrival : arrivals) ++count[rank[static_cast<std::size_t>(arrival.ideal)]];
         std::int64_t total = first_state;
         for (std::size_t i = 0; i < n_found; ++i) {
             const std::int64_t here = count[i];
@@ -167,7 +166,7 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
         }
         lattice.state_step.resize(static_cast<std::size_t>(total));
         lattice.state_from.resize(static_cast<std::size_t>(total));
-        for (const Arrival& arrival : arrivals) {
+        for (const Arrival &arrival : arrivals) {
             const auto state = static_cast<std::size_t>(count[rank[static_cast<std::size_t>(arrival.ideal)]]++);
             lattice.state_step[state] = arrival.step;
             lattice.state_from[state] = arrival.from;
@@ -180,8 +179,7 @@ Lattice build_lattice(std::size_t steps, std::size_t words, const std::uint64_t*
 
 // Build the lattice of ideals from direct predecessors (`n_steps` masks of ceil(n_steps / 64) words each).
 // Throws std::length_error beyond `limit` ideals, std::invalid_argument where the masks have the wrong size or a cycle.
-inline Lattice build_lattice(int n_steps, const std::vector<std::uint64_t>& predecessor_masks, std::int64_t limit,
-                             Poll& poll) {
+inline Lattice build_lattice(int n_steps, const std::vector<std::uint64_t> &predecessor_masks, std::int64_t limit, Poll &poll) {
     if (n_steps < 1) throw std::invalid_argument("a flow graph needs at least one step");
     const auto steps = static_cast<std::size_t>(n_steps);
     const std::size_t words = (steps + 63) / 64;

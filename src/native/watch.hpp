@@ -44,7 +44,7 @@ inline PollCounts poll_counts;
 // One call. `signals` tells whether a signal wants it to end; it is asked by the thread that made the call alone.
 class Poll {
 public:
-    static constexpr int64_t OFTEN = 2'000'000;  // updates between looks at the clock
+    static constexpr int64_t OFTEN = 2'000'000;               // updates between looks at the clock
     static constexpr std::chrono::milliseconds PATIENCE{20};  // between questions for signals
 
     Poll(const Watch *watch, bool (*signals)()) : watch_(watch), signals_(signals) {}
@@ -94,8 +94,7 @@ private:
     void count() {
         poll_counts.work.fetch_add(since_, std::memory_order_relaxed);
         int64_t most = poll_counts.longest.load(std::memory_order_relaxed);
-        while (since_ > most && !poll_counts.longest.compare_exchange_weak(most, since_)) {
-        }
+        while (since_ > most && !poll_counts.longest.compare_exchange_weak(most, since_)) {}
         since_ = 0;
     }
 };

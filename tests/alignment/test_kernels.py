@@ -146,3 +146,9 @@ def test_no_template_is_emitted_per_instruction_set() -> None:
         listed = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=True).stdout
         weak = [line for line in listed.splitlines() if re.search(r" [VWuvw] ", line)]
         assert not weak, f"{path.parent.name}/{path.name}: {weak[:5]}"
+
+
+@pytest.mark.skipif(shutil.which("clang-format") is None, reason="clang-format is not installed")
+def test_all_sources_are_in_one_style() -> None:
+    sources = sorted(Path(__file__).parents[2].glob("src/native/*.[ch]pp"))
+    subprocess.run(["clang-format", "--dry-run", "-Werror", *map(str, sources)], check=True)

@@ -122,12 +122,15 @@ COUNTED: dict[str, tuple[Callable[[], Any], int]] = {
         lambda: g2v.align_many(bag(9), [costs(9, 1_000)] * 24, 0.5, workers=1),
         24 // 4 * STATES[9] * 1_000,
     ),
-    "automaton": (lambda: g2v.align(bag(9), costs(9, 1_000), 0.5, repeat=1.0), STATES[9] * 1_000),
+    "automaton": (lambda: g2v.align(bag(9), costs(9, 1_000), 0.5, repeat=1.0, workers=1), STATES[9] * 1_000),
     "automaton, durations": (
-        lambda: g2v.align(bag(10), costs(10, 1_000), 0.5, durations=LENGTHS),
+        lambda: g2v.align(bag(10), costs(10, 1_000), 0.5, durations=LENGTHS, workers=1),
         STATES[10] * 1_000 * 100,
     ),
-    "automaton, posterior": (lambda: g2v.posterior(bag(8), costs(8, 1_000), 0.5, repeat=1.0), STATES[8] * 3_000),
+    "automaton, posterior": (
+        lambda: g2v.posterior(bag(8), costs(8, 1_000), 0.5, repeat=1.0, workers=1),
+        STATES[8] * 3_000,
+    ),
 }
 
 

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graph2vid._arrays import as_floats
+from graph2vid._arrays import Floats, as_floats
 from graph2vid._deprecated import renamed
 from graph2vid.alignment import automata
-from graph2vid.alignment.alignment_result import Alignment
+from graph2vid.alignment.alignment_result import BACKGROUND, Alignment
 from graph2vid.alignment.anytime import Answer
 from graph2vid.alignment.automata import AutomatonProblem, automaton_problem
 from graph2vid.alignment.backends import Resources, memory_bound
 from graph2vid.alignment.clip_costs import ClipCosts, check_gamma
 from graph2vid.alignment.problem import Problem
-from graph2vid.alignment.stream_traceback import Column, Traceback
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.order import bits
@@ -81,7 +80,7 @@ class Stream:
         self._recursion = _Recursion(self._problem, check_gamma(gamma), self._asked.contiguous)
         start, self._summed = self._recursion.start()
         self._n_summed = 0
-        self._traceback = Traceback(self._problem, start, self._asked.contiguous)
+        self._traceback = _Traceback(self._problem, start, self._asked.contiguous)
         self._final: list[int] = []
         self._costs: list[tuple[Costs64, float]] = []
         self._is_over = False
@@ -213,6 +212,116 @@ class Stream:
         return result
 
 
+# -- the traceback: labels of the cheapest alignment so far, of which most are known already ------------------------
+
+
+class _Column(NamedTuple):
+    """What is known after some clips: the least cost of being at each node, ``best`` [I], and of being in a segment of
+    each state, ``state`` [S]: its step was shown in the last clip, or (unless contiguous) is the last one shown."""
+
+    best: Costs64
+    state: Costs64
+
+
+class _Place(NamedTuple):
+    """Where a cheapest path passes after some clips: at a node, or in a segment of a state; and its cost from there."""
+
+    rest: float
+    is_state: bool
+    at: int
+
+
+class _Traceback:
+    """The columns of the clips that are not final, and the last path back through them.
+
+    Two paths that pass the same place are the same before it: so a new path is followed only until it meets the last.
+    Among the cheapest alignments the labels are the smallest, read from the last clip backwards, as those of
+    :func:`graph2vid.align`; paths of the same labels and cost are followed side by side.
+    """
+
+    def __init__(self, problem: AutomatonProblem, start: _Column, contiguous: bool) -> None:
+        self.automaton = problem.automaton
+        self.arc = problem.arc
+        self.contiguous = contiguous
+        self.columns = [start]
+        self.costs: list[tuple[Costs64, float]] = []
+        self.known: list[int] = []  # the labels of the last path
+        self.places: list[tuple[bool, int] | None] = [None]  # where it passed, if in one place, after each clip
+
+    @property
+    def last(self) -> _Column:
+        """The column after all clips."""
+        return self.columns[-1]
+
+    def add(self, column: _Column, match: Costs64, drop: float) -> None:
+        """Take the column after one more clip."""
+        self.columns.append(column)
+        self.costs.append((match, drop))
+        self.known.append(BACKGROUND)
+        self.places.append(None)
+
+    def forget(self) -> None:
+        """Let the first clip go: its label is final."""
+        for rows in (self.columns, self.costs, self.known, self.places):
+            del rows[0]
+
+    def labels(self, end: Floats) -> list[int]:
+        """Return the labels of all clips here, from the costs of ending at each node, [I]."""
+        total = self.last.best + end
+        nodes = np.flatnonzero(total == total.min())
+        places = [_Place(float(end[node]), False, int(node)) for node in nodes]
+        for clip in range(len(self.costs) - 1, -1, -1):
+            place = (places[0].is_state, places[0].at) if len(places) == 1 else None
+            if place is not None and place == self.places[clip + 1]:
+                break
+            self.places[clip + 1] = place
+            self.known[clip], places = self._back(clip, places)
+        return list(self.known)
+
+    def _back(self, clip: int, places: list[_Place]) -> tuple[int, list[_Place]]:
+        """Return the label of a clip, and where the paths with that label pass before it."""
+        before, after = self.columns[clip], self.columns[clip + 1]
+        match, drop = self.costs[clip]
+        paths: list[tuple[float, int, _Place]] = []  # cost, label, and where it passed, or the state it is in
+        for place in places:
+            states = [place.at]
+            if not place.is_state:
+                states = list(range(*self.automaton.state_start[place.at : place.at + 2].tolist()))
+                if self.contiguous or not states:
+                    rest = place._replace(rest=place.rest + drop)
+                    paths.append((float(before.best[place.at] + drop + place.rest), BACKGROUND, rest))
+            for state in states:
+                step = int(self.automaton.state_step[state])
+                shown = float(after.state[state])
+                if not self.contiguous:
+                    rest = _Place(place.rest + drop, True, state)
+                    paths.append((float(before.state[state] + drop + place.rest), BACKGROUND, rest))
+                    shown = self._into(before, state)[0] + float(match[step])
+                paths.append((shown + place.rest, step, _Place(place.rest + float(match[step]), True, state)))
+        cost, label = min(path[:2] for path in paths)
+        chosen = dict.fromkeys(path[2] for path in paths if path[:2] == (cost, label))
+        if label == BACKGROUND:
+            return label, list(chosen)
+        return label, list(dict.fromkeys(origin for segment in chosen for origin in self._origins(before, segment)))
+
+    def _into(self, before: _Column, state: int) -> tuple[float, Costs64, slice]:
+        """Return the least cost before a clip that shows a state's step; the costs of its arcs, and which they are."""
+        into = slice(*self.automaton.arc_start[state : state + 2].tolist())
+        costs = before.best[self.automaton.arc_from[into]] + self.arc[into]
+        return min(float(before.state[state]), float(costs.min())), costs, into
+
+    def _origins(self, before: _Column, segment: _Place) -> list[_Place]:
+        """Return where the cheapest paths into a segment, or on in it, pass before its clip."""
+        least, costs, into = self._into(before, segment.at)
+        found = [segment] if before.state[segment.at] == least else []
+        for at in (np.flatnonzero(costs == least) + into.start).tolist():
+            found.append(_Place(segment.rest + float(self.arc[at]), False, int(self.automaton.arc_from[at])))
+        return found
+
+
+# -- the recursion ----------------------------------------------------------------------------------------------
+
+
 class _Soft(NamedTuple):
     """Log-weights of all beginnings of a video: ``state`` that are in a segment of a state, ``shown`` whose last clip
     shows its step (the same if contiguous), ``rest`` whose last clip is background, by node, ``best`` all, by node."""
@@ -269,14 +378,14 @@ class _Recursion:
         self.spare = np.empty((2, automaton.n_states))
         self.spare_arcs = np.empty((2, len(self.origin)))
 
-    def start(self) -> tuple[Column, _Soft]:
+    def start(self) -> tuple[_Column, _Soft]:
         nodes, states = self.automaton.n_nodes, self.automaton.n_states
         best, rest = np.full(nodes, np.inf), np.full(nodes, _NEVER)
         best[0] = rest[0] = 0.0
         never = np.full(states, _NEVER)
-        return Column(best, np.full(states, np.inf)), _Soft(never, never, rest, rest)
+        return _Column(best, np.full(states, np.inf)), _Soft(never, never, rest, rest)
 
-    def advance(self, before: Column, match: Costs64, drop: float) -> Column:
+    def advance(self, before: _Column, match: Costs64, drop: float) -> _Column:
         begun = _take(before.best, self.origin, self.spare_arcs[0])
         begun += self.problem.arc
         if not self._is_single:
@@ -289,7 +398,7 @@ class _Recursion:
         else:
             np.minimum(state, before.state + drop, out=state)
             np.minimum.reduceat(state, self.first_states, out=best[1:])
-        return Column(best, state)
+        return _Column(best, state)
 
     def advance_soft(self, before: _Soft, match: Costs64, drop: float) -> _Soft:
         """Go on from ``before``, which is lost: its memory is used again."""
