@@ -27,7 +27,7 @@ def show(
 
     from graph2vid._files import write_json
     from graph2vid.cli.terminal_table import show_table
-    from graph2vid.evidence.evidence_cache import Cache
+    from graph2vid.evidence import Cache
 
     cache = Cache()
     assert cache.limit is not None
@@ -58,7 +58,7 @@ def clear(
     from rich.filesize import decimal
 
     from graph2vid.errors import InputError
-    from graph2vid.evidence.evidence_cache import Cache
+    from graph2vid.evidence import Cache
 
     cache = Cache()
     known = sorted({entry.kind for entry in cache.entries()})

@@ -38,7 +38,7 @@ def demo(
 
     from graph2vid._files import write_json
     from graph2vid.errors import how_to_install
-    from graph2vid.grounding.timeline import print_timeline
+    from graph2vid.grounding import print_timeline
 
     if save is not None:
         _save(save)
@@ -121,7 +121,7 @@ def _table(flow: FlowGraph, truth: Mapping[int, tuple[float, float]], outcomes: 
     """Return the table that sets each way of grounding beside the truth, steps in the order of the video."""
     from rich.table import Table
 
-    from graph2vid.grounding.times import format_time
+    from graph2vid.grounding import format_time
     from graph2vid.sample import NEAR
 
     names = {"graph": "any legal order", "linear": "the order as written"}

@@ -58,7 +58,7 @@ def export(
 
 def formats_named(text: str | None) -> tuple[str, ...]:
     """Read ``a,b,c``; an unknown format is an error here, before any work is done."""
-    from graph2vid.grounding.exporting import FORMATS
+    from graph2vid.grounding import FORMATS
 
     names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
     for name in names:
@@ -69,7 +69,7 @@ def formats_named(text: str | None) -> tuple[str, ...]:
 def write_exports(formats: tuple[str, ...], grounding: Grounding, beside: Path) -> None:
     """Write a grounding in several formats, named after the file ``beside`` without its suffix."""
     from graph2vid.errors import Graph2VidError
-    from graph2vid.grounding.exporting import FORMATS, write_export
+    from graph2vid.grounding import FORMATS, write_export
 
     refused = []
     for name in formats:

@@ -72,7 +72,7 @@ class ConstraintOptions(Options, panel="What is known already"):
         from graph2vid.alignment import Constraint
         from graph2vid.errors import InputError
         from graph2vid.export import read_annotations, to_constraints
-        from graph2vid.grounding.times import parse_span
+        from graph2vid.grounding import parse_span
 
         found = [Constraint("background", None, *parse_span(span)) for span in self.background]
         for kind, texts in (("within", self.pin), ("forbid", self.forbid)):
@@ -209,7 +209,7 @@ def _check_inputs(inputs: Sequence[Path], has_arrays: bool) -> None:
 
 def _is_media(path: Path) -> bool:
     """Say whether a file is a video, a sound or captions, by its suffix."""
-    from graph2vid.evidence.captions import SUFFIXES
+    from graph2vid.evidence import SUFFIXES
 
     kind = mimetypes.guess_type(path.name)[0] or ""
     return path.suffix.lower() in SUFFIXES or kind.startswith(("video/", "audio/"))
@@ -310,8 +310,7 @@ def _write(found: Grounding, output: OutputOptions, formats: tuple[str, ...], la
     from graph2vid.cli.check_command import show_check
     from graph2vid.cli.export_command import write_exports
     from graph2vid.cli.outputs import is_stdout, tell_written
-    from graph2vid.grounding import OrderCheck
-    from graph2vid.grounding.timeline import print_timeline
+    from graph2vid.grounding import OrderCheck, print_timeline
 
     checked = None
     if "check" in found.options:

@@ -33,6 +33,7 @@ from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 from graph2vid.evidence.fusion import Source, fuse
 from graph2vid.evidence.language import check_language, language_of
 from graph2vid.evidence.length import MOST_CLIPS, MOST_HOURS, check_length, clips_of
+from graph2vid.evidence.media import probe
 from graph2vid.evidence.narration import NarrationSettings, narration_evidence, narration_similarity
 from graph2vid.evidence.odds import log_likelihood, log_odds
 from graph2vid.evidence.plausibility import UNLIKELY, Plausibility, plausibilities, plausibility
@@ -102,6 +103,7 @@ __all__ = [
     "narration_similarity",
     "plausibilities",
     "plausibility",
+    "probe",
     "rank_procedures",
     "read_array",
     "read_captions",

@@ -17,7 +17,7 @@ from graph2vid.export import (
     youtube,
 )
 from graph2vid.export.annotations import Annotation, read_annotations, to_constraints
-from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
+from graph2vid.grounding import FORMATS, Exported, Film, Format, export, write_export
 
 __all__ = [
     "FORMATS",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.export.shared import format_named, seconds, timed
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding import Exported, Film, Grounding
 
 
 @format_named("crosstask", ".crosstask.csv")

@@ -6,8 +6,7 @@ import csv
 import io
 
 from graph2vid.export.shared import cell, format_named, printable
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding import Exported, Film, Grounding
 
 COLUMNS = ("step", "id", "text", "start", "end", "confidence", "order")
 

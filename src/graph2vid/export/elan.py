@@ -13,9 +13,7 @@ from graph2vid._files import read_bytes
 from graph2vid._values import number_of
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
 from graph2vid.export.shared import Timed, file_name, format_named, labels, one_line, timed
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 TIER = "steps"
 """The tier that holds the segments."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 from graph2vid.export.shared import INTRO, format_named, one_line, timed, titles
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding import Exported, Film, Grounding
 
 _SPECIAL = re.compile(r"([=;#\\])")
 

@@ -12,9 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from graph2vid.export.shared import format_named, labels, one_line, timed
 from graph2vid.flow.colours import colour_of
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 _CONTROL, _OBJECT = "steps", "video"
 _USUAL_RATE = 25.0
@@ -76,7 +74,7 @@ def _frame_rate(film: Film) -> tuple[float, list[str]]:
         return film.frame_rate, []
     if film.name and Path(film.name).is_file():
         from graph2vid.errors import Graph2VidError
-        from graph2vid.evidence.media import probe
+        from graph2vid.evidence import probe
 
         try:
             info = probe(film.name)

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 from graph2vid.export.shared import format_named
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 
 @format_named("json", ".grounding.json", "video")

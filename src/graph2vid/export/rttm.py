@@ -7,8 +7,7 @@ from pathlib import PurePath
 from urllib.parse import quote
 
 from graph2vid.export.shared import file_name, format_named, one_line, printable, seconds, timed
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding import Exported, Film, Grounding
 
 # Fields are parted by blanks; a percent sign is written so too, so that names can be read back.
 _BLANK = re.compile(r"[\s%]")

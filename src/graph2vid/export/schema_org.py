@@ -7,9 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from graph2vid.export.shared import file_name, format_named, one_line, seconds, timed, titles
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 
 @format_named("schema-org", ".video.jsonld", "video")

@@ -12,9 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import counted
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding, is_url
 
 INTRO = "Intro"
 """The chapter before the first step."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.export.shared import clock, format_named, timed, titles
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
+from graph2vid.grounding import Exported, Film, Grounding
 
 # SubRip has no escapes: an arrow would be taken for times, and what stands in angle brackets for formatting.
 _SIGNS = str.maketrans("<>", "‹›")

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid.export.shared import file_name, format_named, labels, one_line, timed
-from graph2vid.grounding import Grounding
-from graph2vid.grounding.exporting import Exported, Film
-from graph2vid.grounding.grounding_result import is_url
+from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 _VIDEO, _SELECT = 4, 4
 _ROW_COUNTS = (*range(1, 11), 12, 14, 16)  # how many timelines VIA can show; with other numbers it shows none

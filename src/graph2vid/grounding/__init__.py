@@ -9,25 +9,42 @@ from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.counts import StepCount
 from graph2vid.grounding.durations_file import read_durations
+from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
 from graph2vid.grounding.from_evidence import ground_evidence
-from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
+from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, is_url
 from graph2vid.grounding.grounding_service import Features, ground
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
+from graph2vid.grounding.quantised import pack
+from graph2vid.grounding.timeline import draw_timeline, print_timeline
+from graph2vid.grounding.times import format_time, parse_span, parse_time
 
 __all__ = [
+    "FORMATS",
     "AlignOptions",
     "Deviation",
+    "Exported",
     "Features",
+    "Film",
+    "Format",
     "GroundOptions",
     "GroundedSegment",
     "Grounding",
     "OrderCheck",
     "StepCount",
     "check_order",
+    "draw_timeline",
+    "export",
     "find_deviations",
+    "format_time",
     "ground",
     "ground_evidence",
+    "is_url",
+    "pack",
+    "parse_span",
+    "parse_time",
+    "print_timeline",
     "read_durations",
+    "write_export",
 ]
 
 

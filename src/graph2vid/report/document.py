@@ -16,9 +16,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.layout import lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.grounding import Deviation, Grounding, OrderCheck
-from graph2vid.grounding.grounding_result import is_url
-from graph2vid.grounding.quantised import pack
+from graph2vid.grounding import Deviation, Grounding, OrderCheck, is_url, pack
 
 KIND = "graph2vid-view"
 VERSION = 2

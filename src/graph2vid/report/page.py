@@ -17,9 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from graph2vid._files import read_bytes, write_text
 from graph2vid.errors import InputError
-from graph2vid.grounding import Grounding, OrderCheck
-from graph2vid.grounding.grounding_result import is_url
-from graph2vid.grounding.times import format_time
+from graph2vid.grounding import Grounding, OrderCheck, format_time, is_url
 from graph2vid.report.document import Spans, view_model
 
 STATIC = Path(__file__).parent / "static"
@@ -150,7 +148,7 @@ def _embedded(video: str | None) -> str:
         raise InputError(
             f"{video} has {size / 2**20:,.0f} MiB; up to {_MOST_EMBEDDED // 2**20} MiB are embedded: link it instead"
         )
-    from graph2vid.evidence.media import probe
+    from graph2vid.evidence import probe
 
     probe(video)  # an error if it is anything but media: no other file of this machine goes into a page
     kind = mimetypes.guess_type(video)[0] or "video/mp4"

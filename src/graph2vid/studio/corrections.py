@@ -11,7 +11,7 @@ from graph2vid._files import check_format
 from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.times import format_time
+from graph2vid.grounding import format_time
 
 KIND = "graph2vid-corrections"
 VERSION = 1

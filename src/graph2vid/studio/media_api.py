@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
 from graph2vid.errors import InputError
-from graph2vid.evidence.captions import read_captions
+from graph2vid.evidence import read_captions
 from graph2vid.studio import models
 from graph2vid.studio.asking import RAW, REFUSED, InProject, InStudio, TooMuchError, WrongKindError
 from graph2vid.studio.places import (

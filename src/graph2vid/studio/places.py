@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
+from graph2vid.evidence import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".ogv", ".avi")
 CAPTION_SUFFIXES = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)

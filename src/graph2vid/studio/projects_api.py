@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from graph2vid import __version__
-from graph2vid.grounding.exporting import FORMATS
+from graph2vid.grounding import FORMATS
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models
 from graph2vid.studio.asking import (

@@ -15,7 +15,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from graph2vid._files import read_json
 from graph2vid.errors import InputError
-from graph2vid.grounding.exporting import FORMATS, export
+from graph2vid.grounding import FORMATS, export
 from graph2vid.report import page, view_model
 from graph2vid.studio import models
 from graph2vid.studio.asking import REFUSED, STALE, InProject, InStudio, StaleError
