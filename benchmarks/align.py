@@ -217,7 +217,7 @@ def _contestants(case: Case, dtype: type[np.floating[Any]]) -> dict[str, Call]:
 def _check_equal(one: float, other: float) -> None:
     if abs(one - other) > 1e-5 * max(1.0, abs(other)):
         raise Graph2VidError(
-            f"the floor and the kernel disagree ({one!r} and {other!r}): the figures would mean nothing"
+            f"the floor and the kernel disagree ({one!r} and {other!r}): the numbers would mean nothing"
         )
 
 

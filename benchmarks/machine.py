@@ -1,4 +1,4 @@
-"""What the figures were measured on: a time means nothing without it."""
+"""What the numbers were measured on: a time means nothing without it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ SPACE: dict[str, tuple[float, ...]] = {
 }
 ROUNDS = 2
 
-Measures: TypeAlias = dict[tuple[str, str], NDArray[np.float64]]
+Metrics: TypeAlias = dict[tuple[str, str], NDArray[np.float64]]
 """By dataset and method: IoU and strict IoU per video [videos, 2], in percent."""
 
 
@@ -114,7 +114,7 @@ def say(text: str) -> None:
 
 
 def read_cases(data: Path, embedder: str) -> list[Case]:
-    """Read the videos of both datasets and compare what is said in them with their steps, once."""
+    """Read the videos of both datasets and compare the transcript in them with their steps, once."""
     embed, graphs = text_embedder(embedder), ParsedGraphs(["rules"])
     compiled: dict[FlowGraph, TSortGraph] = {}
 
@@ -181,7 +181,7 @@ class Experiment:
         self.cases = cases
         self.embedder = embedder
         self.threads = threads
-        self.known: dict[NarrationSettings, Measures] = {}
+        self.known: dict[NarrationSettings, Metrics] = {}
         self.members = {
             name: [case for case in cases if case.dataset == name] for name in dict.fromkeys(c.dataset for c in cases)
         }
@@ -194,8 +194,8 @@ class Experiment:
         costs = costs_from_arrays(scores=similarity, preset="paper", temperature=0.1)
         return costs.match, costs.drop, None
 
-    def _measures(self, costs: Callable[[Case], tuple[Any, Any, Any]]) -> Measures:
-        found: Measures = {}
+    def _measures(self, costs: Callable[[Case], tuple[Any, Any, Any]]) -> Metrics:
+        found: Metrics = {}
         for name, cases in self.members.items():
             made = [costs(case) for case in cases]
             match, drop, skip = zip(*made, strict=True)
@@ -211,7 +211,7 @@ class Experiment:
                 found[name, method] = self.truths[name].measures(labels)
         return found
 
-    def measures(self, settings: NarrationSettings) -> Measures:
+    def measures(self, settings: NarrationSettings) -> Metrics:
         """Return the metrics of all videos with these settings."""
         if settings not in self.known:
 
@@ -252,9 +252,9 @@ class Experiment:
         tried = [replace(settings, level=value) for value in SPACE["level"]]
         return max(tried, key=lambda one: self.objective(one, without))
 
-    def evaluated(self, chosen: Mapping[str, NarrationSettings]) -> Measures:
+    def evaluated(self, chosen: Mapping[str, NarrationSettings]) -> Metrics:
         """Return for each video the metrics with the settings that were chosen without its fold."""
-        found: Measures = {}
+        found: Metrics = {}
         for key in self.plain:
             cases = self.members[key[0]]
             found[key] = np.stack([self.measures(chosen[case.fold])[key][at] for at, case in enumerate(cases)])

@@ -223,7 +223,7 @@ def _brute(effort: Effort) -> Rows:
 
 def _check_equal(theirs: float, ours: float) -> None:
     if abs(theirs - ours) > 1e-5 * max(1.0, abs(ours)):
-        raise Graph2VidError(f"the costs differ ({theirs!r} and ours {ours!r}): the figures would mean nothing")
+        raise Graph2VidError(f"the costs differ ({theirs!r} and ours {ours!r}): the numbers would mean nothing")
 
 
 def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:

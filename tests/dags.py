@@ -1,4 +1,4 @@
-"""Hypothesis strategies for flow graphs of every shape, shared by the tests of all rooms."""
+"""Hypothesis strategies for flow graphs of every shape, shared by the tests of all packages."""
 
 from __future__ import annotations
 

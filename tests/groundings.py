@@ -59,7 +59,7 @@ def one_hour() -> Grounding:
 
 @cache
 def onions() -> Grounding:
-    """Return a grounding of optional and alternative steps and doubtful edges, one step of which is shown thrice."""
+    """Return a grounding of optional and alternative steps and soft precedence, one step of which is shown thrice."""
     steps = [
         ("heat", "Heat the oil in a large frying pan."),
         ("onion", "Chop the onion."),

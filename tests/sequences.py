@@ -1,4 +1,4 @@
-"""Every label sequence of a small case with its cost, by definition: what searches are judged by."""
+"""Every label sequence of a small case with its cost, by definition: what searches are compared with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sequences_with_costs(case: FeatureCase) -> list[tuple[float, tuple[int, ...]
     skips = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
     skips[list(case.flow.optional)] = np.minimum(skips[list(case.flow.optional)], 0.0)
     skips[pinned] = np.inf
-    returns = np.full(n_steps, np.inf) if case.repeat is None else case.repeat
+    repeats = np.full(n_steps, np.inf) if case.repeat is None else case.repeat
     table = np.vstack([match, drop])
     found = []
     for labels, runs in all_sequences(n_steps, n_clips):
@@ -34,7 +34,7 @@ def sequences_with_costs(case: FeatureCase) -> list[tuple[float, tuple[int, ...]
             continue
         cost = float(table[list(labels), range(n_clips)].sum())
         if cost < np.inf:
-            cost += segments_cost(case.flow, runs, skips, returns, case.durations, case.violation)
+            cost += segments_cost(case.flow, runs, skips, repeats, case.durations, case.violation)
         if cost < np.inf:
             found.append((cost, labels))
     return found

@@ -16,7 +16,7 @@ _KEPT = tempfile.TemporaryDirectory()
 
 @cache
 def bundled() -> tuple[Path, tuple[Cue, ...], list[tuple[float, float]]]:
-    """Return the folder of the cache, what is said, and the progress that was told."""
+    """Return the folder of the cache, the transcript, and the progress that was told."""
     told: list[tuple[float, float]] = []
     folder = Path(_KEPT.name)
     cues = transcribe(

@@ -30,6 +30,7 @@ PYTHON = (
     "docs/guides/stream.md",
     "docs/guides/training.md",
     "docs/guides/videos.md",
+    "docs/reference/datasets.md",
 )
 
 

@@ -71,11 +71,11 @@ def check_representation(thing: Any) -> None:
 def further() -> list[Any]:
     """Return what users meet when they go further than the public names."""
     from graph2vid.alignment import Durations
-    from graph2vid.datasets import DATASETS
+    from graph2vid.datasets import read_dataset
     from graph2vid.evidence import costs_from_arrays
     from graph2vid.grounding import check_order
 
-    dataset = DATASETS.get("synthetic")(None, recordings=8)
+    dataset = read_dataset("synthetic", recordings=8)
     recording = dataset.recordings[0]
     found = g2v.ground(FLOW, scores=-MATCH)
     steps = "".join(f"Do step {number} with great care. " for number in range(100))

@@ -35,7 +35,7 @@ class NarratedFiles:
 
     @property
     def captions(self) -> Path:
-        """What is said in it, word for word."""
+        """The narration, word for word."""
         return self.folder / f"{NAME}.vtt"
 
     @property
