@@ -144,17 +144,17 @@ def measure_case(case: Case, effort: Effort, parts: Sequence[int] = ()) -> dict[
     return found
 
 
-def _kernel(case: Case, dtype: type[np.floating[Any]], clips: int | None = None, threads: int = 1) -> Call:
+def _kernel(case: Case, dtype: type[np.floating[Any]], clips: int | None = None, workers: int = 1) -> Call:
     """Return a call of the kernel on all videos, with traceback."""
     solve = procedure(case.tsort)
     costs = case.costs(dtype, clips)
     if case.videos == 1:
         ((match, drop),) = costs
         return lambda: solve.solve(
-            match, drop, None, contiguous=True, cost_only=False, block=0, window=0, workers=threads
+            match, drop, None, contiguous=True, cost_only=False, block=0, window=0, workers=workers
         )
     matches, drops, skips = [match for match, _ in costs], [drop for _, drop in costs], [None] * case.videos
-    return lambda: solve.solve_many(matches, drops, skips, contiguous=True, cost_only=False, block=0, workers=threads)
+    return lambda: solve.solve_many(matches, drops, skips, contiguous=True, cost_only=False, block=0, workers=workers)
 
 
 def _without_features(case: Case) -> Call:
@@ -194,7 +194,7 @@ def _contestants(case: Case, dtype: type[np.floating[Any]]) -> dict[str, Call]:
     """Return calls that align all videos of a case."""
     solve = procedure(case.tsort)
     costs = case.costs(dtype)
-    calls = {"kernel": _kernel(case, dtype), "two threads": _kernel(case, dtype, threads=2)}
+    calls = {"kernel": _kernel(case, dtype), "two threads": _kernel(case, dtype, workers=2)}
     if case.videos == 1:
         ((match, drop),) = costs
         calls["cost only"] = lambda: solve.solve(

@@ -82,11 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked.add_argument("data", type=Path)
     asked.add_argument("--page", type=Path, help="Write the tables into this page, between its marks.")
     asked.add_argument("--embedder", default="wordllama")
-    asked.add_argument("--threads", type=int, default=1)
+    asked.add_argument("--workers", type=int, default=1)
     given = asked.parse_args(arguments)
     cases = read_cases(given.data, given.embedder)
     say(f"{len(cases)} videos, {process_time():.0f} s")
-    experiment = Experiment(cases, given.embedder, given.threads)
+    experiment = Experiment(cases, given.embedder, given.workers)
     parts = [
         experiment.left_out(),
         experiment.alternatives(),
@@ -161,7 +161,7 @@ class Truths:
         self.is_there[self.video, self.truth] = True
         self.is_there[:, BACKGROUND] = False
 
-    def measures(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def metrics(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return IoU and strict IoU of each video [videos, 2], in percent; NaN where no step is there."""
         steps = np.where(labels < self.is_there.shape[1] - 1, labels, BACKGROUND)  # others are in no video
 
@@ -177,10 +177,10 @@ class Truths:
 class Experiment:
     """Settings tried on the videos, each once."""
 
-    def __init__(self, cases: Sequence[Case], embedder: str, threads: int) -> None:
+    def __init__(self, cases: Sequence[Case], embedder: str, workers: int) -> None:
         self.cases = cases
         self.embedder = embedder
-        self.threads = threads
+        self.workers = workers
         self.known: dict[NarrationSettings, Metrics] = {}
         self.members = {
             name: [case for case in cases if case.dataset == name] for name in dict.fromkeys(c.dataset for c in cases)
@@ -205,13 +205,13 @@ class Experiment:
                     match,
                     drop,
                     None if skip[0] is None else skip,
-                    workers=self.threads,
+                    workers=self.workers,
                 )
                 labels = np.concatenate([alignment.labels for alignment in aligned if alignment.labels is not None])
-                found[name, method] = self.truths[name].measures(labels)
+                found[name, method] = self.truths[name].metrics(labels)
         return found
 
-    def measures(self, settings: NarrationSettings) -> Metrics:
+    def metrics(self, settings: NarrationSettings) -> Metrics:
         """Return the metrics of all videos with these settings."""
         if settings not in self.known:
 
@@ -229,7 +229,7 @@ class Experiment:
         A point on YouCook2, where figures are larger, counts as a quarter of a point on CrossTask.
         """
         total = {"CrossTask": [0.0], "YouCook2": [0.0]}
-        for (name, _), values in self.measures(settings).items():
+        for (name, _), values in self.metrics(settings).items():
             kept = [at for at, case in enumerate(self.members[name]) if case.fold != without]
             total[name].append(float(np.nanmean(values[kept])))
         return float(np.mean(total["CrossTask"][1:]) + 0.25 * np.mean(total["YouCook2"][1:]))
@@ -257,7 +257,7 @@ class Experiment:
         found: Metrics = {}
         for key in self.plain:
             cases = self.members[key[0]]
-            found[key] = np.stack([self.measures(chosen[case.fold])[key][at] for at, case in enumerate(cases)])
+            found[key] = np.stack([self.metrics(chosen[case.fold])[key][at] for at, case in enumerate(cases)])
         return found
 
     # -- the tables ------------------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ class Experiment:
             at = [i for i, case in enumerate(self.members[name]) if case.fold == fold]
             cells = []
             for method in ("linear", "rules"):
-                for measures in (self.plain, self.left):
-                    cells.append(_pair(measures[name, method][at]))
+                for metrics in (self.plain, self.left):
+                    cells.append(_pair(metrics[name, method][at]))
             lines.append(f"| {fold} | {len(at)} | " + " | ".join(cells) + " |")
         lines += ["", "Chosen without that fold:", ""]
         lines += ["| left out | " + " | ".join(SPACE) + " |", "| --- |" + " ---: |" * len(SPACE)]
@@ -322,7 +322,7 @@ class Experiment:
         """Show the product's settings, and what a search on all videos finds."""
         found = self.search("")
         say(f"search on all videos: {found}")
-        now = self.measures(NarrationSettings())
+        now = self.metrics(NarrationSettings())
         lines = ["| | plain | defaults | gain, IoU | gain, strict IoU |", "| --- | ---: | ---: | ---: | ---: |"]
         lines += [self._row(f"{key[0]}, {key[1]}", self.plain[key], now[key]) for key in self.plain]
         best = ", ".join(f"{name} {asdict(found)[name]:g}" for name in SPACE)
@@ -338,7 +338,7 @@ class Experiment:
             [-found.log_odds for found in made],
             0.0,
             [found.skip for found in made],
-            workers=self.threads,
+            workers=self.workers,
         )
         there, gone, strength = [], [], []
         for case, alignment, found in zip(cases, aligned, made, strict=True):

@@ -54,11 +54,11 @@ def bench_soft(
     return Report("soft", tuple(only or ()), before, tuple(found), _tables(found), time.perf_counter() - begin)
 
 
-def _kernel(case: Case, dtype: type[np.floating[Any]], videos: int, threads: int, **options: Any) -> Call:
+def _kernel(case: Case, dtype: type[np.floating[Any]], videos: int, workers: int, **options: Any) -> Call:
     """Return a call that gives cost and gradients of ``videos`` videos."""
     costs = Case(case.name, case.flow, case.clips, videos).costs(dtype)
     given = [(case.tsort, ClipCosts(match, drop, None)) for match, drop in costs]
-    return lambda: soft_costs(given, gamma=GAMMA, workers=threads, **options)
+    return lambda: soft_costs(given, gamma=GAMMA, workers=workers, **options)
 
 
 def _operator(case: Case, dtype: type[np.floating[Any]], videos: int, **options: Any) -> Call:

@@ -38,7 +38,7 @@ def test_sample_is_a_fair_example() -> None:
 def test_any_legal_order_comes_closer_than_the_written_one() -> None:
     bundled = sample.load()
     graph, linear = sample.ground_sample(bundled)
-    assert graph.measures["acc"] > linear.measures["acc"]
+    assert graph.metrics["acc"] > linear.metrics["acc"]
     assert list(graph.grounding.order) == sorted(bundled.truth, key=lambda step: bundled.truth[step])
     assert graph.grounding.not_shown == (bundled.flow.index("rest"),)
     assert graph.distance(bundled.flow.index("rest")) is None

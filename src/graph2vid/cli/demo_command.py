@@ -56,7 +56,7 @@ def demo(
     console.print()
     if json is not None:
         rows = [
-            {"method": outcome.method, "near": outcome.near, "of": len(outcome.truth), **outcome.measures}
+            {"method": outcome.method, "near": outcome.near, "of": len(outcome.truth), **outcome.metrics}
             for outcome in outcomes
         ]
         write_json(json, {"format": "graph2vid-demo", "version": 2, "rows": rows})

@@ -31,14 +31,14 @@ class Outcome:
         The result.
     truth : mapping of int to (float, float)
         Start and end in seconds of every step that the video shows.
-    measures : dict of str to float
-        The measures of `graph2vid.evaluate.evaluate_video`.
+    metrics : dict of str to float
+        The metrics of `graph2vid.evaluate.evaluate_video`.
     """
 
     method: str
     grounding: Grounding
     truth: Mapping[int, tuple[float, float]]
-    measures: dict[str, float]
+    metrics: dict[str, float]
 
     def span(self, step: int) -> tuple[float, float] | None:
         """Return where the step was found, in seconds; None if it was said to be not shown."""
@@ -76,7 +76,7 @@ def ground_narrated_sample(sample: Narrated, flow: FlowGraph, transcript: Transc
     flow : FlowGraph
         The flow graph of its text, as somebody found it.
     transcript : Transcript
-        What is said in it.
+        Its narration.
     """
     video = str(sample.files.video)
     return _both_ways(flow, sample.truth, lambda flow: ground(flow, transcript, video_name=video))
