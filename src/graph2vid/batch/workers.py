@@ -1,13 +1,13 @@
 """A pool of worker processes that may hang, crash or be killed: every task gets an answer all the same.
 
 The workers are forked, by :mod:`multiprocessing`, from a process of our own that has loaded what they need
-(:mod:`graph2vid.batch.worker`). Pools that others maintain were tried in its place, on two cores and 20,000 videos:
+(:mod:`graph2vid.batch.worker`). Why not a pool that others maintain:
 
-- the fork server of :mod:`multiprocessing` works through them as quickly (within 3%), but runs the caller's main module
-  in every worker. Within an actor of Ray a worker then takes 0.7 s to start instead of 0.01 s, and scripts without
-  ``if __name__ == "__main__"`` fail. There is one such server in a process, whoever else uses it.
-- loky starts each worker as a new program (0.95 s, most of it imports). One that crashes breaks the whole pool with all
-  tasks under way, and a task has no time limit.
+- the fork server of :mod:`multiprocessing`, tried, works through 20,000 videos about as quickly, but runs the caller's
+  main module in every worker: where that imports ray, a worker takes 0.7 s to start instead of 0.01 s. There is one
+  such server in a process, whoever else uses it.
+- loky, by its documentation, starts each worker as a new program (loading ours takes 0.95 s), breaks the whole pool
+  with all tasks under way when one of them crashes, and has no time limit for a task.
 - pebble has time limits, but starts its workers as one of the above, and a task cannot be given to the worker that has
   read the rows before it.
 
