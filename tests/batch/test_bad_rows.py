@@ -122,7 +122,7 @@ def test_json_of_every_kind(tmp_path: Path) -> None:
         "long scores": "a whole number of 400 digits",
         "long text": "a whole number of 400 digits",
         "long option": "a whole number of 400 digits",
-        "long count": "min_clips must be a finite number",
+        "long count": "min_clips must be a whole number of at least 1",
         "longest option": "a whole number of 5000 digits",
         "line 12": "a lone surrogate",
         "surrogate": "a lone surrogate",
