@@ -194,3 +194,24 @@ def test_packages_are_entered_through_their_interface(path: Path) -> None:
             _, other, *inner = node.module.split(".")
             folder = PACKAGE.joinpath(other, *inner)
             assert other == package or not inner or folder.is_dir(), f"line {node.lineno}: import from its package"
+
+
+def test_no_two_modules_share_a_name() -> None:
+    names = [path.stem for path in PACKAGE.rglob("*.py") if path.stem != "__init__"]
+    assert sorted(names) == sorted(set(names))
+
+
+FACADE = {"Problem.__init__", "align", "align_many", "ground", "k_best", "posterior"}
+"""What may take more than eight parameters, beside the commands of cli/."""
+
+
+def test_functions_take_few_parameters() -> None:
+    many = set()
+    for path in PACKAGE.rglob("*.py"):
+        for scope in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.iter_child_nodes(scope):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                    if len([name for name in names if name not in ("self", "cls")]) > 8 and path.parent.name != "cli":
+                        many.add(f"{scope.name}.{node.name}" if isinstance(scope, ast.ClassDef) else node.name)
+    assert many <= FACADE

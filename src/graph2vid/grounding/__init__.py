@@ -7,7 +7,6 @@ from typing import Any
 
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
-from graph2vid.grounding.counts import StepCount
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
 from graph2vid.grounding.from_evidence import ground_evidence
@@ -15,6 +14,7 @@ from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, is_
 from graph2vid.grounding.grounding_service import Features, ground
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
+from graph2vid.grounding.step_count import StepCount
 from graph2vid.grounding.timeline import draw_timeline, print_timeline
 from graph2vid.grounding.times import format_time, parse_span, parse_time
 

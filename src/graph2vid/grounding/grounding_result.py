@@ -20,8 +20,8 @@ from graph2vid._values import number_of
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.counts import StepCount, count_steps
 from graph2vid.grounding.quantised import pack, unpack
+from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from graph2vid._options import CheckOptions, deal
 from graph2vid.alignment import Alignment, ClipSegment, align, align_many
 from graph2vid.errors import FormatError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.counts import StepCount, count_steps
 from graph2vid.grounding.grounding_result import Grounding
+from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
 
 Kind = Literal["skipped", "out of order", "repeated"]

@@ -10,7 +10,7 @@ import pytest
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import ordinal
 from graph2vid.grounding import Grounding, check_order, ground
-from graph2vid.grounding.counts import count_steps
+from graph2vid.grounding.step_count import count_steps
 from graph2vid.grounding.timeline import draw_timeline
 from graph2vid.report import view_model
 
