@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from graph2vid.alignment.alignment_plot import Bar, Span, clock
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.colours import colour_of
-from graph2vid.flow.layout import Layout
+from graph2vid.flow import FlowGraph, Layout, colour_of
 from graph2vid.flow.svg import document, escaped, text_width, words, wrapped
 
 _ROW, _BAR = 24.0, 15.0

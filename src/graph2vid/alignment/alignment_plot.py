@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid.errors import InputError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.colours import BACKGROUND_COLOUR, colour_of, hatch_of, ink_on
+from graph2vid.flow import BACKGROUND_COLOUR, FlowGraph, colour_of, hatch_of, ink_on, plain
 from graph2vid.flow.flow_plot import DIM, FAINT, INK, new_axes, plainly, shown
-from graph2vid.flow.terminal import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,8 +25,7 @@ from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
+from graph2vid.flow import FlowGraph, bits
 from graph2vid.tsort import TSortGraph
 
 EXACT_UPDATES = 2**36

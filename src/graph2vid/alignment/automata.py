@@ -24,8 +24,7 @@ from graph2vid.alignment.backends import Resources, choose_workers, memory_bound
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import mask_of
+from graph2vid.flow import FlowGraph, mask_of
 from graph2vid.tsort import TSortGraph
 from graph2vid.tsort.automaton import AUTOMATON_LIMIT, Automaton
 

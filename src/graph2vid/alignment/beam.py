@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from graph2vid._stopping import go_on
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, Video
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import mask_of
+from graph2vid.flow import FlowGraph, mask_of
 
 Masks = NDArray[np.uint64]
 Indices = NDArray[np.int64]

@@ -18,8 +18,7 @@ from graph2vid.alignment.anytime import TIME_LIMIT, Answer
 from graph2vid.alignment.backends import Resources
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
+from graph2vid.flow import FlowGraph, bits
 
 
 def solve(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> Answer:

@@ -6,8 +6,7 @@ import numpy as np
 
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
+from graph2vid.flow import FlowGraph, bits
 
 
 def why_infeasible(flow: FlowGraph, costs: ClipCosts, durations: Durations | None = None) -> str:

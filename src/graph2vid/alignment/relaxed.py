@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from graph2vid._stopping import go_on
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits, mask_of
+from graph2vid.flow import FlowGraph, bits, mask_of
 from graph2vid.tsort import TSortGraph
 
 Costs64 = NDArray[np.float64]

@@ -19,8 +19,7 @@ from graph2vid.alignment.backends import Resources, memory_bound
 from graph2vid.alignment.clip_costs import ClipCosts, check_gamma
 from graph2vid.alignment.problem import Problem
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits
+from graph2vid.flow import FlowGraph, bits
 from graph2vid.tsort import TSortGraph
 
 Costs64 = NDArray[np.float64]

@@ -32,8 +32,7 @@ def show(file: _File, json: _Json = None) -> None:
     from rich.console import Console
 
     from graph2vid._files import write_json
-    from graph2vid.flow import FlowGraph
-    from graph2vid.flow.messages import refuse_large
+    from graph2vid.flow import FlowGraph, refuse_large
     from graph2vid.tsort import count_sorts
 
     flow = FlowGraph.load(file)
@@ -53,9 +52,7 @@ def check(file: _File, json: _Json = None) -> None:
 
     from graph2vid._files import write_json
     from graph2vid.errors import Graph2VidError
-    from graph2vid.flow import FlowGraph
-    from graph2vid.flow.messages import counted
-    from graph2vid.flow.validate import findings
+    from graph2vid.flow import FlowGraph, counted, findings
 
     try:
         flow = FlowGraph.load(file)
@@ -130,7 +127,7 @@ def _report(command: str, file: Path, flow: FlowGraph | None = None) -> dict[str
 
 
 def _details(flow: FlowGraph, orders: SortCount) -> dict[str, Any]:
-    from graph2vid.flow.layout import stages
+    from graph2vid.flow import stages
 
     ids = flow.ids
     steps = [

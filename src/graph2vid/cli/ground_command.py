@@ -288,7 +288,7 @@ def _trained(path: Path) -> Features:
     from graph2vid.errors import MissingDependencyError
 
     try:
-        from graph2vid.learn.features.use import load_features
+        from graph2vid.learn.features import load_features
 
         return load_features(path)
     except ModuleNotFoundError as error:

@@ -58,7 +58,7 @@ def parse(
     from graph2vid.cli.outputs import is_stdout
     from graph2vid.errors import InputError
     from graph2vid.flow import flow_drawing as flow_pictures
-    from graph2vid.flow.formats import known_suffix
+    from graph2vid.flow import known_suffix
     from graph2vid.text import entity_drawing as entity_pictures
     from graph2vid.text.parse_json import to_json
 
@@ -113,7 +113,7 @@ def _parsed(procedure: Procedure, parser: str, model: str | None) -> Parse:
 
 def _show(console: Console, found: Parse, entities: bool, explain: bool) -> None:
     from graph2vid.cli.flow_command import print_flow
-    from graph2vid.flow.messages import counted
+    from graph2vid.flow import counted
     from graph2vid.tsort import count_sorts
 
     if entities:
@@ -138,7 +138,7 @@ def _step(instruction: int) -> str:
 
 
 def _why(reason: Reason) -> str:
-    from graph2vid.flow.terminal import plain
+    from graph2vid.flow import plain
 
     return plain(f"{reason.rule} ({reason.words})" if reason.words else reason.rule)
 
@@ -146,7 +146,7 @@ def _why(reason: Reason) -> str:
 def _show_reasons(console: Console, found: Parse) -> None:
     """Print the edges with their reasons; edges that others imply come with a remark."""
     from graph2vid.cli.terminal_table import show_table
-    from graph2vid.flow.terminal import plain
+    from graph2vid.flow import plain
 
     edges = set(found.flow.edges)
     rows = []
@@ -164,8 +164,7 @@ def _show_reasons(console: Console, found: Parse) -> None:
 def _show_entities(console: Console, found: Parse) -> None:
     """Print each entity with the edges that lead from it."""
     from graph2vid.cli.terminal_table import show_table
-    from graph2vid.flow.messages import counted
-    from graph2vid.flow.terminal import plain
+    from graph2vid.flow import counted, plain
     from graph2vid.text.entity_drawing import name_of
 
     assert found.entities is not None

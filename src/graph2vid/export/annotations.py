@@ -15,8 +15,7 @@ from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.export.elan import read_elan
 from graph2vid.export.shared import labels, one_line, text_of_cell, titles
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.messages import quoted, unknown_step
+from graph2vid.flow import FlowGraph, quoted, unknown_step
 from graph2vid.grounding import parse_time
 
 _NAMES = ("id", "step", "label", "name", "text")  # columns that name the step, the best first

@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from graph2vid.export.shared import format_named, labels, one_line, timed
-from graph2vid.flow.colours import colour_of
+from graph2vid.flow import colour_of
 from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 _CONTROL, _OBJECT = "steps", "video"

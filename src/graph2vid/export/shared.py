@@ -10,8 +10,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.messages import counted
+from graph2vid.flow import FlowGraph, counted
 from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding, is_url
 
 INTRO = "Intro"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from graph2vid.errors import InputError
 from graph2vid.export.shared import INTRO, format_named, timed, titles
-from graph2vid.flow.messages import counted
+from graph2vid.flow import counted
 from graph2vid.grounding import Exported, Film, Grounding
 
 LEAST_CHAPTERS = 3

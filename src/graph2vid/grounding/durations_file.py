@@ -22,8 +22,7 @@ from graph2vid._values import number_of
 from graph2vid.alignment import Durations
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence import MOST_CLIPS
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.messages import quoted, unknown_step
+from graph2vid.flow import FlowGraph, quoted, unknown_step
 
 KIND = "graph2vid-durations"
 VERSION = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from graph2vid.flow.colours import PALETTE as PALETTE  # where others have always found it
-from graph2vid.flow.colours import colour_of
+from graph2vid.flow import PALETTE as PALETTE
+from graph2vid.flow import colour_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import format_time
 

@@ -12,9 +12,7 @@ import numpy as np
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import Plausibility
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.colours import colour_of, ink_on
-from graph2vid.flow.layout import lay_out
+from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
 from graph2vid.grounding import Deviation, Grounding, OrderCheck, is_url, pack
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.flow.order import bits
+from graph2vid.flow import bits
 from graph2vid.selfcheck.enumerate import Enumeration, Rule, allowed
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from graph2vid.errors import FormatError, GraphError
-from graph2vid.flow import FlowGraph, Step
-from graph2vid.flow.messages import quoted
+from graph2vid.flow import FlowGraph, Step, quoted
 
 MOST_STEPS = 400
 """More steps than this cannot be edited by hand."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graph2vid.flow.colours import colour_of, ink_on
-from graph2vid.flow.layout import lay_out
+from graph2vid.flow import colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
 from graph2vid.report.document import mark_of
 from graph2vid.studio.drafts import Draft

@@ -12,8 +12,7 @@ from uuid import uuid4
 
 from graph2vid._files import read_bytes, read_json, write_bytes, write_json
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.colours import colour_of
+from graph2vid.flow import FlowGraph, colour_of
 from graph2vid.grounding import Grounding, OrderCheck
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import mask_of
+from graph2vid.flow import FlowGraph, mask_of
 
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.messages import refuse_large
+from graph2vid.flow import FlowGraph, refuse_large
 from graph2vid.tsort.bounds import ideals_bound, work_per_ideal
 from graph2vid.tsort.count import SortCount, count_sorts, work_within
 from graph2vid.tsort.thread_formulas import ThreadFigures, log10, speed_up

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits, reduction_edges
+from graph2vid.flow import FlowGraph, bits, reduction_edges
 from graph2vid.tsort.bounds import WORK, ideals_bound, work_per_ideal
 from graph2vid.tsort.tsort_graph import DEFAULT_LIMIT, TSortGraph
 

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.colours import colour_of, ink_on
-from graph2vid.flow.layout import Layout, lay_out
-from graph2vid.flow.order import bits
+from graph2vid.flow import FlowGraph, Layout, bits, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import arrow, document, escaped, text_width, wrapped
 
 if TYPE_CHECKING:

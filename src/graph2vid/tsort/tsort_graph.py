@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from graph2vid._memory import available_memory
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.flow import FlowGraph
-from graph2vid.flow.order import bits, mask_of
+from graph2vid.flow import FlowGraph, bits, mask_of
 from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
 from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, builder, predecessor_masks
 
