@@ -359,6 +359,15 @@ def test_the_extended_model_is_that_of_posterior(flows: Any, options: dict[str, 
     assert torch.autograd.gradcheck(cost, (match, drop))
 
 
+def test_steps_of_one_size_may_be_one_tensor() -> None:
+    generator = torch.Generator().manual_seed(21)
+    features, steps = (torch.randn(shape, generator=generator) for shape in ((3, 8, 4), (3, 3, 4)))
+    steps[1, 2] = steps[1, 0]  # the first of equal steps counts, in each video by itself
+    flows = [FlowGraph.chain(["a", "b", "c"])] * 3
+    loss = GraphDropDTWLoss()
+    assert loss(features, steps, flows).item() == loss(features, list(steps), flows).item()
+
+
 def test_losses_know_the_extended_model() -> None:
     features, steps = embeddings(17)
     extended: dict[str, Any] = SOFTMIN | {"repeat": 0.5, "durations": 2, "violation": 0.7}

@@ -61,6 +61,7 @@ class Padded:
         change : callable, optional
             Of all vectors.
         """
+        steps = list(steps)  # of one tensor [B, K, D] each turn would give new ones
         features = features if features.dtype in (torch.float32, torch.float64) else features.float()
         counts = torch.tensor(lengths, device=features.device)
         is_clip = torch.arange(features.shape[1], device=features.device) < counts[:, None]
