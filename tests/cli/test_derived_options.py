@@ -143,7 +143,7 @@ def test_a_file_of_defaults_is_read_by_command_and_by_concern(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[ground]\nclip_second = 2\n", "graph2vid.toml, [ground]: unknown key 'clip_second'; did you mean 'clip_sec"),
+        ("[ground]\nclip_second = 2\n", "graph2vid.toml, [ground]: unknown key 'clip-second'; did you mean 'clip-sec"),
         ("[groun]\n", "graph2vid.toml: unknown table [groun]; did you mean 'ground'?"),
         ("clip_seconds = 2\n", "graph2vid.toml: unknown table [clip_seconds]"),
         ("ground = 2\n", "graph2vid.toml: 'ground' stands outside of a table"),

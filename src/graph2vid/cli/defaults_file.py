@@ -108,7 +108,10 @@ def _named(table: dict[str, Any], *classes: type[Options]) -> dict[str, Any]:
 def _check_keys(table: dict[str, Any], known: Any, where: str) -> None:
     for name in table:
         if name not in known:
-            raise FormatError(f"{where}: unknown key {name!r}{nearest(name, known)}")
+            shown = [one.replace("_", "-") for one in known]
+            raise FormatError(
+                f"{where}: unknown key {name.replace('_', '-')!r}{nearest(name.replace('_', '-'), shown)}"
+            )
 
 
 def tell_used(path: Path, defaults: dict[str, Any], arguments: Sequence[str]) -> None:
