@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graph2vid._deprecated import warn_renamed
 from graph2vid._options import Options, option
 from graph2vid.errors import InputError
 
@@ -296,7 +297,10 @@ def _features(given: Iterable[str]) -> tuple[str, ...]:
     """Return features of the extended model, several together joined by ``+``; ``all``: each, and then together."""
     named: list[str] = []
     for part in _names(given):
-        named += [*FEATURES, *TOGETHER] if part == "all" else [part.replace("likeliest", MAX_MARGINAL)]
+        if "likeliest" in part:
+            warn_renamed("the feature 'likeliest'", repr(MAX_MARGINAL))
+            part = part.replace("likeliest", MAX_MARGINAL)
+        named += [*FEATURES, *TOGETHER] if part == "all" else [part]
     for name in named:
         _known(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
     return tuple(dict.fromkeys(named))

@@ -112,4 +112,5 @@ def test_unknown_names_are_refused() -> None:
     assert EvaluationOptions(extended=("skip, repeat+durations",)).extended == ("skip", "repeat+durations")
     with pytest.raises(InputError, match="no feature 'speed'; there are: skip"):
         EvaluationOptions(extended=("skip+speed",))
-    assert EvaluationOptions(extended=("skip+likeliest",)).extended == ("skip+max-marginal",)  # its name in 0.1
+    with pytest.warns(DeprecationWarning, match="'likeliest' is called 'max-marginal' now"):
+        assert EvaluationOptions(extended=("skip+likeliest",)).extended == ("skip+max-marginal",)

@@ -579,7 +579,14 @@ def k_best(
 
 @renamed(breaking="violation", threads="workers")
 def margins(
-    flow: FlowGraph | TSortGraph, match: Any, drop: Any, *rest: Any, found: Alignment | None = None, **options: Any
+    flow: FlowGraph | TSortGraph,
+    match: Any,
+    drop: Any,
+    skip: Any = None,
+    contiguous: bool = True,
+    *,
+    found: Alignment | None = None,
+    **options: Any,
 ) -> NDArray[np.float64]:
     """Return for each segment of an alignment how much more its best alternative costs.
 
@@ -588,8 +595,8 @@ def margins(
 
     Parameters
     ----------
-    flow, match, drop, *rest
-        As the first arguments of :func:`align`: skip and contiguous.
+    flow, match, drop, skip, contiguous
+        As for :func:`align`.
     found : Alignment, optional
         The cheapest alignment; by default it is found first.
     **options
@@ -601,6 +608,5 @@ def margins(
     float64 [number of segments]
         In units of cost, at least 0; +∞ where there is no alternative.
     """
-    options |= dict(zip(("skip", "contiguous"), rest, strict=False))
     resources = {name: options.pop(name) for name in Resources._fields if name in options}
-    return Problem(flow, match, drop, **options).margins(found, **resources)
+    return Problem(flow, match, drop, skip, contiguous=contiguous, **options).margins(found, **resources)
