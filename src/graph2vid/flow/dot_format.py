@@ -12,6 +12,7 @@ A backslash in a name or text is written twice, a line break as ``\n``.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple, NoReturn
@@ -52,11 +53,6 @@ def _written(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def from_dot(text: str, source: str) -> FlowGraph:
-    """Read a digraph; messages name ``source`` and the line."""
-    return _Reader(text, source).read()
-
-
 class _Token(NamedTuple):
     kind: str  # "word" (a bare name or number), "quoted", "html", "sign", "end"
     text: str
@@ -65,15 +61,9 @@ class _Token(NamedTuple):
     def __str__(self) -> str:
         return "the end of the file" if self.kind == "end" else quoted(self.text)
 
-    def is_sign(self, signs: str) -> bool:
-        return self.kind == "sign" and self.text in signs.split()
-
-    def is_keyword(self, words: str) -> bool:
-        return self.kind == "word" and self.text.lower() in words.split()
-
-    @property
-    def is_id(self) -> bool:
-        return self.kind in ("word", "quoted", "html")
+    def is_one_of(self, signs: str) -> bool:
+        """Tell whether it is one of these signs or keywords."""
+        return self.kind in ("sign", "word") and self.text.lower() in signs.split()
 
 
 _TOKEN = re.compile(
@@ -84,6 +74,7 @@ _TOKEN = re.compile(
     |(?P<sign>->|--|[{}\[\]=;,:+])""",
     re.VERBOSE | re.DOTALL,
 )
+_IDS = ("word", "quoted", "html")
 _TAG = re.compile(r"<[^<>]*>")
 _BRACKET = re.compile(r"[<>]")
 _ESCAPE = re.compile(r"\\(\r\n|.)", re.DOTALL)
@@ -100,26 +91,25 @@ class _Reader:
         self.title = ""
         self.texts: dict[str, str | None] = {}
         self.edges: list[tuple[str, str, float]] = []
-        self.optional: dict[str, bool] = {}
-        self.branches: dict[str, list[str]] = {}
+        self.optional: dict[str, str] = {}
+        self.branches: dict[str, list[str]] = defaultdict(list)
 
     def read(self) -> FlowGraph:
-        if self._next().is_keyword("strict"):
-            self._take()
+        self._accept("strict")
         kind = self._take()
-        if kind.is_keyword("graph"):
+        if kind.is_one_of("graph"):
             self._fail(kind, "an undirected graph; a flow graph needs 'digraph'")
-        if not kind.is_keyword("digraph"):
+        if not kind.is_one_of("digraph"):
             self._fail(kind, f"not a DOT file: expected 'digraph', found {kind}")
         self._body(depth=0)
         if (rest := self._next()).kind != "end":
             self._fail(rest, f"one graph was expected, but {rest} follows it")
         try:
             steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
-            groups: dict[str, list[list[str]]] = {}
+            groups: dict[str, list[list[str]]] = defaultdict(list)
             for branch, names in self.branches.items():
-                groups.setdefault(branch.partition(".")[0], []).append(names)
-            optional = [name for name, is_optional in self.optional.items() if is_optional]
+                groups[branch.partition(".")[0]].append(names)
+            optional = [name for name, said in self.optional.items() if said.lower() in ("true", "yes", "1")]
             return FlowGraph.from_edges(steps, self.edges, self.title, optional=optional, alternatives=groups.values())
         except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
@@ -128,45 +118,40 @@ class _Reader:
 
     def _body(self, depth: int) -> list[str]:
         """Read the name, if there is one, and the statements of a graph in braces; return the nodes named in them."""
-        if self._next().is_id:
-            self._take()
-        if not (brace := self._take()).is_sign("{"):
-            self._fail(brace, f"expected '{{', found {brace}")
+        self.position += self._next().kind in _IDS
+        self._expect("{")
         names: dict[str, None] = {}
-        while not (token := self._next()).is_sign("}"):
+        while not self._accept("}"):
+            token = self._next()
             if token.kind == "end":
                 self._fail(token, "the closing '}' is missing")
-            if token.is_sign("; ,"):
-                self._take()
-            elif token.is_keyword("graph node edge"):
-                self._take()
+            if self._accept("; ,"):
+                continue
+            given = {}
+            if self._accept("graph node edge"):
                 attributes = self._attributes()
-                if token.is_keyword("graph") and depth == 0:
-                    self.title = attributes.get("label", self.title)
-            elif token.is_id and self._next(1).is_sign("="):
-                key, value = self._assignment()
-                if key == "label" and depth == 0:
-                    self.title = value
+                given = attributes if token.is_one_of("graph") else {}
+            elif token.kind in _IDS and self._next(1).is_one_of("="):
+                given = dict([self._assignment()])
             else:
                 names |= dict.fromkeys(self._nodes_or_edges(depth))
-        self._take()
+            if depth == 0:
+                self.title = given.get("label", self.title)
         return list(names)
 
     def _nodes_or_edges(self, depth: int) -> list[str]:
         groups = [self._end(depth)]
-        while (arrow := self._next()).is_sign("-> --"):
-            if self._take().text == "--":
+        while (arrow := self._next()) and self._accept("-> --"):
+            if arrow.text == "--":
                 self._fail(arrow, "an undirected edge '--'; a flow graph needs '->'")
             groups.append(self._end(depth))
         attributes = self._attributes()
         if len(groups) == 1:
             for name in groups[0]:
-                if "label" in attributes:
-                    self.texts[name] = attributes["label"]
-                if "optional" in attributes:
-                    self.optional[name] = attributes["optional"].lower() in ("true", "yes", "1")
+                self.texts[name] = attributes.get("label", self.texts[name])
+                self.optional[name] = attributes.get("optional", self.optional.get(name, ""))
                 if "alternative" in attributes:
-                    self.branches.setdefault(attributes["alternative"], []).append(name)
+                    self.branches[attributes["alternative"]].append(name)
         given = attributes.get("confidence", "1")
         try:
             sure = check_confidence(read_number(given, "confidence"), "confidence")
@@ -179,50 +164,39 @@ class _Reader:
     def _end(self, depth: int) -> list[str]:
         """Read a node, or a subgraph, as one end of an edge or alone."""
         token = self._next()
-        if token.is_keyword("subgraph") or token.is_sign("{"):
+        if self._accept("subgraph") or token.is_one_of("{"):
             if depth >= _DEEPEST:
                 self._fail(token, "subgraphs nested too deeply")
-            self.position += token.kind == "word"
             return self._body(depth + 1)
         name = self._value("a node")
         self.texts.setdefault(name, None)
-        while self._next().is_sign(":"):  # a port, which says nothing about the order
-            self.position += 2
+        while self._accept(":"):  # a port, which says nothing about the order
+            self._take()
         return [name]
 
     def _attributes(self) -> dict[str, str]:
         attributes: dict[str, str] = {}
-        while self._next().is_sign("["):
-            self._take()
-            while not self._next().is_sign("]"):
-                if self._next().is_sign(", ;"):
-                    self._take()
-                else:
+        while self._accept("["):
+            while not self._accept("]"):
+                if not self._accept(", ;"):
                     attributes.update([self._assignment()])
-            self._take()
         return attributes
 
     def _assignment(self) -> tuple[str, str]:
         key = self._value("the name of an attribute")
-        if not (sign := self._take()).is_sign("="):
-            self._fail(sign, f"expected '=', found {sign}")
+        self._expect("=")
         return key, self._value(f"the value of {quoted(key)}")
 
     def _value(self, what: str) -> str:
         """Read a name or string and return what it stands for; quoted strings may be joined by '+'."""
         token = self._take()
-        if not token.is_id:
+        if token.kind not in _IDS:
             self._fail(token, f"expected {what}, found {token}")
-        if token.kind == "html":
-            return unescaped(_TAG.sub(" ", token.text)).strip()
-        if token.kind == "word":
-            return token.text
-        text = _unescaped(token.text)
-        while self._next().is_sign("+"):
-            self._take()
+        text = token.text
+        while token.kind == "quoted" and self._accept("+"):
             if (more := self._take()).kind != "quoted":
                 self._fail(more, f"expected a quoted string after '+', found {more}")
-            text += _unescaped(more.text)
+            text += more.text
         return text
 
     # -- tokens --------------------------------------------------------------------------------------------
@@ -235,14 +209,23 @@ class _Reader:
         self.position += 1
         return token
 
+    def _accept(self, signs: str) -> bool:
+        """Take the next token if it is one of these signs or keywords; say whether it was."""
+        found = self._next().is_one_of(signs)
+        self.position += found
+        return found
+
+    def _expect(self, sign: str) -> None:
+        if not (token := self._take()).is_one_of(sign):
+            self._fail(token, f"expected '{sign}', found {token}")
+
     def _fail(self, token: _Token, message: str) -> NoReturn:
         raise FormatError(f"{self.source}, line {token.line}: {message}")
 
     def _tokens(self, text: str) -> Iterator[_Token]:
-        position, line = 0, 1
+        position, end = 0, _Token("end", "", 1)
         while position < len(text):
             found = _TOKEN.match(text, position)
-            end = _Token("end", "", line)
             if found is None:
                 problem = "a quote is not closed" if text[position] == '"' else "a character that DOT does not have"
                 self._fail(end, f"{problem}: {quoted(text[position : position + 30])}")
@@ -257,12 +240,21 @@ class _Reader:
                 else:
                     self._fail(end, "an HTML string '<' is not closed")
             if kind != "space":
-                yield _Token(kind, piece[1:-1] if kind in ("quoted", "html") else piece, line)
+                yield end._replace(kind=kind, text=_meant(kind, piece))
             position += len(piece)
-            line += piece.count("\n")
-        yield _Token("end", "", line)
+            end = end._replace(line=end.line + piece.count("\n"))
+        yield end
 
 
-def _unescaped(text: str) -> str:
-    # What Graphviz gives a meaning of its own (\N, \G, …) is left as it is.
-    return _ESCAPE.sub(lambda found: _LINE_ESCAPES.get(found.group(1), found.group()), text)
+def _meant(kind: str, text: str) -> str:
+    """Return what a token stands for; what Graphviz gives a meaning of its own (``\\N``, ``\\G``, …) stays as it is."""
+    if kind == "html":
+        return unescaped(_TAG.sub(" ", text[1:-1])).strip()
+    if kind == "quoted":
+        return _ESCAPE.sub(lambda found: _LINE_ESCAPES.get(found.group(1), found.group()), text[1:-1])
+    return text
+
+
+def from_dot(text: str, source: str) -> FlowGraph:
+    """Read a digraph; messages name ``source`` and the line."""
+    return _Reader(text, source).read()

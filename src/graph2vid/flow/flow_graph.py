@@ -198,10 +198,7 @@ class FlowGraph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Only what defines the graph is pickled; caches are made again on demand.
-        return (
-            type(self),
-            (self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences),
-        )
+        return (type(self), (self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences))
 
     @cached_property
     def ids(self) -> tuple[str, ...]:

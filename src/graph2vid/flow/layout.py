@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import refuse_large
@@ -24,6 +25,9 @@ LAYER_GAP = 46.0
 PART_GAP = 56.0
 """Free space between two unconnected parts."""
 _SWEEPS = 24
+
+Lanes: TypeAlias = dict[tuple[int, int], tuple[tuple[float, float, float], ...]]
+Links: TypeAlias = list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Layout:
     width: float
     height: float
     boxes: tuple[Box, ...]
-    lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]]
+    lanes: Lanes
 
 
 def stages(flow: FlowGraph) -> tuple[int, ...]:
@@ -80,7 +84,7 @@ def lay_out(flow: FlowGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
     area = sum((part.width + PART_GAP) * (part.height + PART_GAP) for part in parts)
     row_limit = max(max(part.width for part in parts), (1.6 * area) ** 0.5)
     boxes: dict[int, Box] = {}
-    lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]] = {}
+    lanes: Lanes = {}
     x = y = width = row_height = 0.0
     row_has_edges = False
     for part in parts:
@@ -96,45 +100,39 @@ def lay_out(flow: FlowGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
 
 def _connected(flow: FlowGraph) -> list[list[int]]:
     """Return the steps of each weakly connected part, ascending."""
-    part_of = [-1] * len(flow)
     parts: list[list[int]] = []
-    for start in range(len(flow)):
-        if part_of[start] >= 0:
-            continue
-        part_of[start] = len(parts)
-        members, todo = [start], [start]
+    left = set(range(len(flow)))
+    while left:
+        members, todo = set[int](), {min(left)}
         while todo:
-            step = todo.pop()
-            for other in (*flow.successors[step], *flow.predecessors[step]):
-                if part_of[other] < 0:
-                    part_of[other] = len(parts)
-                    members.append(other)
-                    todo.append(other)
+            members |= todo
+            todo = {other for step in todo for other in flow.successors[step] + flow.predecessors[step]} - members
         parts.append(sorted(members))
+        left -= members
     return parts
 
 
-def _layers(order: list[int], before: list[list[int]], after: list[list[int]]) -> list[int]:
+def _layers(order: list[int], before: Links, after: Links) -> list[int]:
     """Return a layer for each node: as early or as late as possible, whichever makes shorter edges."""
-    early = [0] * len(order)
-    for node in order:
-        early[node] = max((early[earlier] + 1 for earlier in before[node]), default=0)
-    for node in reversed(order):
-        # Nearer to its successors such a node shortens more edges than it lengthens.
-        if len(after[node]) > len(before[node]):
-            early[node] = min(early[later] for later in after[node]) - 1
-    late = [0] * len(order)
-    for node in reversed(order):
-        late[node] = min((late[later] - 1 for later in after[node]), default=0)
-    for node in order:
-        if len(before[node]) > len(after[node]):
-            late[node] = max(late[earlier] for earlier in before[node]) + 1
+    early = _early_layers(order, before, after)
+    late = [-layer for layer in _early_layers(order[::-1], after, before)]
 
     def length(layer: list[int]) -> int:
         return sum(layer[later] - layer[node] for node in order for later in after[node])
 
     best = min(early, late, key=length)
     return [layer - min(best) for layer in best]
+
+
+def _early_layers(order: list[int], before: Links, after: Links) -> list[int]:
+    layers = [0] * len(order)
+    for node in order:
+        layers[node] = max((layers[earlier] + 1 for earlier in before[node]), default=0)
+    for node in reversed(order):
+        # Nearer to its successors such a node shortens more edges than it lengthens.
+        if len(after[node]) > len(before[node]):
+            layers[node] = min(layers[later] for later in after[node]) - 1
+    return layers
 
 
 class _Part:
@@ -144,9 +142,10 @@ class _Part:
         self.members = members
         self.sizes = [sizes[step] for step in members]
         self.has_edges = len(members) > 1
-        self.path_of: dict[tuple[int, int], list[int]] = {}  # edge → its dummies, downwards
+        self.path_of: dict[tuple[int, int], range] = {}  # edge → its dummies, downwards
         self._make_nodes(flow)
-        self._order_rows()
+        starts = (self._rows_by_search(self.down, self.up), self._rows_by_search(self.up, self.down))
+        self.rows = min((self._untangled(rows) for rows in starts), key=self._crossings)
         self._place()
 
     # -- layers and dummies --------------------------------------------------------------------------------
@@ -158,48 +157,37 @@ class _Part:
         order = [local[step] for step in flow.topological_order if step in local]
         self.layer = _layers(order, before, after)
 
-        self.down: list[list[int]] = [[] for _ in self.members]
-        self.up: list[list[int]] = [[] for _ in self.members]
+        self.down: Links = [[] for _ in self.members]
+        self.up: Links = [[] for _ in self.members]
         for node, following in enumerate(after):
             for later in following:
-                path: list[int] = []
-                previous = node
-                for layer in range(self.layer[node] + 1, self.layer[later]):
-                    dummy = len(self.layer)
-                    self.layer.append(layer)
-                    self.down.append([])
-                    self.up.append([])
-                    self._link(previous, dummy)
-                    path.append(dummy)
-                    previous = dummy
-                self._link(previous, later)
+                passed = range(self.layer[node] + 1, self.layer[later])
+                path = range(len(self.layer), len(self.layer) + len(passed))
+                self.layer.extend(passed)
+                self.sizes.extend((0.0, 0.0) for _ in path)
+                self.down.extend([] for _ in path)
+                self.up.extend([] for _ in path)
+                for upper, lower in pairwise((node, *path, later)):
+                    self.down[upper].append(lower)
+                    self.up[lower].append(upper)
                 self.path_of[self.members[node], self.members[later]] = path
-
-    def _link(self, above: int, below: int) -> None:
-        self.down[above].append(below)
-        self.up[below].append(above)
 
     # -- the order within each layer -----------------------------------------------------------------------
 
-    def _order_rows(self) -> None:
-        starts = [self._rows_by_search(self.down), self._rows_by_search(self.up)]
-        self.rows = min((self._untangled(rows) for rows in starts), key=self._crossings)
-
-    def _rows_by_search(self, links: list[list[int]]) -> list[list[int]]:
+    def _rows_by_search(self, links: Links, opposite: Links) -> Links:
         """Return rows in the order of a depth-first search, in which a tree has no crossings."""
-        rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
-        seen = [False] * len(self.layer)
-        opposite = self.up if links is self.down else self.down
+        rows: Links = [[] for _ in range(max(self.layer) + 1)]
+        found: dict[int, None] = {}
         todo = [node for node in range(len(self.layer)) if not opposite[node]][::-1]
         while todo:
             node = todo.pop()
-            if not seen[node]:
-                seen[node] = True
+            if node not in found:
+                found[node] = None
                 rows[self.layer[node]].append(node)
                 todo.extend(reversed(links[node]))
         return rows
 
-    def _untangled(self, rows: list[list[int]]) -> list[list[int]]:
+    def _untangled(self, rows: Links) -> Links:
         """Sort each row by the mean place of its neighbours, down and up in turn; keep the best seen."""
         best, fewest, since = rows, self._crossings(rows), 0
         for sweep in range(_SWEEPS):
@@ -208,22 +196,20 @@ class _Part:
             downwards = sweep % 2 == 0
             links = self.up if downwards else self.down
             rows = [list(row) for row in rows]
-            sequence = range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1)
-            for number in sequence:
-                reference = rows[number - 1 if downwards else number + 1]
-                place = {node: float(index) for index, node in enumerate(reference)}
+            for reference, row in pairwise(rows if downwards else rows[::-1]):
+                place = {node: index for index, node in enumerate(reference)}
                 key: dict[int, float] = {}
-                for index, node in enumerate(rows[number]):
+                for index, node in enumerate(row):
                     near = [place[other] for other in links[node]]
-                    key[node] = sum(near) / len(near) if near else float(index)
-                rows[number].sort(key=key.__getitem__)
+                    key[node] = sum(near) / len(near) if near else index
+                row.sort(key=key.__getitem__)
             crossings = self._crossings(rows)
             since += 1
             if crossings < fewest:
                 best, fewest, since = rows, crossings, 0
         return best
 
-    def _crossings(self, rows: list[list[int]]) -> int:
+    def _crossings(self, rows: Links) -> int:
         total = 0
         for above, below in pairwise(rows):
             place = {node: index for index, node in enumerate(below)}
@@ -240,48 +226,39 @@ class _Part:
     def _is_dummy(self, node: int) -> bool:
         return node >= len(self.members)
 
-    def _node_width(self, node: int) -> float:
-        return 0.0 if self._is_dummy(node) else self.sizes[node][0]
-
     def _place(self) -> None:
         self.centre = [0.0] * len(self.layer)
         # Distance of each node of a row from the first one when they stand as close as they may.
         offsets = []
         for row in self.rows:
-            offset = [0.0]
-            for left, right in pairwise(row):
-                gap = LANE_GAP if self._is_dummy(left) or self._is_dummy(right) else BOX_GAP
-                offset.append(offset[-1] + (self._node_width(left) + self._node_width(right)) / 2 + gap)
+            offset = list(accumulate(pairwise(row), self._next_offset, initial=0.0))
             offsets.append(offset)
             for node, place in zip(row, offset, strict=True):
                 self.centre[node] = place - offset[-1] / 2
         sweeps = max(6, min(60, 30_000 // len(self.layer)))
         for sweep in range(sweeps):
             # One-sided sweeps carry places through the graph quickly; two-sided ones then settle it.
-            one_sided = sweep < sweeps // 2
-            downwards = sweep % 2 == 0
-            numbers = range(len(self.rows)) if downwards else range(len(self.rows) - 1, -1, -1)
-            for number in numbers:
-                if not one_sided:
-                    links: Iterable[list[list[int]]] = (self.up, self.down)
-                else:
-                    links = (self.up,) if downwards else (self.down,)
-                self._settle(self.rows[number], offsets[number], links)
-        leftmost = min(self.centre[n] - self._node_width(n) / 2 for n in range(len(self.layer)))
+            links = [self.up, self.down] if sweep >= sweeps // 2 else [self.down if sweep % 2 else self.up]
+            for row, offset in list(zip(self.rows, offsets, strict=True))[:: -1 if sweep % 2 else 1]:
+                self._settle(row, offset, links)
+        leftmost = min(centre - width / 2 for centre, (width, _) in zip(self.centre, self.sizes, strict=True))
         self.centre = [centre - leftmost for centre in self.centre]
-        self.width = max(self.centre[n] + self._node_width(n) / 2 for n in range(len(self.layer)))
+        self.width = max(centre + width / 2 for centre, (width, _) in zip(self.centre, self.sizes, strict=True))
         self.row_top: list[float] = []
-        self.row_height: list[float] = []
+        self.row_height = [max(self.sizes[n][1] for n in row) for row in self.rows]
         self.height = 0.0
-        for row in self.rows:
+        for row, height in zip(self.rows, self.row_height, strict=True):
             self.row_top.append(self.height)
-            self.row_height.append(max((self.sizes[n][1] for n in row if not self._is_dummy(n)), default=0.0))
             reach = max((abs(self.centre[n] - self.centre[m]) for n in row for m in self.down[n]), default=0.0)
             # Edges that lead far aside get more height, so that they do not lie flat.
             gap = min(LAYER_GAP + 0.08 * reach, 2.2 * LAYER_GAP) if row is not self.rows[-1] else 0.0
-            self.height += self.row_height[-1] + gap
+            self.height += height + gap
 
-    def _settle(self, row: list[int], offset: list[float], links: Iterable[list[list[int]]]) -> None:
+    def _next_offset(self, offset: float, pair: tuple[int, int]) -> float:
+        gap = LANE_GAP if any(map(self._is_dummy, pair)) else BOX_GAP
+        return offset + sum(self.sizes[node][0] for node in pair) / 2 + gap
+
+    def _settle(self, row: list[int], offset: list[float], links: Iterable[Links]) -> None:
         """Move a row to the mean of its neighbours, as near as its order and distances allow."""
         wishes, weights = [], []
         for node in row:
@@ -304,13 +281,7 @@ class _Part:
             return 30.0
         return 2.0 if self._is_dummy(node) or self._is_dummy(other) else 1.0
 
-    def emit(
-        self,
-        x: float,
-        y: float,
-        boxes: dict[int, Box],
-        lanes: dict[tuple[int, int], tuple[tuple[float, float, float], ...]],
-    ) -> None:
+    def emit(self, x: float, y: float, boxes: dict[int, Box], lanes: Lanes) -> None:
         """Enter boxes and lanes with the upper left corner of the part at (x, y)."""
         for node, step in enumerate(self.members):
             width, height = self.sizes[node]
@@ -318,10 +289,9 @@ class _Part:
             top = self.row_top[layer] + (self.row_height[layer] - height) / 2
             boxes[step] = Box(x + self.centre[node] - width / 2, y + top, width, height)
         for edge, path in self.path_of.items():
-            tops = [y + self.row_top[self.layer[node]] for node in path]
+            tops = {node: y + self.row_top[self.layer[node]] for node in path}
             lanes[edge] = tuple(
-                (x + self.centre[node], top, top + self.row_height[self.layer[node]])
-                for node, top in zip(path, tops, strict=True)
+                (x + self.centre[node], top, top + self.row_height[self.layer[node]]) for node, top in tops.items()
             )
 
 

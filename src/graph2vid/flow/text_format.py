@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
+from itertools import chain, pairwise, product
 from typing import NoReturn
 
 from graph2vid._values import read_number
@@ -49,8 +49,10 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SURE = r"(?:0?\.[0-9]+|[0-9](?:\.[0-9]+)?(?=e-))(?:e-[0-9]+)?"
 _BARE_NAME = re.compile(rf'(?:(?!->|-{_SURE}->)[^",:#→])+')
 _BARE_NAME_IN_BRANCH = re.compile(r'[^",:#→|]+')
+_NOTHING, _BAR = re.compile(r"(?!)"), re.compile(r"\|")
 _ARROW = re.compile(rf"(?:-({_SURE}))?->|→")
 _KEYWORDS = ("title", "optional", "alternatives")
+_PARTED_BY = {"": (_ARROW, "',' or '->'"), "optional": (_NOTHING, "','"), "alternatives": (_BAR, "',' or '|'")}
 _COMMENT_IN_TEXT = re.compile(r"(?:^|\s)#(?:\s|$)")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LONGEST_LINE = 100
@@ -58,40 +60,32 @@ MARK = "# graph2vid flow graph"
 """The comment that begins a flow graph in a file whose suffix does not tell."""
 
 
-def from_text(text: str, source: str) -> FlowGraph:
-    """Read the text notation; messages name ``source`` and the line."""
-    return _Reader(source).read(text)
-
-
 class _Reader:
     """Reads one text line by line; keeps the line of everything, for the messages."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.number = 0
-        self.line = ""
-        self.position = 0
         self.title: str | None = None
         self.steps: list[Step] = []
         self.line_of: dict[str, int] = {}
-        self.orders: list[tuple[int, list[list[str]], list[float]]] = []
-        self.optional: list[tuple[int, list[str]]] = []
-        self.alternatives: list[tuple[int, list[list[str]]]] = []
+        self.edges: list[tuple[str, str, float]] = []
+        # By keyword ("" are the orders): the line, groups of names and the confidences between these.
+        self.found: dict[str, list[tuple[int, list[list[str]], list[float]]]] = {sort: [] for sort in _PARTED_BY}
 
     def read(self, text: str) -> FlowGraph:
         for number, line in enumerate(_LINE_BREAK.split(text), start=1):
             self.number, self.line, self.position = number, line, 0
             self._statement()
-        edges = [edge for order in self.orders for edge in self._edges(*order)]
-        for number, branches in (*((line, [names]) for line, names in self.optional), *self.alternatives):
-            self._check_known(number, branches)
+        for sort, statements in self.found.items():
+            for self.number, groups, confidences in statements:
+                self._check_known(groups)
+                if not sort:
+                    self._enter_edges(groups, confidences)
+        optional = [name for _, groups, _ in self.found["optional"] for name in groups[0]]
+        alternatives = [groups for _, groups, _ in self.found["alternatives"]]
         try:
             return FlowGraph.from_edges(
-                self.steps,
-                edges,
-                self.title or "",
-                optional=[name for _, names in self.optional for name in names],
-                alternatives=[branches for _, branches in self.alternatives],
+                self.steps, self.edges, self.title or "", optional=optional, alternatives=alternatives
             )
         except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
@@ -100,48 +94,37 @@ class _Reader:
         if self._at_end():
             return
         name_is_quoted = self._peek() == '"'
-        groups = [[self._name()]]
+        name = self._name()
         if self._peek() == ":":
             self.position += 1
-            keyword = "" if name_is_quoted else groups[0][0].casefold()
-            if keyword == "optional":
-                self.optional.append((self.number, self._branches()[0]))
-            elif keyword == "alternatives":
-                self.alternatives.append((self.number, self._branches("|")))
+            keyword = "" if name_is_quoted else name.casefold()
+            if keyword in ("optional", "alternatives"):
+                self._names(keyword, self._name(_BARE_NAME_IN_BRANCH))
             else:
-                self._declaration(groups[0][0], name_is_quoted)
-            return
-        confidences: list[float] = []
+                self._declaration(name, keyword == "title")
+        else:
+            self._names("", name)
+
+    def _names(self, sort: str, first: str) -> None:
+        """Read names parted by commas, in groups parted by the signs of this sort, to the end of the line."""
+        sign, signs = _PARTED_BY[sort]
+        bare = _BARE_NAME_IN_BRANCH if sort else _BARE_NAME
+        groups, confidences = [[first]], []
         while not self._at_end():
             if self._peek() == ",":
                 self.position += 1
-                groups[-1].append(self._name())
-            elif arrow := _ARROW.match(self.line, self.position):
-                self.position = arrow.end()
-                confidences.append(self._confidence(arrow.group(1)))
-                groups.append([self._name()])
-            elif self._peek() == ":":
+                groups[-1].append(self._name(bare))
+            elif found := sign.match(self.line, self.position):
+                self.position = found.end()
+                confidences.append(self._confidence(found[1] if found.lastindex else None))
+                groups.append([self._name(bare)])
+            elif not sort and self._peek() == ":":
                 self._fail("a ':' after an order; a step and its text stand on a line of their own")
             else:
-                self._fail(f"expected ',' or '->' before {quoted(self.line[self.position :])}")
-        if len(groups) == 1:
-            self._fail(f"expected 'name: text' or 'name -> name', found {quoted(self.line.strip())}")
-        self.orders.append((self.number, groups, confidences))
-
-    def _branches(self, sign: str = "") -> list[list[str]]:
-        """Read names parted by commas, in branches parted by ``sign``, to the end of the line."""
-        branches = [[self._name(_BARE_NAME_IN_BRANCH)]]
-        while not self._at_end():
-            if self._peek() == ",":
-                self.position += 1
-                branches[-1].append(self._name(_BARE_NAME_IN_BRANCH))
-            elif sign and self._peek() == sign:
-                self.position += 1
-                branches.append([self._name(_BARE_NAME_IN_BRANCH)])
-            else:
-                signs = "',' or '|'" if sign else "','"
                 self._fail(f"expected {signs} before {quoted(self.line[self.position :])}")
-        return branches
+        if not sort and len(groups) == 1:
+            self._fail(f"expected 'name: text' or 'name -> name', found {quoted(self.line.strip())}")
+        self.found[sort].append((self.number, groups, confidences))
 
     def _confidence(self, text: str | None) -> float:
         try:
@@ -149,36 +132,33 @@ class _Reader:
         except InputError as error:
             self._fail(str(error), GraphError)
 
-    def _declaration(self, name: str, name_is_quoted: bool) -> None:
+    def _declaration(self, name: str, is_title: bool) -> None:
         text = self._text()
-        if name.casefold() == "title" and not name_is_quoted:
+        if is_title:
             if self.title is not None:
                 self._fail("a second title")
             self.title = text or ""
             return
         if name in self.line_of:
-            message = f"step {quoted(name)} is declared twice (first on line {self.line_of[name]})"
-            self._fail(message, GraphError)
+            first = self.line_of[name]
+            self._fail(f"step {quoted(name)} is declared twice (first on line {first})", GraphError)
         self.line_of[name] = self.number
         try:
             self.steps.append(Step(name, name if text is None else text))
         except GraphError as error:
             self._fail(str(error), GraphError)
 
-    def _check_known(self, number: int, groups: list[list[str]]) -> None:
-        self.number = number
-        for name in (name for group in groups for name in group):
+    def _check_known(self, groups: list[list[str]]) -> None:
+        for name in chain.from_iterable(groups):
             if name not in self.line_of:
                 self._fail(unknown_step(name, self.line_of), GraphError)
 
-    def _edges(self, number: int, groups: list[list[str]], confidences: list[float]) -> list[tuple[str, str, float]]:
-        self._check_known(number, groups)
-        between = zip(pairwise(groups), confidences, strict=True)
-        edges = [(a, b, sure) for (before, after), sure in between for a in before for b in after]
-        for a, b, _ in edges:
-            if a == b:
-                self._fail(self_loop(a), GraphError)
-        return edges
+    def _enter_edges(self, groups: list[list[str]], confidences: list[float]) -> None:
+        for (before, after), sure in zip(pairwise(groups), confidences, strict=True):
+            for a, b in product(before, after):
+                if a == b:
+                    self._fail(self_loop(a), GraphError)
+                self.edges.append((a, b, sure))
 
     # -- parts of a line -----------------------------------------------------------------------------------
 
@@ -219,13 +199,17 @@ class _Reader:
             self._fail("a quote is not closed")
         self.position = found.end()
         try:
-            text = json.loads(found.group(), strict=False)
+            return str(json.loads(found.group(), strict=False))
         except json.JSONDecodeError as error:
             self._fail(f"{quoted(found.group())} has an unknown escape ({error.msg.lower()})")
-        return str(text)
 
     def _fail(self, message: str, kind: type[Graph2VidError] = FormatError) -> NoReturn:
         raise kind(f"{self.source}, line {self.number}: {message}")
+
+
+def from_text(text: str, source: str) -> FlowGraph:
+    """Read the text notation; messages name ``source`` and the line."""
+    return _Reader(source).read(text)
 
 
 def is_text_notation(text: str) -> bool:
@@ -234,8 +218,7 @@ def is_text_notation(text: str) -> bool:
     It begins as :func:`to_marked_text` writes it, or has a step on every line that is not an order, and at least one
     of each.
     """
-    lines = [line.strip() for line in _LINE_BREAK.split(text)]
-    lines = [line for line in lines if line]
+    lines = list(filter(None, map(str.strip, _LINE_BREAK.split(text))))
     if lines[:1] == [MARK]:
         return True
     lines = [line for line in lines if not line.startswith("#")]

@@ -44,9 +44,7 @@ def _isolated(flow: FlowGraph) -> list[Finding]:
         return [Finding("no edges", "there are no edges: every order of the steps is legal", flow.ids)]
     return [
         Finding(
-            "isolated step",
-            f"step {quoted(flow.ids[step])} has no edges: it may come at any time",
-            (flow.ids[step],),
+            "isolated step", f"step {quoted(flow.ids[step])} has no edges: it may come at any time", (flow.ids[step],)
         )
         for step in range(len(flow))
         if not flow.predecessors[step] and not flow.successors[step]

@@ -63,8 +63,7 @@ def chosen_parser(parser: str) -> str:
 @cache
 def _tell_fallback() -> None:
     warnings.warn(
-        "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)",
-        stacklevel=5,
+        "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)", stacklevel=5
     )
 
 

@@ -16,9 +16,7 @@ _ABBREVIATIONS = lexicon.words(
     "approx. min. mins. hr. hrs. oz. lb. lbs. tbsp. tsp. no. e.g. i.e. vs. etc. dr. mr. ft. in."
 )
 # White space is looked at from where it begins: linear in its length.
-_END = re.compile(
-    r"(?<=[.!?])[)\"'”’]*\s+|(?<!\s)\s*;\s*|;\s*|(?<!\s)\s+[-–—]+\s+|(?<!\s)\s*\n\s*|\n\s*",
-)
+_END = re.compile(r"(?<=[.!?])[)\"'”’]*\s+|(?<!\s)\s*;\s*|;\s*|(?<!\s)\s+[-–—]+\s+|(?<!\s)\s*\n\s*|\n\s*")
 _MEASURE_IN_BRACKETS = re.compile(r"\([^()]{0,60}\d[^()]{0,60}\)")
 _OPTIONAL_IN_BRACKETS = re.compile(r"\((?:optional|if [^()]{1,20})\)", re.IGNORECASE)
 _PREHEAT = re.compile(r"\bpre[- ]heat(?= )", re.IGNORECASE)
