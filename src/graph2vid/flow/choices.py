@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from itertools import chain, permutations, product
 from typing import Any, TypeAlias
 
 from graph2vid.errors import GraphError
-from graph2vid.flow import order
 from graph2vid.flow.messages import no_such_index, quoted
 
 Edge: TypeAlias = tuple[int, int]
@@ -29,8 +29,8 @@ def sort_edges(edges: Iterable[Edge], confidences: Sequence[float]) -> tuple[tup
     sure: dict[Edge, float] = {}
     for pair, confidence in zip(pairs, confidences, strict=True):
         sure[pair] = max(sure.get(pair, 0.0), check_confidence(confidence, f"edge {pair}"))
-    ordered = tuple(sorted(sure))
-    return ordered, () if all(value == 1.0 for value in sure.values()) else tuple(sure[pair] for pair in ordered)
+    ordered = dict(sorted(sure.items()))
+    return tuple(ordered), tuple(ordered.values()) if min(sure.values(), default=1.0) < 1.0 else ()
 
 
 def check_confidence(value: Any, of: str) -> float:
@@ -42,10 +42,14 @@ def check_confidence(value: Any, of: str) -> float:
 
 def check_optional(optional: Iterable[int], n_steps: int) -> tuple[int, ...]:
     """Return the optional steps sorted, each once."""
-    found = sorted({operator.index(step) for step in optional})
+    return _sorted_steps(optional, n_steps, "optional steps")
+
+
+def _sorted_steps(steps: Iterable[int], n_steps: int, where: str) -> tuple[int, ...]:
+    found = sorted({operator.index(step) for step in steps})
     for step in found:
         if not 0 <= step < n_steps:
-            raise GraphError(f"optional steps: {no_such_index(step, n_steps)}")
+            raise GraphError(f"{where}: {no_such_index(step, n_steps)}")
     return tuple(found)
 
 
@@ -55,38 +59,25 @@ def check_alternatives(alternatives: Iterable[Iterable[Iterable[int]]], ids: Seq
     seen: dict[int, str] = {}
     for number, group in enumerate(alternatives, start=1):
         where = f"alternatives, group {number}"
-        branches = tuple(tuple(sorted({operator.index(step) for step in branch})) for branch in group)
+        branches = tuple(_sorted_steps(branch, len(ids), where) for branch in group)
         if len(branches) < 2:
             raise GraphError(f"{where}: two branches or more are needed, not {len(branches)}")
-        for branch in branches:
-            if not branch:
-                raise GraphError(f"{where}: a branch without steps; make the steps of the others optional instead")
-            for step in branch:
-                if not 0 <= step < len(ids):
-                    raise GraphError(f"{where}: {no_such_index(step, len(ids))}")
-                if step in seen:
-                    raise GraphError(
-                        f"{where}: step {quoted(ids[step])} stands in two branches (first in {seen[step]})"
-                    )
-                seen[step] = f"group {number}"
+        if not all(branches):
+            raise GraphError(f"{where}: a branch without steps; make the steps of the others optional instead")
+        for step in chain.from_iterable(branches):
+            if step in seen:
+                raise GraphError(f"{where}: step {quoted(ids[step])} stands in two branches (first in {seen[step]})")
+            seen[step] = f"group {number}"
         groups.append(tuple(sorted(branches)))
     return tuple(sorted(groups))
 
 
 def refuse_contradictions(groups: Iterable[Group], descendants: Sequence[int], ids: Sequence[str]) -> None:
     """Refuse an order between the branches of one group: only one of them is done."""
-    for group in groups:
-        for branch in group:
-            rivals = order.mask_of(step for other in group if other is not branch for step in other)
-            for step in branch:
-                if after := descendants[step] & rivals:
-                    follower = ids[next(order.bits(after))]
-                    raise GraphError(
-                        f"step {quoted(ids[step])} must come before {quoted(follower)}, but they are alternatives, of "
-                        "which one only is done"
-                    )
-
-
-def levels(confidences: Sequence[float]) -> list[float]:
-    """Return the different confidences, the surest first."""
-    return sorted(set(confidences), reverse=True)
+    for branch, other in chain.from_iterable(permutations(group, 2) for group in groups):
+        for step, rival in product(branch, other):
+            if descendants[step] >> rival & 1:
+                raise GraphError(
+                    f"step {quoted(ids[step])} must come before {quoted(ids[rival])}, but they are alternatives, of "
+                    "which one only is done"
+                )

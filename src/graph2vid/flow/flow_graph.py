@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graph2vid.errors import GraphError
 from graph2vid.flow import choices, order
 from graph2vid.flow.messages import check_unicode, counted, cycle, no_such_index, quoted, self_loop
-from graph2vid.flow.steps import Step, StepLike, StepReference, as_step, index_by_id, resolve, resolve_branch
+from graph2vid.flow.steps import Step, StepLike, StepReference, as_step, index_by_id, resolve, resolve_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,10 +58,8 @@ class FlowGraph:
     confidences: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
         edges, confidences = choices.sort_edges(self.edges, self.confidences)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "confidences", confidences)
+        vars(self).update(steps=tuple(self.steps), edges=edges, confidences=confidences)
         if not isinstance(self.title, str):
             raise GraphError(f"the title of a flow graph must be a string, not {quoted(self.title)}")
         check_unicode(self.title, "the title of a flow graph")
@@ -76,8 +74,8 @@ class FlowGraph:
                 raise GraphError(self_loop(self.steps[a].id))
         if len(self.topological_order) < len(self):
             raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
-        object.__setattr__(self, "optional", choices.check_optional(self.optional, len(self)))
-        object.__setattr__(self, "alternatives", choices.check_alternatives(self.alternatives, self.ids))
+        vars(self)["optional"] = choices.check_optional(self.optional, len(self))
+        vars(self)["alternatives"] = choices.check_alternatives(self.alternatives, self.ids)
         if self.alternatives:
             choices.refuse_contradictions(self.alternatives, self.descendants, self.ids)
 
@@ -135,8 +133,8 @@ class FlowGraph:
             made,
             tuple(pairs),
             title,
-            tuple(resolve(step, index_of) for step in ([optional] if isinstance(optional, str) else optional)),
-            tuple(tuple(resolve_branch(branch, index_of) for branch in group) for group in alternatives),
+            resolve_all(optional, index_of),
+            tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives),
             tuple(confidences),
         )
 
@@ -218,9 +216,7 @@ class FlowGraph:
     @cached_property
     def sure(self) -> FlowGraph:
         """The same graph with its certain edges alone."""
-        return (
-            self if not self.confidences else self._with_edges({e: c for e, c in self.confidence.items() if c == 1.0})
-        )
+        return self._with_edges({e: c for e, c in self.confidence.items() if c == 1.0}) if self.confidences else self
 
     @cached_property
     def is_plain(self) -> bool:
@@ -247,18 +243,12 @@ class FlowGraph:
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
         """For each step, the steps that an edge leads to (ascending)."""
-        following: list[list[int]] = [[] for _ in self.steps]
-        for a, b in self.edges:
-            following[a].append(b)
-        return tuple(map(tuple, following))
+        return order.adjacency(self.edges, len(self))
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each step, the steps that an edge comes from (ascending)."""
-        before: list[list[int]] = [[] for _ in self.steps]
-        for a, b in self.edges:
-            before[b].append(a)
-        return tuple(map(tuple, before))
+        return order.adjacency(((b, a) for a, b in self.edges), len(self))
 
     @cached_property
     def descendants(self) -> tuple[int, ...]:
@@ -307,31 +297,28 @@ class FlowGraph:
 
     def with_confidence(self, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
         """Return the graph with these confidences of its edges, by pairs of step indices; others stay."""
-        for edge in confidence:
-            if edge not in self.confidence:
-                raise GraphError(f"there is no edge {quoted(edge)} to give a confidence to")
+        for edge in confidence.keys() - self.confidence.keys():
+            raise GraphError(f"there is no edge {quoted(edge)} to give a confidence to")
         return self._with_edges({**self.confidence, **confidence})
 
-    def _by_level(self, edges_of: Callable[[FlowGraph], Iterable[tuple[int, int]]]) -> FlowGraph:
-        """Return the graph of the edges that ``edges_of`` finds when the surest edges are there, then the next, …."""
+    def _by_level(self, edges_of: Callable[[FlowGraph], Iterable[tuple[int, int]]], own: bool = False) -> FlowGraph:
+        """Return the graph of the edges that ``edges_of`` finds when the surest edges are there, then the next, ….
+
+        With ``own``, an edge counts only where it is as sure as the least sure ones that are there.
+        """
         if not self.confidences:
             return replace(self, edges=tuple(edges_of(self)))
         found: dict[tuple[int, int], float] = {}
-        for level in choices.levels(self.confidences):
+        for level in sorted(set(self.confidences), reverse=True):
             at_least = self._with_edges({edge: c for edge, c in self.confidence.items() if c >= level})
             for edge in edges_of(at_least):
-                found.setdefault(edge, level)
+                if not own or self.confidence[edge] == level:
+                    found.setdefault(edge, level)
         return self._with_edges(found)
 
     def transitive_reduction(self) -> FlowGraph:
         """Return the same order with as few edges as possible: an edge goes where surer ones, or equals, imply it."""
-        return self._by_level(
-            lambda flow: (
-                edge
-                for edge in order.reduction_edges(flow.successors, flow.descendants)
-                if self.confidence[edge] == min(flow.confidences, default=1.0)
-            )
-        )
+        return self._by_level(lambda flow: order.reduction_edges(flow.successors, flow.descendants), own=True)
 
     def transitive_closure(self) -> FlowGraph:
         """Return the same order with an edge for every pair (a, b) with a before b, as sure as what implies it."""
@@ -345,15 +332,15 @@ class FlowGraph:
         steps : iterable of int or str
             Steps by index or id.
         """
-        removed = order.mask_of(self.index(step) for step in ([steps] if isinstance(steps, str) else steps))
-        kept = [step for step in range(len(self)) if not removed >> step & 1]
+        removed = set(resolve_all(steps, self._index_of))
+        kept = [step for step in range(len(self)) if step not in removed]
         if not kept:
             raise GraphError("nothing would be left of the flow graph without these steps")
         # The nearest kept steps before each step, looking through removed ones.
         before = [0] * len(self)
         for step in self.topological_order:
             for previous in self.predecessors[step]:
-                before[step] |= before[previous] if removed >> previous & 1 else 1 << previous
+                before[step] |= before[previous] if previous in removed else 1 << previous
         new_index = {step: index for index, step in enumerate(kept)}
         sure = self.transitive_closure().confidence if self.confidences else {}
         edges = [(a, b) for b in kept for a in order.bits(before[b])]
@@ -388,66 +375,46 @@ class FlowGraph:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FlowGraph:
         """Read a flow graph; the suffix names the format: .json, .flow or .txt (text), .dot or .gv."""
-        from graph2vid.flow import formats
-
         return formats.load(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the flow graph, whole or not at all; the suffix names the format as in :meth:`load`."""
-        from graph2vid.flow import formats
-
         formats.save(self, path)
 
     @classmethod
     def from_json(cls, value: Any, *, source: str = "flow graph") -> FlowGraph:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
-        from graph2vid.flow import flow_json
-
         return flow_json.from_json(value, source)
 
     def to_json(self) -> dict[str, Any]:
         """Return the flow graph as a JSON document (format ``graph2vid-flow``)."""
-        from graph2vid.flow import flow_json
-
         return flow_json.to_json(self)
 
     @classmethod
     def from_text(cls, text: str, *, source: str = "flow text") -> FlowGraph:
         """Read the text notation (see :mod:`graph2vid.flow.text_format`)."""
-        from graph2vid.flow import text_format
-
         return text_format.from_text(text, source)
 
     def to_text(self) -> str:
         """Write the text notation (see :mod:`graph2vid.flow.text_format`)."""
-        from graph2vid.flow import text_format
-
         return text_format.to_text(self)
 
     @classmethod
     def from_dot(cls, text: str, *, source: str = "DOT text") -> FlowGraph:
         """Read a Graphviz digraph; labels become texts."""
-        from graph2vid.flow import dot_format
-
         return dot_format.from_dot(text, source)
 
     def to_dot(self) -> str:
         """Write a Graphviz digraph; texts become labels."""
-        from graph2vid.flow import dot_format
-
         return dot_format.to_dot(self)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> FlowGraph:
         """Read a networkx digraph; the node attribute ``text`` (or ``label``) is the text of a step."""
-        from graph2vid.flow import formats
-
         return formats.from_networkx(graph)
 
     def to_networkx(self) -> Any:
         """Return a :class:`networkx.DiGraph` over the ids, with the node attribute ``text``."""
-        from graph2vid.flow import formats
-
         return formats.to_networkx(self)
 
     def plot(self, ax: Axes | None = None, *, order: Sequence[int] = ()) -> Axes:
@@ -472,5 +439,8 @@ class FlowGraph:
 
         return flow_drawing.to_svg(self)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    _repr_svg_ = to_svg
+
+
+# The formats build flow graphs, so that they come after the class.
+from graph2vid.flow import dot_format, flow_json, formats, text_format  # noqa: E402

@@ -11,7 +11,7 @@ of which one branch is done: ``"alternatives": [[["fry"], ["boil", "drain"]], â€
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graph2vid._files import check_format
@@ -27,21 +27,18 @@ VERSION = 2
 
 def to_json(flow: FlowGraph) -> dict[str, Any]:
     """Return the JSON document of a flow graph."""
+    ids = flow.ids
     document: dict[str, Any] = {
         "format": KIND,
         "version": 1 if flow.is_plain else VERSION,
         "title": flow.title,
         "steps": [{"id": step.id, "text": step.text} for step in flow.steps],
-        "edges": [
-            [flow.ids[a], flow.ids[b], *([sure] if sure < 1.0 else [])] for (a, b), sure in flow.confidence.items()
-        ],
+        "edges": [[ids[a], ids[b], *[sure] * (sure < 1.0)] for (a, b), sure in flow.confidence.items()],
     }
     for step in flow.optional:
         document["steps"][step]["optional"] = True
     if flow.alternatives:
-        document["alternatives"] = [
-            [[flow.ids[step] for step in branch] for branch in group] for group in flow.alternatives
-        ]
+        document["alternatives"] = [[[ids[step] for step in branch] for branch in group] for group in flow.alternatives]
     return document
 
 
@@ -50,28 +47,20 @@ def from_json(value: Any, source: str) -> FlowGraph:
     document = check_format(value, kind=KIND, version=VERSION, source=source)
     try:
         title = _typed(document.get("title", ""), str, "title")
-        steps = [_step(entry, f"steps[{number}]") for number, entry in enumerate(_list(document, "steps"))]
+        entries = dict(_entries(_member(document, "steps", list), "steps", dict))
+        steps = [_step(entry, path) for path, entry in entries.items()]
         known = {step.id: index for index, step in enumerate(steps)}
         edges = []
-        for number, entry in enumerate(_list(document, "edges")):
-            path = f"edges[{number}]"
-            pair = _typed(entry, list, path)
+        for path, pair in _entries(_member(document, "edges", list), "edges", list):
             if len(pair) not in (2, 3):
                 raise FormatError(f"{path} must hold two step ids, and perhaps a confidence, not {len(pair)} things")
-            ids = _ids(pair[:2], path, known)
-            sure = check_confidence(pair[2], f"{path}[2]") if len(pair) == 3 else 1.0
-            edges.append((ids[0], ids[1], sure))
-        optional = [
-            step.id
-            for number, step in enumerate(steps)
-            if _typed(document["steps"][number].get("optional", False), bool, f"steps[{number}].optional")
-        ]
+            before, after = _ids(pair[:2], path, known)
+            edges.append((before, after, check_confidence(pair[2], f"{path}[2]") if len(pair) == 3 else 1.0))
+        choices = (_typed(entry.get("optional", False), bool, f"{path}.optional") for path, entry in entries.items())
+        optional = [step.id for step, is_optional in zip(steps, choices, strict=True) if is_optional]
+        groups = _entries(_typed(document.get("alternatives", []), list, "alternatives"), "alternatives", list)
         alternatives = [
-            [
-                _ids(branch, f"alternatives[{number}][{place}]", known)
-                for place, branch in enumerate(_typed(group, list, f"alternatives[{number}]"))
-            ]
-            for number, group in enumerate(_typed(document.get("alternatives", []), list, "alternatives"))
+            [_ids(branch, inner, known) for inner, branch in _entries(group, path, list)] for path, group in groups
         ]
         return FlowGraph.from_edges(steps, edges, title, optional=optional, alternatives=alternatives)
     except (FormatError, GraphError) as error:
@@ -87,26 +76,28 @@ def _typed(value: Any, kind: type, path: str) -> Any:
     return value
 
 
-def _list(document: dict[str, Any], key: str) -> list[Any]:
-    if key not in document:
-        raise FormatError(f"{key} is missing")
-    found: list[Any] = _typed(document[key], list, key)
-    return found
+def _member(value: dict[str, Any], key: str, kind: type, path: str = "") -> Any:
+    if key not in value:
+        raise FormatError(f"{path}{key} is missing")
+    return _typed(value[key], kind, f"{path}{key}")
 
 
-def _ids(entries: Any, path: str, known: Mapping[str, int]) -> list[str]:
-    ids = [_typed(entry, str, f"{path}[{place}]") for place, entry in enumerate(_typed(entries, list, path))]
-    for place, step_id in enumerate(ids):
+def _entries(values: list[Any], path: str, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a list, each with its path."""
+    for place, entry in enumerate(values):
+        yield f"{path}[{place}]", _typed(entry, kind, f"{path}[{place}]")
+
+
+def _ids(values: list[Any], path: str, known: Mapping[str, int]) -> list[str]:
+    ids = dict(_entries(values, path, str))
+    for place, step_id in ids.items():
         if step_id not in known:
-            raise GraphError(f"{path}[{place}]: {unknown_step(step_id, known)}")
-    return ids
+            raise GraphError(f"{place}: {unknown_step(step_id, known)}")
+    return list(ids.values())
 
 
-def _step(entry: Any, path: str) -> Step:
-    _typed(entry, dict, path)
-    if "id" not in entry:
-        raise FormatError(f"{path}.id is missing")
-    step_id = _typed(entry["id"], str, f"{path}.id")
+def _step(entry: dict[str, Any], path: str) -> Step:
+    step_id = _member(entry, "id", str, f"{path}.")
     text = _typed(entry.get("text", step_id), str, f"{path}.text")
     try:
         return Step(step_id, text)

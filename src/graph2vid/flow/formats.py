@@ -15,49 +15,37 @@ from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.steps import Step
 
-
-def _json_from_string(text: str, source: str) -> FlowGraph:
-    return flow_json.from_json(parse_json(text, source), source)
-
-
-def _json_to_string(flow: FlowGraph) -> str:
-    return json.dumps(flow_json.to_json(flow), indent=2, ensure_ascii=False) + "\n"
-
-
-_READERS: dict[str, Callable[[str, str], FlowGraph]] = {
-    ".json": _json_from_string,
-    ".flow": text_format.from_text,
-    ".txt": text_format.from_text,
-    ".dot": dot_format.from_dot,
-    ".gv": dot_format.from_dot,
-}
-_WRITERS: dict[str, Callable[[FlowGraph], str]] = {
-    ".json": _json_to_string,
-    ".flow": text_format.to_text,
-    ".txt": text_format.to_marked_text,
-    ".dot": dot_format.to_dot,
-    ".gv": dot_format.to_dot,
+# By suffix, who reads a text and who writes it.
+_FORMATS: dict[str, tuple[Callable[[str, str], FlowGraph], Callable[[FlowGraph], str]]] = {
+    ".json": (
+        lambda text, source: flow_json.from_json(parse_json(text, source), source),
+        lambda flow: json.dumps(flow_json.to_json(flow), indent=2, ensure_ascii=False) + "\n",
+    ),
+    ".flow": (text_format.from_text, text_format.to_text),
+    ".txt": (text_format.from_text, text_format.to_marked_text),
+    ".dot": (dot_format.from_dot, dot_format.to_dot),
+    ".gv": (dot_format.from_dot, dot_format.to_dot),
 }
 
 
 def load(path: str | os.PathLike[str]) -> FlowGraph:
     """Read a flow graph from a file in the format that its suffix names."""
     path = Path(path)
-    read = _READERS[known_suffix(path)]
+    read, _ = _FORMATS[known_suffix(path)]
     return read(read_text(path), str(path))
 
 
 def save(flow: FlowGraph, path: str | os.PathLike[str]) -> None:
     """Write a flow graph to a file in the format that its suffix names, whole or not at all; to ``-`` as JSON."""
     path = Path(path)
-    write = _WRITERS[".json" if str(path) == STDOUT else known_suffix(path)]
+    _, write = _FORMATS[".json" if str(path) == STDOUT else known_suffix(path)]
     write_text(path, write(flow))
 
 
 def known_suffix(path: Path) -> str:
     """Return the suffix of a flow graph's file; one that names no format is an error."""
     suffix = path.suffix.lower()
-    if suffix not in _READERS:
+    if suffix not in _FORMATS:
         raise FormatError(
             f"{path}: the suffix {quoted(path.suffix)} names no flow graph format; "
             "use .json, .flow (or .txt) for the text notation, or .dot (or .gv)"
@@ -73,16 +61,10 @@ def to_networkx(flow: FlowGraph) -> Any:
     """
     import networkx
 
-    graph = networkx.DiGraph(title=flow.title)
-    graph.add_nodes_from((step.id, {"text": step.text}) for step in flow.steps)
-    for step in flow.optional:
-        graph.nodes[flow.ids[step]]["optional"] = True
-    for (a, b), sure in flow.confidence.items():
-        graph.add_edge(flow.ids[a], flow.ids[b], **({"confidence": sure} if sure < 1.0 else {}))
-    if flow.alternatives:
-        graph.graph["alternatives"] = [
-            [[flow.ids[step] for step in branch] for branch in group] for group in flow.alternatives
-        ]
+    document = flow_json.to_json(flow)
+    graph = networkx.DiGraph(**{key: document[key] for key in ("title", "alternatives") if key in document})
+    graph.add_nodes_from((step.pop("id"), step) for step in document["steps"])
+    graph.add_edges_from((a, b, {"confidence": sure[0]} if sure else {}) for a, b, *sure in document["edges"])
     return graph
 
 
@@ -96,15 +78,11 @@ def from_networkx(graph: Any) -> FlowGraph:
         raise GraphError(f"not a networkx graph: {quoted(graph)}")
     if not graph.is_directed():
         raise GraphError("the networkx graph is undirected; a flow graph needs a DiGraph")
-    steps = []
-    for node, attributes in graph.nodes(data=True):
-        text = attributes.get("text", attributes.get("label", str(node)))
-        steps.append(Step(str(node), str(text)))
-    edges = [(str(a), str(b), sure) for a, b, sure in graph.edges(data="confidence", default=1.0)]
+    nodes = graph.nodes(data=True)
     return FlowGraph.from_edges(
-        steps,
-        edges,
+        [Step(str(node), str(about.get("text", about.get("label", node)))) for node, about in nodes],
+        [(str(a), str(b), sure) for a, b, sure in graph.edges(data="confidence", default=1.0)],
         str(graph.graph.get("title", "")),
-        optional=[str(node) for node, optional in graph.nodes(data="optional", default=False) if optional],
+        optional=[str(node) for node, about in nodes if about.get("optional")],
         alternatives=graph.graph.get("alternatives", ()),
     )

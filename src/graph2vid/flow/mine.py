@@ -124,20 +124,13 @@ def add_soft_precedence(
         The largest share of these that has the other order; less than 0.5.
     """
     before = _count(_rows(sequences), flow.steps)
-    found: dict[Edge, float] = {}
+    found: dict[Edge, tuple[float, int]] = {}
     for a, b in permutations(range(len(flow)), 2):
         support = before[a][b] + before[b][a]
         if support >= min_support and before[b][a] <= tolerance * support and not flow.descendants[a] >> b & 1:
-            found[a, b] = (before[a][b] + 1) / (support + 2)
-    reach = [1 << step | later for step, later in enumerate(flow.descendants)]
-    edges = dict(flow.confidence)
-    for a, b in sorted(found, key=lambda edge: (-found[edge], edge)):
-        if reach[b] >> a & 1:
-            continue
-        edges[a, b] = found[a, b]
-        for step in range(len(flow)):
-            if reach[step] >> a & 1:
-                reach[step] |= reach[b]
+            found[a, b] = ((before[a][b] + 1) / (support + 2), 0)
+    kept, _ = _consistent(found, [1 << step for step in range(len(flow))], flow.descendants)
+    edges = {**flow.confidence, **{edge: found[edge][0] for edge in kept}}
     return replace(flow, edges=tuple(edges), confidences=tuple(edges.values()))
 
 
@@ -173,7 +166,9 @@ def _count(rows: Iterable[Sequence[StepReference]], steps: tuple[Step, ...]) -> 
     return before
 
 
-def _consistent(candidates: Mapping[Edge, tuple[float, int]], never_before: list[int]) -> tuple[list[Edge], list[Edge]]:
+def _consistent(
+    candidates: Mapping[Edge, tuple[float, int]], never_before: list[int], later: Sequence[int] = ()
+) -> tuple[list[Edge], list[Edge]]:
     """Keep the surest edges that together imply nothing false; return what is kept and what is dropped.
 
     Parameters
@@ -183,9 +178,11 @@ def _consistent(candidates: Mapping[Edge, tuple[float, int]], never_before: list
     never_before : list of int
         For each step the bit mask of the steps that it must not be made to precede, itself included (a cycle
         would say that a step precedes itself).
+    later : sequence of int
+        For each step the bit mask of those that it precedes already.
     """
     count = len(never_before)
-    reach = [1 << step for step in range(count)]  # what each step leads to, itself included
+    reach = [1 << step | mask for step, mask in enumerate(later or [0] * count)]  # each leads to itself, too
     kept, dropped = [], []
     for a, b in sorted(candidates, key=lambda edge: (-candidates[edge][0], -candidates[edge][1], edge)):
         before = [step for step in range(count) if reach[step] >> a & 1]

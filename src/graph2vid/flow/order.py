@@ -29,6 +29,14 @@ def mask_of(steps: Iterable[int]) -> int:
     return mask
 
 
+def adjacency(edges: Iterable[tuple[int, int]], count: int) -> tuple[tuple[int, ...], ...]:
+    """Return for each of ``count`` steps those that its edges lead to, in the order of the edges."""
+    following: list[list[int]] = [[] for _ in range(count)]
+    for step, later in edges:
+        following[step].append(later)
+    return tuple(map(tuple, following))
+
+
 def topological_order(successors: Adjacency) -> tuple[int, ...]:
     """Return the topological order that always takes the smallest step that is ready.
 
@@ -51,19 +59,16 @@ def topological_order(successors: Adjacency) -> tuple[int, ...]:
 
 
 def find_cycle(successors: Adjacency) -> tuple[int, ...]:
-    """Return the steps of one cycle in order (empty when there is none)."""
+    """Return the steps of one cycle in order; there must be one."""
     stuck = set(range(len(successors))).difference(topological_order(successors))
-    if not stuck:
-        return ()
     stuck_before = {later: step for step in stuck for later in successors[step] if later in stuck}
     # Every stuck step has a stuck predecessor, so a walk backwards must meet itself, and does so on a cycle.
-    step = min(stuck)
-    walked: dict[int, None] = {}
-    while step not in walked:
-        walked[step] = None
-        step = stuck_before[step]
-    path = list(walked)
-    return _shortest_cycle_through(min(path[path.index(step) :]), successors)
+    walked = [min(stuck)]
+    seen = set[int]()
+    while walked[-1] not in seen:
+        seen.add(walked[-1])
+        walked.append(stuck_before[walked[-1]])
+    return _shortest_cycle_through(min(walked[walked.index(walked[-1]) :]), successors)
 
 
 def _shortest_cycle_through(start: int, successors: Adjacency) -> tuple[int, ...]:
@@ -81,7 +86,7 @@ def _shortest_cycle_through(start: int, successors: Adjacency) -> tuple[int, ...
             if following not in came_from:
                 came_from[following] = step
                 queue.append(following)
-    return ()
+    raise ValueError(f"there is no cycle through {start}")
 
 
 def reachable(successors: Adjacency, order: Sequence[int]) -> tuple[int, ...]:
@@ -135,14 +140,11 @@ def minimum_chain_cover(
         for start in range(count):
             if next_of[start] < 0:
                 unmatched &= ~_augment(start, candidates, unmatched, next_of, previous_of)
-    chains = []
-    for start in range(count):
-        if previous_of[start] < 0:
-            chain = [start]
-            while next_of[chain[-1]] >= 0:
-                chain.append(next_of[chain[-1]])
-            chains.append(tuple(chain))
-    return tuple(chains)
+    chains = [[start] for start in range(count) if previous_of[start] < 0]
+    for chain in chains:
+        while next_of[chain[-1]] >= 0:
+            chain.append(next_of[chain[-1]])
+    return tuple(map(tuple, chains))
 
 
 def _augment(start: int, candidates: Sequence[int], unmatched: int, next_of: list[int], previous_of: list[int]) -> int:

@@ -82,7 +82,6 @@ def resolve(step: StepReference, index_of: Mapping[str, int]) -> int:
     return index
 
 
-def resolve_branch(branch: StepReference | Iterable[StepReference], index_of: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the indices of a branch's steps, handed in as one step or several."""
-    steps = [branch] if isinstance(branch, str | int) else branch
-    return tuple(resolve(step, index_of) for step in steps)
+def resolve_all(steps: StepReference | Iterable[StepReference], index_of: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the indices of steps, handed in as one step or several."""
+    return tuple(resolve(step, index_of) for step in ([steps] if isinstance(steps, str | int) else steps))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
@@ -18,8 +18,8 @@ from graph2vid.flow.layout import Layout
 from graph2vid.flow.messages import quoted
 
 # Widths in em, rather too wide than too narrow: the reader's sans-serif font is not known.
-_NARROW = dict.fromkeys("iljI|.,:;'!`", 0.34) | dict.fromkeys('ftr()[]{}-/\\ "*°', 0.42)
-_WIDE = dict.fromkeys("mwMW@%", 0.98)
+_WIDTHS = dict.fromkeys("iljI|.,:;'!`", 0.34) | dict.fromkeys('ftr()[]{}-/\\ "*°', 0.42)
+_WIDTHS |= dict.fromkeys("mwMW@%", 0.98)
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -34,10 +34,8 @@ def text_width(text: str, size: float) -> float:
 
 
 def _em(character: str) -> float:
-    if character in _NARROW:
-        return _NARROW[character]
-    if character in _WIDE:
-        return _WIDE[character]
+    if character in _WIDTHS:
+        return _WIDTHS[character]
     if unicodedata.combining(character):
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":
@@ -124,24 +122,17 @@ class Picture:
     def to_png(self) -> bytes:
         """Return the drawing as PNG (on white, twice as large, less when that would be huge)."""
         try:
-            import resvg_py
+            from resvg_py import svg_to_bytes
         except ImportError:
             raise MissingDependencyError(
                 "drawing PNG (SVG needs nothing) needs the package resvg-py", extra="plot"
             ) from None
-        zoom = min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5)
+        width = round(self.width * min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5))
         matplotlib = find_spec("matplotlib")  # it carries fonts, for machines that have none
-        places = list(matplotlib.submodule_search_locations or ()) if matplotlib else []
-        fonts = [f"{place}/mpl-data/fonts/ttf" for place in places]
-        return bytes(
-            resvg_py.svg_to_bytes(
-                svg_string=self.svg,
-                background="#ffffff",
-                width=round(self.width * zoom),
-                sans_serif_family="DejaVu Sans",
-                font_dirs=fonts or None,
-            )
-        )
+        places = matplotlib.submodule_search_locations if matplotlib else None
+        fonts = [f"{place}/mpl-data/fonts/ttf" for place in places or ()] or None
+        style: dict[str, Any] = {"background": "#ffffff", "sans_serif_family": "DejaVu Sans", "font_dirs": fonts}
+        return bytes(svg_to_bytes(svg_string=self.svg, width=width, **style))
 
 
 def save_picture(path: str | os.PathLike[str], draw: Callable[[bool], Picture]) -> None:
@@ -204,7 +195,7 @@ def document(
         f"<title>{escaped(title or name)}</title>",
         f"<style>{style}</style>",
         f'<rect class="ground" width="100%" height="100%" rx="{CORNER:.0f}"/>',
-        *(f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>' for _ in range(bool(header))),
+        *([f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>'] if header else []),
         f'<g transform="translate({shift_x:.1f} {shift_y:.1f})">',
         *body,
         "</g>",
