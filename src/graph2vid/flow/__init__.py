@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from graph2vid.flow.colours import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, ink_on
 from graph2vid.flow.flow_graph import FlowGraph
-from graph2vid.flow.flow_json import KIND as FLOW_FORMAT
+from graph2vid.flow.formats import KIND as FLOW_FORMAT
 from graph2vid.flow.formats import known_suffix
 from graph2vid.flow.layout import Box, Layout, lay_out, stages
 from graph2vid.flow.messages import counted, quoted, refuse_large, unknown_step

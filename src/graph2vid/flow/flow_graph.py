@@ -384,11 +384,11 @@ class FlowGraph:
     @classmethod
     def from_json(cls, value: Any, *, source: str = "flow graph") -> FlowGraph:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
-        return flow_json.from_json(value, source)
+        return formats.from_json(value, source)
 
     def to_json(self) -> dict[str, Any]:
         """Return the flow graph as a JSON document (format ``graph2vid-flow``)."""
-        return flow_json.to_json(self)
+        return formats.to_json(self)
 
     @classmethod
     def from_text(cls, text: str, *, source: str = "flow text") -> FlowGraph:
@@ -443,4 +443,4 @@ class FlowGraph:
 
 
 # The formats build flow graphs, so that they come after the class.
-from graph2vid.flow import dot_format, flow_json, formats, text_format  # noqa: E402
+from graph2vid.flow import dot_format, formats, text_format  # noqa: E402

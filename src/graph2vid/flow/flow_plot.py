@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graph2vid.errors import MissingDependencyError
 from graph2vid.flow.colours import colour_of, ink_on
@@ -24,6 +24,8 @@ INK, DIM, FAINT = "#1f2430", "#6b7280", "#d5d8df"
 
 _UNITS_PER_INCH = 96.0  # layouts are measured in the pixels of SVG
 _LARGEST = (12.0, 16.0)  # inches
+_DASHES = (0, (4, 3))
+Edge: TypeAlias = tuple[int, int]
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -55,16 +57,14 @@ def plot_flow(flow: FlowGraph, ax: Axes | None = None, *, order: Sequence[int] =
     """Draw a flow graph in layers: see :meth:`FlowGraph.plot`."""
     plan = plan_drawing(flow)
     axes, points = layout_axes(plan.layout, ax, margin=14.0)
-    from matplotlib.patches import Circle  # after the axes, which say so when matplotlib is missing
+    from matplotlib.patches import Circle, Rectangle  # after the axes, which say so when matplotlib is missing
 
-    draw_edges(
-        axes, plan.layout, plan.flow.edges, points, dashed={e for e, sure in plan.flow.confidence.items() if sure < 1}
-    )
-    optional = set(flow.optional)
+    soft = {edge for edge, sure in plan.flow.confidence.items() if sure < 1.0}
+    draw_edges(axes, plan.layout, plan.flow.edges, points, dashed=soft)
     for step, box in enumerate(plan.layout.boxes):
-        rounded_box(axes, box, face="#f8fafc", edge="#94a3b8", dashed=step in optional)
+        rounded_box(axes, box, face="#f8fafc", edge="#94a3b8", dashed=step in flow.optional)
         bar = rounded_box(axes, box, face=colour_of(step), edge="none")
-        bar.set_clip_path(_left_of(axes, box, 6.0))
+        bar.set_clip_path(Rectangle((box.x, box.y), 6.0, box.height, transform=axes.transData))
         y = box.y + PADDING_Y
         if plan.ids[step]:
             words(axes, box.x + PADDING_X, y, plan.ids[step], ID_SIZE, color=DIM, va="top", fontweight="bold")
@@ -101,17 +101,18 @@ def layout_axes(layout: Layout, ax: Axes | None, margin: float) -> tuple[Axes, f
 def draw_edges(
     axes: Axes,
     layout: Layout,
-    edges: Iterable[tuple[int, int]],
+    edges: Iterable[Edge],
     points: float,
     *,
-    dashed: Iterable[tuple[int, int]] = (),
+    dashed: Container[Edge] = (),
     colour: str = "#94a3b8",
 ) -> None:
     """Draw the edges of a layout as curves with heads."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
-    dashed = set(dashed)
+    style: dict[str, Any] = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "zorder": 1}
+    style |= {"mutation_scale": max(12.0 * points, 3.0), "linewidth": max(1.6 * points, 0.4)}
     for edge in edges:
         start, end = (layout.boxes[node] for node in edge)
         here = (start.x + start.width / 2, start.y + start.height)
@@ -122,45 +123,18 @@ def draw_edges(
             if bottom > stop[1]:
                 vertices.append((stop[0], bottom))
                 codes.append(Path.LINETO)
-        axes.add_patch(
-            FancyArrowPatch(
-                path=Path(vertices, codes),
-                arrowstyle="-|>",
-                mutation_scale=max(12.0 * points, 3.0),
-                color=colour,
-                linewidth=max(1.6 * points, 0.4),
-                linestyle=(0, (4, 3)) if edge in dashed else "-",
-                capstyle="butt" if edge in dashed else "round",
-                shrinkA=0,
-                shrinkB=0,
-                zorder=1,
-            )
-        )
+        style["linestyle"], style["capstyle"] = (_DASHES, "butt") if edge in dashed else ("-", "round")
+        axes.add_patch(FancyArrowPatch(path=Path(vertices, codes), **style))
 
 
 def rounded_box(axes: Axes, box: Box, *, face: str, edge: str, dashed: bool = False, corner: float = CORNER) -> Any:
     """Draw the rectangle of a step with rounded corners."""
     from matplotlib.patches import FancyBboxPatch
 
-    return axes.add_patch(
-        FancyBboxPatch(
-            (box.x, box.y),
-            box.width,
-            box.height,
-            boxstyle=f"round,pad=0,rounding_size={corner}",
-            facecolor=face,
-            edgecolor=edge,
-            linewidth=0.9,
-            linestyle=(0, (4, 3)) if dashed else "-",
-            zorder=2,
-        )
-    )
-
-
-def _left_of(axes: Axes, box: Box, width: float) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((box.x, box.y), width, box.height, transform=axes.transData)
+    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linestyle": _DASHES if dashed else "-"}
+    shape = f"round,pad=0,rounding_size={corner}"
+    patch = FancyBboxPatch((box.x, box.y), box.width, box.height, boxstyle=shape, linewidth=0.9, zorder=2, **style)
+    return axes.add_patch(patch)
 
 
 def words(axes: Axes, x: float, y: float, text: str, size: float, **style: Any) -> None:
