@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from graph2vid.errors import GraphError
 from graph2vid.flow.messages import no_such_index, quoted
+from graph2vid.flow.order import Edge
 
-Edge: TypeAlias = tuple[int, int]
 Branch: TypeAlias = tuple[int, ...]
 Group: TypeAlias = tuple[Branch, ...]
 """Branches of which exactly one is done."""

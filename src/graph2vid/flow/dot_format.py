@@ -33,12 +33,10 @@ def to_dot(flow: FlowGraph) -> str:
     if flow.title:
         lines.append(f"  label={_written(flow.title)}; labelloc=t;")
     lines.append('  node [shape=box, style=rounded, fontname="sans-serif"];')
-    branch_of = {
-        step: f"{group}.{number}"
-        for group, branches in enumerate(flow.alternatives, start=1)
-        for number, branch in enumerate(branches, start=1)
-        for step in branch
-    }
+    branch_of: dict[int, str] = {}
+    for group, branches in enumerate(flow.alternatives, start=1):
+        for number, branch in enumerate(branches, start=1):
+            branch_of |= dict.fromkeys(branch, f"{group}.{number}")
     for index, step in enumerate(flow.steps):
         more = ', optional=true, style="rounded,dashed"' if index in flow.optional else ""
         more += f', alternative="{branch_of[index]}"' if index in branch_of else ""

@@ -65,12 +65,8 @@ def plan_drawing(flow: FlowGraph) -> Plan:
     reduced = flow.transitive_reduction()
     lines = tuple(wrapped(step.text, TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps)
     ids = tuple(_shown_id(flow, step) for step in range(len(flow)))
-    column = max(
-        *(text_width(line, TEXT_SIZE) for texts in lines for line in texts),
-        *(text_width(step_id, ID_SIZE) for step_id in ids),
-        40.0,
-    )
-    sizes = []
+    sizes, column = [], max(40.0, *(text_width(step_id, ID_SIZE) for step_id in ids))
+    column = max(column, *(text_width(line, TEXT_SIZE) for texts in lines for line in texts))
     for texts, step_id in zip(lines, ids, strict=True):
         rows = LINE * len(texts) * any(texts) + ID_LINE * bool(step_id)
         sizes.append((column + 2 * PADDING_X, rows + 2 * PADDING_Y))

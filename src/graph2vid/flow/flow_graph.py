@@ -279,7 +279,7 @@ class FlowGraph:
     def threads(self) -> tuple[tuple[int, ...], ...]:
         """A minimum chain cover: the steps split into as few ordered threads as possible, each in order."""
         edges = order.reduction_edges(self.successors, self.descendants)
-        return order.minimum_chain_cover(self.descendants, edges)
+        return tuple(order.minimum_chain_cover(self.descendants, edges))
 
     def chain_cover(self) -> tuple[tuple[int, ...], ...]:
         """Return :attr:`threads`."""
@@ -341,19 +341,16 @@ class FlowGraph:
         for step in self.topological_order:
             for previous in self.predecessors[step]:
                 before[step] |= before[previous] if previous in removed else 1 << previous
-        new_index = {step: index for index, step in enumerate(kept)}
-        sure = self.transitive_closure().confidence if self.confidences else {}
-        edges = [(a, b) for b in kept for a in order.bits(before[b])]
+        ids, sure = self.ids, self.transitive_closure().confidence if self.confidences else {}
         # Of a group of which one branch is left with steps, these are no alternatives any more.
-        groups = [[[new_index[s] for s in branch if s in new_index] for branch in group] for group in self.alternatives]
+        groups = [[[ids[s] for s in branch if s not in removed] for branch in group] for group in self.alternatives]
         groups = [[branch for branch in group if branch] for group in groups]
-        return FlowGraph(
-            tuple(self.steps[step] for step in kept),
-            tuple((new_index[a], new_index[b]) for a, b in edges),
+        return FlowGraph.from_edges(
+            [self.steps[step] for step in kept],
+            [(ids[a], ids[b], sure.get((a, b), 1.0)) for b in kept for a in order.bits(before[b])],
             self.title,
-            tuple(new_index[step] for step in self.optional if step in new_index),
-            tuple(tuple(map(tuple, group)) for group in groups if len(group) > 1),
-            tuple(sure[edge] for edge in edges if sure),
+            optional=[ids[step] for step in self.optional if step not in removed],
+            alternatives=[group for group in groups if len(group) > 1],
         )
 
     def relabel(self, labels: Mapping[str, str | Step]) -> FlowGraph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from graph2vid.errors import MissingDependencyError
 from graph2vid.flow.colours import colour_of, ink_on
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from graph2vid.flow.flow_graph import FlowGraph
     from graph2vid.flow.layout import Box, Layout
+    from graph2vid.flow.order import Edge
 
 INK, DIM, FAINT = "#1f2430", "#6b7280", "#d5d8df"
 """Colours of text, of lesser text, and of lines."""
@@ -25,7 +26,7 @@ INK, DIM, FAINT = "#1f2430", "#6b7280", "#d5d8df"
 _UNITS_PER_INCH = 96.0  # layouts are measured in the pixels of SVG
 _LARGEST = (12.0, 16.0)  # inches
 _DASHES = (0, (4, 3))
-Edge: TypeAlias = tuple[int, int]
+_GREY = "#94a3b8"
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -62,7 +63,7 @@ def plot_flow(flow: FlowGraph, ax: Axes | None = None, *, order: Sequence[int] =
     soft = {edge for edge, sure in plan.flow.confidence.items() if sure < 1.0}
     draw_edges(axes, plan.layout, plan.flow.edges, points, dashed=soft)
     for step, box in enumerate(plan.layout.boxes):
-        rounded_box(axes, box, face="#f8fafc", edge="#94a3b8", dashed=step in flow.optional)
+        rounded_box(axes, box, face="#f8fafc", edge=_GREY, dashed=step in flow.optional)
         bar = rounded_box(axes, box, face=colour_of(step), edge="none")
         bar.set_clip_path(Rectangle((box.x, box.y), 6.0, box.height, transform=axes.transData))
         y = box.y + PADDING_Y
@@ -105,7 +106,7 @@ def draw_edges(
     points: float,
     *,
     dashed: Container[Edge] = (),
-    colour: str = "#94a3b8",
+    colour: str = _GREY,
 ) -> None:
     """Draw the edges of a layout as curves with heads."""
     from matplotlib.patches import FancyArrowPatch

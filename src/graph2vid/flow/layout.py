@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import refuse_large
+from graph2vid.flow.order import Edge
 
 BOX_GAP = 32.0
 """Free space between two boxes of a layer."""
@@ -26,7 +27,7 @@ PART_GAP = 56.0
 """Free space between two unconnected parts."""
 _SWEEPS = 24
 
-Lanes: TypeAlias = dict[tuple[int, int], tuple[tuple[float, float, float], ...]]
+Lanes: TypeAlias = dict[Edge, tuple[tuple[float, float, float], ...]]
 Links: TypeAlias = list[list[int]]
 
 
@@ -142,7 +143,7 @@ class _Part:
         self.members = members
         self.sizes = [sizes[step] for step in members]
         self.has_edges = len(members) > 1
-        self.path_of: dict[tuple[int, int], range] = {}  # edge → its dummies, downwards
+        self.path_of: dict[Edge, range] = {}  # edge → its dummies, downwards
         self._make_nodes(flow)
         starts = (self._rows_by_search(self.down, self.up), self._rows_by_search(self.up, self.down))
         self.rows = min((self._untangled(rows) for rows in starts), key=self._crossings)
@@ -289,10 +290,9 @@ class _Part:
             top = self.row_top[layer] + (self.row_height[layer] - height) / 2
             boxes[step] = Box(x + self.centre[node] - width / 2, y + top, width, height)
         for edge, path in self.path_of.items():
-            tops = {node: y + self.row_top[self.layer[node]] for node in path}
-            lanes[edge] = tuple(
-                (x + self.centre[node], top, top + self.row_height[self.layer[node]]) for node, top in tops.items()
-            )
+            tops = [y + self.row_top[self.layer[node]] for node in path]
+            bottoms = [top + self.row_height[self.layer[node]] for node, top in zip(path, tops, strict=True)]
+            lanes[edge] = tuple(zip((x + self.centre[node] for node in path), tops, bottoms, strict=True))
 
 
 def _isotonic(values: list[float], weights: list[float]) -> list[float]:

@@ -10,9 +10,8 @@ from itertools import combinations, permutations
 from graph2vid.errors import GraphError
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
+from graph2vid.flow.order import Edge
 from graph2vid.flow.steps import Step, StepLike, StepReference, as_step, index_by_id, resolve
-
-Edge = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-Adjacency = Sequence[Sequence[int]]
+Adjacency: TypeAlias = Sequence[Sequence[int]]
+Edge: TypeAlias = tuple[int, int]
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -29,7 +31,7 @@ def mask_of(steps: Iterable[int]) -> int:
     return mask
 
 
-def adjacency(edges: Iterable[tuple[int, int]], count: int) -> tuple[tuple[int, ...], ...]:
+def adjacency(edges: Iterable[Edge], count: int) -> tuple[tuple[int, ...], ...]:
     """Return for each of ``count`` steps those that its edges lead to, in the order of the edges."""
     following: list[list[int]] = [[] for _ in range(count)]
     for step, later in edges:
@@ -104,14 +106,14 @@ def reachable(successors: Adjacency, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(masks)
 
 
-def closure_edges(descendants: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def closure_edges(descendants: Sequence[int]) -> tuple[Edge, ...]:
     """Return every pair (a, b) with a before b."""
     return tuple((step, later) for step, mask in enumerate(descendants) for later in bits(mask))
 
 
-def reduction_edges(successors: Adjacency, descendants: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def reduction_edges(successors: Adjacency, descendants: Sequence[int]) -> tuple[Edge, ...]:
     """Return the edges that no longer path implies."""
-    kept: list[tuple[int, int]] = []
+    kept: list[Edge] = []
     for step, following in enumerate(successors):
         implied = 0
         for later in following:
@@ -120,9 +122,7 @@ def reduction_edges(successors: Adjacency, descendants: Sequence[int]) -> tuple[
     return tuple(kept)
 
 
-def minimum_chain_cover(
-    descendants: Sequence[int], reduction: Iterable[tuple[int, int]]
-) -> tuple[tuple[int, ...], ...]:
+def minimum_chain_cover(descendants: Sequence[int], reduction: Iterable[Edge]) -> list[tuple[int, ...]]:
     """Split the steps into as few chains as possible (as many as the widest antichain: Dilworth).
 
     A maximum matching of steps to a later step each, found by augmenting paths; every matched pair joins two
@@ -144,7 +144,7 @@ def minimum_chain_cover(
     for chain in chains:
         while next_of[chain[-1]] >= 0:
             chain.append(next_of[chain[-1]])
-    return tuple(map(tuple, chains))
+    return [tuple(chain) for chain in chains]
 
 
 def _augment(start: int, candidates: Sequence[int], unmatched: int, next_of: list[int], previous_of: list[int]) -> int:

@@ -6,7 +6,7 @@ import html
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.flow.layout import Layout
 from graph2vid.flow.messages import quoted
+from graph2vid.flow.order import Edge
 
 # Widths in em, rather too wide than too narrow: the reader's sans-serif font is not known.
 _WIDTHS = dict.fromkeys("iljI|.,:;'!`", 0.34) | dict.fromkeys('ftr()[]{}-/\\ "*°', 0.42)
@@ -156,14 +157,7 @@ def save_picture(path: str | os.PathLike[str], draw: Callable[[bool], Picture]) 
 
 
 def document(
-    plan: Layout,
-    body: Iterable[str],
-    *,
-    name: str,
-    title: str,
-    note: str,
-    styles: tuple[str, str] = ("", ""),
-    dark: bool,
+    plan: Layout, body: list[str], *, name: str, title: str, note: str, dark: bool, styles: tuple[str, str] = ("", "")
 ) -> Picture:
     """Return the self-contained document around what is drawn in the coordinates of ``plan``.
 
@@ -171,21 +165,19 @@ def document(
     ----------
     plan : Layout
         For its width and height.
-    body : iterable of str
+    body : list of str
         The drawn things, the lowest first.
     name : str
         What the picture is called where it has no title.
     title, note : str
         What stands above the picture: nothing without a title.
-    styles : (str, str)
-        Further rules, and those for a dark scheme.
     dark : bool
         Whether the picture follows the reader's light or dark scheme.
+    styles : (str, str)
+        Further rules, and those for a dark scheme.
     """
     header, header_width, header_height = _header(title, note)
-    width = max(plan.width, header_width) + 2 * _MARGIN
-    height = plan.height + header_height + 2 * _MARGIN
-    shift_x, shift_y = (width - plan.width) / 2, _MARGIN + header_height
+    width, height = max(plan.width, header_width) + 2 * _MARGIN, plan.height + header_height + 2 * _MARGIN
     style = _STYLE + styles[0]
     if dark:
         style += f"\n@media (prefers-color-scheme: dark) {{{_DARK_STYLE}{styles[1]}}}\n"
@@ -196,27 +188,22 @@ def document(
         f"<style>{style}</style>",
         f'<rect class="ground" width="100%" height="100%" rx="{CORNER:.0f}"/>',
         *([f'<g transform="translate({width / 2:.1f} {_MARGIN:.1f})">{header}</g>'] if header else []),
-        f'<g transform="translate({shift_x:.1f} {shift_y:.1f})">',
+        f'<g transform="translate({(width - plan.width) / 2:.1f} {_MARGIN + header_height:.1f})">',
         *body,
-        "</g>",
-        "</svg>",
+        "</g>\n</svg>\n",
     ]
-    return Picture("\n".join(parts) + "\n", width, height)
+    return Picture("\n".join(parts), width, height)
 
 
 def _header(title: str, note: str) -> tuple[str, float, float]:
     """Return title and note, drawn about x = 0, and their width and height."""
     if not title:
         return "", 0.0, 0.0
-    lines = wrapped(title, _TITLE_SIZE, 560.0, 3)
-    drawn = [
-        words("title", 0, _TITLE_SIZE + 24 * row, _TITLE_SIZE, line, 'text-anchor="middle" font-weight="600"')
-        for row, line in enumerate(lines)
-    ]
-    bottom = _TITLE_SIZE + 24 * len(lines)
-    drawn.append(words("note", 0, bottom - 3, 12, note, 'text-anchor="middle"'))
-    widest = max(*(text_width(line, _TITLE_SIZE) for line in lines), text_width(note, 12))
-    return "".join(drawn), widest, bottom + 22
+    drawn, widest, bottom = "", text_width(note, 12), _TITLE_SIZE
+    for line in wrapped(title, _TITLE_SIZE, 560.0, 3):
+        drawn += words("title", 0, bottom, _TITLE_SIZE, line, 'text-anchor="middle" font-weight="600"')
+        widest, bottom = max(widest, text_width(line, _TITLE_SIZE)), bottom + 24
+    return drawn + words("note", 0, bottom - 3, 12, note, 'text-anchor="middle"'), widest, bottom + 22
 
 
 def words(kind: str, x: float, y: float, size: float, text: str, extra: str = "") -> str:
@@ -225,9 +212,7 @@ def words(kind: str, x: float, y: float, size: float, text: str, extra: str = ""
     return f"<text {attributes}>{escaped(text)}</text>"
 
 
-def route(
-    plan: Layout, edge: tuple[int, int], start: Point, foot: Point
-) -> Iterator[tuple[Point, Point, Point, float]]:
+def route(plan: Layout, edge: Edge, start: Point, foot: Point) -> Iterator[tuple[Point, Point, Point, float]]:
     """Iterate over the curves of an edge from ``start`` down to ``foot``, through the lanes that it passes.
 
     Yields
@@ -242,9 +227,7 @@ def route(
         x, y = lane_x, bottom
 
 
-def arrow(
-    plan: Layout, edge: tuple[int, int], hue: str | None = None, *, upwards: bool = False, dashed: bool = False
-) -> str:
+def arrow(plan: Layout, edge: Edge, hue: str = "", *, upwards: bool = False, dashed: bool = False) -> str:
     """Return a drawn edge from the middle of one box's lower side to that of the other's upper side.
 
     Parameters
@@ -252,8 +235,8 @@ def arrow(
     plan : Layout
     edge : (int, int)
         An edge of the layout.
-    hue : str, optional
-        Its colour.
+    hue : str
+        Its colour; empty for the usual one.
     upwards : bool
         Whether the head is at the upper end.
     dashed : bool

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
+from graph2vid.flow.steps import Step
 
 
 @dataclass(frozen=True)
@@ -34,47 +36,27 @@ class Finding:
 
 def findings(flow: FlowGraph) -> tuple[Finding, ...]:
     """Return all that is worth a look, one entry each, the weightier kinds first."""
-    return (*_isolated(flow), *_texts(flow), *_redundant(flow))
+    return tuple(_findings(flow))
 
 
-def _isolated(flow: FlowGraph) -> list[Finding]:
-    if len(flow) == 1:
-        return []
-    if not flow.edges:
-        return [Finding("no edges", "there are no edges: every order of the steps is legal", flow.ids)]
-    return [
-        Finding(
-            "isolated step", f"step {quoted(flow.ids[step])} has no edges: it may come at any time", (flow.ids[step],)
-        )
-        for step in range(len(flow))
-        if not flow.predecessors[step] and not flow.successors[step]
-    ]
-
-
-def _texts(flow: FlowGraph) -> list[Finding]:
-    found = []
-    same: dict[str, list[str]] = {}
-    for step in flow.steps:
-        words = " ".join(step.text.split()).casefold()
-        if words:
-            same.setdefault(words, []).append(step.id)
-        else:
-            found.append(Finding("empty text", f"step {quoted(step.id)} has no text", (step.id,)))
-    for ids in same.values():
-        if len(ids) > 1:
-            names = ", ".join(map(quoted, ids))
-            text = quoted(flow.texts[flow.index(ids[0])])
-            found.append(Finding("repeated text", f"steps {names} have the same text {text}", tuple(ids)))
-    return found
-
-
-def _redundant(flow: FlowGraph) -> list[Finding]:
-    kept = set(flow.transitive_reduction().edges)
-    found = []
-    for a, b in flow.edges:
-        if (a, b) not in kept:
-            via = next(step for step in flow.successors[a] if flow.descendants[step] >> b & 1)
-            before, between, after = (flow.ids[step] for step in (a, via, b))
-            message = f"edge {quoted(before)} → {quoted(after)} says nothing new: {quoted(between)} lies between"
-            found.append(Finding("redundant edge", message, (before, after)))
-    return found
+def _findings(flow: FlowGraph) -> Iterator[Finding]:
+    if len(flow) > 1 and not flow.edges:
+        yield Finding("no edges", "there are no edges: every order of the steps is legal", flow.ids)
+    same: dict[str, list[Step]] = {}
+    for step, before, after in zip(flow.steps, flow.predecessors, flow.successors, strict=True):
+        if flow.edges and not before and not after:
+            message = f"step {quoted(step.id)} has no edges: it may come at any time"
+            yield Finding("isolated step", message, (step.id,))
+        same.setdefault(" ".join(step.text.split()).casefold(), []).append(step)
+    for step in same.pop("", ()):
+        yield Finding("empty text", f"step {quoted(step.id)} has no text", (step.id,))
+    for steps in same.values():
+        if len(steps) > 1:
+            names = ", ".join(quoted(step.id) for step in steps)
+            message = f"steps {names} have the same text {quoted(steps[0].text)}"
+            yield Finding("repeated text", message, tuple(step.id for step in steps))
+    for a, b in sorted({*flow.edges} - {*flow.transitive_reduction().edges}):
+        via = next(step for step in flow.successors[a] if flow.descendants[step] >> b & 1)
+        ends = flow.ids[a], flow.ids[b]
+        message = f"edge {quoted(ends[0])} → {quoted(ends[1])} says nothing new: {quoted(flow.ids[via])} lies between"
+        yield Finding("redundant edge", message, ends)

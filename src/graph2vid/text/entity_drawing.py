@@ -61,7 +61,7 @@ def _picture(graph: EntityGraph, title: str, dark: bool) -> svg.Picture:
     labels: dict[tuple[int, int], list[str]] = {}
     for pair, upwards, label in drawn_as:
         both_actions = all(graph.entities[end].tag in ACTIONS for end in pair)
-        arrows.append((both_actions, svg.arrow(plan, pair, svg.HUES[0] if both_actions else None, upwards=upwards)))
+        arrows.append((both_actions, svg.arrow(plan, pair, svg.HUES[0] if both_actions else "", upwards=upwards)))
         labels.setdefault(pair, []).append(label)
     # Coloured edges lie above plain ones, labels above all edges.
     body = [drawn for _, drawn in sorted(arrows, key=lambda entry: entry[0])]
