@@ -11,11 +11,10 @@ def words(text: str) -> frozenset[str]:
 # -- sentences -------------------------------------------------------------------------------------------------
 
 OPENERS = words(
-    "in into on onto over under using with without to for from once when while whilst after before "
-    "meanwhile if as at until unless next then finally first second third lastly afterwards now also "
-    "alternatively immediately gradually carefully gently slowly quickly during by about between around "
-    "in-between instead again still just halfway depending since where through within working starting "
-    "towards toward additionally otherwise simultaneously"
+    "in into on onto over under using with without to for from once when while whilst after before meanwhile if as at "
+    "until unless next then finally first second third lastly afterwards now also alternatively immediately gradually "
+    "carefully gently slowly quickly during by about between around in-between instead again still just halfway "
+    "depending since where through within working starting towards toward additionally otherwise simultaneously"
 )
 """Words that open an adverbial before the verb: "In a large bowl, whisk …", "Once cool, …"."""
 
@@ -26,32 +25,29 @@ CONDITIONS = words("until till when once if while whilst after before as because
 """Words that open a clause which describes a state rather than gives an order."""
 
 IMPERATIVES = words(
-    "add adjust allow apply arrange assemble attach bake barbecue baste beat begin blanch blend blitz "
-    "boil braise break bring broil brown brush build butter carve change check chill chop clean close "
-    "coat collect combine connect cook cool core cover cream crack crimp crumble crush cube cut decorate "
-    "deglaze dice dip discard dissolve divide dot drain drape dredge drill drizzle drop dry dust empty "
-    "enjoy fasten fill finish fit flatten flip fold form freeze fry garnish gather get glue grab grate "
-    "grease grill grind hang heat hold ice insert install invert jack keep knead ladle lay layer leave "
-    "let lift line loosen lower make marinate mark mash measure melt microwave mince mix mount move oil "
-    "open pack paint parboil pat peel pick pierce pinch pipe pit place plug poach position pour prepare "
-    "preheat press prick pull pulse punch puree push put quarter raise reduce refresh refrigerate reheat "
-    "release remove repeat replace reserve rest return rinse roast roll rotate rub run sand saute sautee "
-    "sauté scatter scoop scrape screw seal sear season secure separate serve set shake shape shred sieve "
-    "sift simmer skewer skim slice slide smooth soak soften spoon spray spread sprinkle squeeze stack "
-    "stand steam steep stew stick stir store strain stretch stuff sweat swirl switch take tap taste tear "
-    "test thaw thicken thin thread throw tie tighten tilt tip toast top toss transfer trim turn twist "
-    "unplug unscrew use wait warm wash weigh whip whisk wipe work wrap"
+    "add adjust allow apply arrange assemble attach bake barbecue baste beat begin blanch blend blitz boil braise "
+    "break bring broil brown brush build butter carve change check chill chop clean close coat collect combine connect "
+    "cook cool core cover cream crack crimp crumble crush cube cut decorate deglaze dice dip discard dissolve divide "
+    "dot drain drape dredge drill drizzle drop dry dust empty enjoy fasten fill finish fit flatten flip fold form "
+    "freeze fry garnish gather get glue grab grate grease grill grind hang heat hold ice insert install invert jack "
+    "keep knead ladle lay layer leave let lift line loosen lower make marinate mark mash measure melt microwave mince "
+    "mix mount move oil open pack paint parboil pat peel pick pierce pinch pipe pit place plug poach position pour "
+    "prepare preheat press prick pull pulse punch puree push put quarter raise reduce refresh refrigerate reheat "
+    "release remove repeat replace reserve rest return rinse roast roll rotate rub run sand saute sautee sauté scatter "
+    "scoop scrape screw seal sear season secure separate serve set shake shape shred sieve sift simmer skewer skim "
+    "slice slide smooth soak soften spoon spray spread sprinkle squeeze stack stand steam steep stew stick stir store "
+    "strain stretch stuff sweat swirl switch take tap taste tear test thaw thicken thin thread throw tie tighten tilt "
+    "tip toast top toss transfer trim turn twist unplug unscrew use wait warm wash weigh whip whisk wipe work wrap"
 )
 """Verbs that commonly give orders; used to find where the order begins after an adverbial."""
 
 # -- things ----------------------------------------------------------------------------------------------------
 
 CONTAINERS = words(
-    "bowl pan saucepan pot skillet wok casserole dish tin tray sheet jar jug blender processor machine "
-    "liquidiser liquidizer cooker plate platter glass mug cup rack ramekin mould mold case container "
-    "colander sieve griddle basket pitcher shaker board surface skewer flute tureen fryer steamer kettle "
-    "bucket crock stockpot foil parchment paper roaster ring tub bottle box bag basin cupboard vessel "
-    "liner worktop counter paella tagine frypan "
+    "bowl pan saucepan pot skillet wok casserole dish tin tray sheet jar jug blender processor machine liquidiser "
+    "liquidizer cooker plate platter glass mug cup rack ramekin mould mold case container colander sieve griddle "
+    "basket pitcher shaker board surface skewer flute tureen fryer steamer kettle bucket crock stockpot foil parchment "
+    "paper roaster ring tub bottle box bag basin cupboard vessel liner worktop counter paella tagine frypan"
 )
 """What holds the work."""
 
@@ -62,44 +58,41 @@ APPLIANCES = words("oven grill barbecue bbq broiler microwave stove hob refriger
 """What heats or cools; mentioned without being used up."""
 
 TOOLS = words(
-    "fork spoon whisk knife brush mixer spatula masher peeler grater hand finger thumb pin ladle tong "
-    "cutter scissors thermometer towel cloth lid film wrap wrapper toothpick stick needle string "
-    "screwdriver wrench drill hammer saw pliers tool ruler level sander sandpaper clamp glove rag funnel "
-    "ladder scraper spanner ratchet tape pencil timer processor scale beater stapler crowbar bar blade "
-    "hook attachment bit"
+    "fork spoon whisk knife brush mixer spatula masher peeler grater hand finger thumb pin ladle tong cutter scissors "
+    "thermometer towel cloth lid film wrap wrapper toothpick stick needle string screwdriver wrench drill hammer saw "
+    "pliers tool ruler level sander sandpaper clamp glove rag funnel ladder scraper spanner ratchet tape pencil timer "
+    "processor scale beater stapler crowbar bar blade hook attachment bit"
 )
 """What the work is done with."""
 
 NOT_THINGS = words(
-    "minute min hour second day night week time heat flame temperature degree boil simmer taste size cm "
-    "mm inch inche g kg ml l litre liter oz lb mark c f gas setting low high medium way direction "
-    "manufacturer package instruction order room place number amount consistency "
-    "thickness length width diameter colour color texture flavour flavor end beginning turn circle motion "
-    "speed pressure fire need preference desire half-way necessary choice option occasion "
-    "addition process procedure step recipe minutes care sure volume bulk shape form one-third fan level "
+    "minute min hour second day night week time heat flame temperature degree boil simmer taste size cm mm inch inche "
+    "g kg ml l litre liter oz lb mark c f gas setting low high medium way direction manufacturer package instruction "
+    "order room place number amount consistency thickness length width diameter colour color texture flavour flavor "
+    "end beginning turn circle motion speed pressure fire need preference desire half-way necessary choice option "
+    "occasion addition process procedure step recipe minutes care sure volume bulk shape form one-third fan level "
     "interval position lot kind sort type style date help test bit while"
 )
 """Nouns that name no material: times, temperatures, measures, manners."""
 
 PARTITIVES = words(
-    "half quarter third rest remainder tablespoon tablespoonful teaspoon teaspoonful tbsp tsp cup pinch "
-    "handful bunch knob dollop spoonful splash drop layer couple few lot plenty bit pound ounce gram g kg "
-    "ml can tin jar packet bag pack batch portion number amount piece slice sprig clove head stalk "
-    "squeeze dash drizzle sheet set majority most some all each part pair touch sprinkling scoop cube "
-    "chunk side top inside outside bottom edge surface"
+    "half quarter third rest remainder tablespoon tablespoonful teaspoon teaspoonful tbsp tsp cup pinch handful bunch "
+    "knob dollop spoonful splash drop layer couple few lot plenty bit pound ounce gram g kg ml can tin jar packet bag "
+    "pack batch portion number amount piece slice sprig clove head stalk squeeze dash drizzle sheet set majority most "
+    "some all each part pair touch sprinkling scoop cube chunk side top inside outside bottom edge surface"
 )
 """Heads that stand for what follows "of": half of the onions."""
 
 PARTS = words(
-    "top bottom side edge centre center middle surface inside outside end corner base rim skin crust "
-    "flesh juices underside seam hole"
+    "top bottom side edge centre center middle surface inside outside end corner base rim skin crust flesh juices "
+    "underside seam hole"
 )
 """Parts of whatever is being worked on."""
 
 MIXTURES = words(
-    "mixture mix dough batter sauce filling dressing marinade paste topping icing frosting glaze syrup "
-    "custard gravy soup stew curry salad stuffing crumble brine liquid ganache meringue puree purée roux "
-    "coating slurry vinaigrette compote wash content ingredient blend"
+    "mixture mix dough batter sauce filling dressing marinade paste topping icing frosting glaze syrup custard gravy "
+    "soup stew curry salad stuffing crumble brine liquid ganache meringue puree purée roux coating slurry vinaigrette "
+    "compote wash content ingredient blend"
 )
 """What a mixture may be called once it is made."""
 
@@ -107,18 +100,18 @@ SURE_MIXTURES = words("mixture mix dough batter contents content filling roux sl
 """Mixture words that nobody buys."""
 
 RESULTS = words(
-    "cake loaf bun roll biscuit cookie pie tart pizza parcel packet ball round wedge patty burger pancake "
-    "muffin cupcake omelette omelet quiche lasagne lasagna kebab dumpling scone brownie sponge pudding "
-    "trifle cheesecake meatball fritter crepe crêpe waffle sandwich taco quesadilla burrito samosa "
-    "sambusa turnover rectangle strip disc disk log square toast shot lemonade latte cocktail smoothie "
-    "base layer baguette bap pasty flan roulade shelf frame"
+    "cake loaf bun roll biscuit cookie pie tart pizza parcel packet ball round wedge patty burger pancake muffin "
+    "cupcake omelette omelet quiche lasagne lasagna kebab dumpling scone brownie sponge pudding trifle cheesecake "
+    "meatball fritter crepe crêpe waffle sandwich taco quesadilla burrito samosa sambusa turnover rectangle strip disc "
+    "disk log square toast shot lemonade latte cocktail smoothie base layer baguette bap pasty flan roulade shelf "
+    "frame"
 )
 """What the work may turn into, without having been called so before."""
 
 KINDS = {
     "meat": words(
-        "beef lamb pork chicken turkey bacon sausage steak mince veal ham duck joint thigh breast chop "
-        "sirloin fillet venison chorizo rib goose rabbit meatball prosciutto pancetta"
+        "beef lamb pork chicken turkey bacon sausage steak mince veal ham duck joint thigh breast chop sirloin fillet "
+        "venison chorizo rib goose rabbit meatball prosciutto pancetta"
     ),
     "poultry": words("chicken turkey duck goose"),
     "bird": words("chicken turkey duck goose"),
@@ -127,13 +120,12 @@ KINDS = {
     "pasta": words("spaghetti noodle macaroni lasagne penne linguine fettuccine tagliatelle fusilli farfalle orzo"),
     "noodle": words("spaghetti pasta linguine tagliatelle"),
     "vegetable": words(
-        "onion carrot celery pepper potato leek courgette zucchini cabbage broccoli cauliflower spinach "
-        "pea bean tomato mushroom parsnip turnip swede aubergine eggplant squash sweetcorn corn cucumber "
-        "lettuce shallot garlic"
+        "onion carrot celery pepper potato leek courgette zucchini cabbage broccoli cauliflower spinach pea bean "
+        "tomato mushroom parsnip turnip swede aubergine eggplant squash sweetcorn corn cucumber lettuce shallot garlic"
     ),
     "fruit": words(
-        "apple banana strawberry raspberry blueberry cherry peach pear plum grape orange lemon mango "
-        "pineapple rhubarb blackberry apricot berry cranberry"
+        "apple banana strawberry raspberry blueberry cherry peach pear plum grape orange lemon mango pineapple rhubarb "
+        "blackberry apricot berry cranberry"
     ),
     "berry": words("strawberry raspberry blueberry blackberry cranberry"),
     "nut": words("walnut almond pecan hazelnut cashew peanut pistachio"),
@@ -180,25 +172,23 @@ MADE_OF = {
 """What things are commonly made of: tells open threads apart when a product is called by a new name."""
 
 PIECES = words(
-    "slice piece cube half strip wedge chunk breast thigh leg wing meat floret quarter ring stick leaf "
-    "clove white yolk bit joint fillet end bone mince breadcrumb head stalk sprig segment seed nut "
-    "portion bottom drumstick steak"
+    "slice piece cube half strip wedge chunk breast thigh leg wing meat floret quarter ring stick leaf clove white "
+    "yolk bit joint fillet end bone mince breadcrumb head stalk sprig segment seed nut portion bottom drumstick steak"
 )
 """Pieces of something: "the chicken pieces" are the chicken."""
 
 STAPLES = words(
-    "oil salt pepper sugar water butter flour milk egg garlic cream stock wine juice cheese seasoning "
-    "vinegar herb spice margarine lemon onion"
+    "oil salt pepper sugar water butter flour milk egg garlic cream stock wine juice cheese seasoning vinegar herb "
+    "spice margarine lemon onion"
 )
 """Ingredients that are often used in several places: the same word need not be the same thing."""
 
 # -- verbs -----------------------------------------------------------------------------------------------------
 
 ADDING = words(
-    "add sprinkle season top garnish drizzle scatter dust pour spoon spread dot decorate ice brush glaze "
-    "return fold cover fill sift stuff incorporate include dollop layer baste coat strain "
-    "tip ladle toss arrange lay pipe insert attach screw fasten fit mount slide replace reinsert reattach "
-    "install dip dress finish"
+    "add sprinkle season top garnish drizzle scatter dust pour spoon spread dot decorate ice brush glaze return fold "
+    "cover fill sift stuff incorporate include dollop layer baste coat strain tip ladle toss arrange lay pipe insert "
+    "attach screw fasten fit mount slide replace reinsert reattach install dip dress finish"
 )
 """Verbs that put something to the work at hand, which they need not name."""
 
@@ -206,8 +196,8 @@ PUTTING_INTO = words("pour crack put break")
 """Verbs that add where a container is named: "Pour the water into the jug"."""
 
 STIRRED_IN = words(
-    "stir mix fold beat whisk rub cut blend work sift pour toss knead whip swirl sprinkle add put drop "
-    "throw spoon scrape cream squeeze press"
+    "stir mix fold beat whisk rub cut blend work sift pour toss knead whip swirl sprinkle add put drop throw spoon "
+    "scrape cream squeeze press"
 )
 """Verbs that with "in" put something to the work at hand: stir in the flour."""
 
@@ -218,8 +208,8 @@ KNOWING = words("check ensure notice remember know understand wait see note test
 """Verbs that change nothing."""
 
 COOKING = words(
-    "cook fry saute sautee sauté brown sear stir-fry stirfry soften sweat boil simmer poach grill toast "
-    "crisp braise stew caramelise caramelize roast reheat scramble stir deep-fry place put crack break"
+    "cook fry saute sautee sauté brown sear stir-fry stirfry soften sweat boil simmer poach grill toast crisp braise "
+    "stew caramelise caramelize roast reheat scramble stir deep-fry place put crack break"
 )
 """Verbs that use a hot pan or boiling water, though it may not be named."""
 
@@ -250,8 +240,8 @@ SERVING = words("serve enjoy eat garnish plate")
 """Verbs of the end of a recipe."""
 
 LATE = words(
-    "let leave allow cool chill refrigerate freeze rest serve enjoy taste turn flip remove transfer store "
-    "unmould unmold bake keep return reheat slide lift invert"
+    "let leave allow cool chill refrigerate freeze rest serve enjoy taste turn flip remove transfer store unmould "
+    "unmold bake keep return reheat slide lift invert"
 )
 """Verbs whose object, if it has a new name, is what has been made."""
 

@@ -150,6 +150,6 @@ def _order_begins(words: str) -> int:
 
 
 _NOT_BEFORE_A_VERB = lexicon.words(
-    "a an the your this that these those each every some any of to and or you should can will must it they i we not "
-    "is are be has have medium low high large small hot cold"
+    "a an the your this that these those each every some any of to and or you should can will must it they i we not is "
+    "are be has have medium low high large small hot cold"
 )
