@@ -46,11 +46,10 @@ def parse_by_rules(procedure: Procedure, *, model: str | None = None) -> Parse:
     for sentence in analyse(language_model(model), procedure.texts):
         follower.follow(sentence)
     reasons = []
-    for link in follower.links:
-        before, maker = follower.actions[link.before]
-        after, _ = follower.actions[link.after]
+    for maker, user, use in follower.links:
+        (before, action), (after, _) = follower.actions[maker], follower.actions[user]
         if before != after:
-            reasons.append(Reason(before, after, link.rule, f"{_short(maker.text) or '…'} → {_short(link.words)}"))
+            reasons.append(Reason(before, after, use.rule, f"{_short(action.text) or '…'} → {_short(use.words)}"))
     return coarsen(procedure, reasons, "rules", entity_graph(follower.actions, follower.links))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graph2vid.text import lexicon
 
@@ -72,18 +73,15 @@ def pieces(instruction: int, text: str) -> list[Piece]:
     found = []
     text = _OPTIONAL_IN_BRACKETS.sub(lambda match: " " * len(match.group()), text)
     for start, end in _spans(text):
-        words = text[start:end]
-        words = _PREHEAT.sub(lambda match: "preheat ".rjust(len(match.group())), words)
+        words = _PREHEAT.sub(lambda match: "preheat ".rjust(len(match.group())), text[start:end])
         words = _MEASURE_IN_BRACKETS.sub(lambda match: " " * len(match.group()), words)
         if words.isupper() and len(words.lower()) == len(words):
             words = words.lower()
         label = _LABEL.match(words)
         at = label.end() if label else 0
         at += _order_begins(words[at:])
-        head, tail = words[:at], words[at:]
-        found.append(
-            Piece(instruction, start, f"{_lower_start(head)}{WORDS}{_lower_start(tail)}", len(head), head.lower())
-        )
+        carried = f"{_lower_start(words[:at])}{WORDS}{_lower_start(words[at:])}"
+        found.append(Piece(instruction, start, carried, at, words[:at].lower()))
     return found
 
 
@@ -127,25 +125,17 @@ def _order_begins(words: str) -> int:
     tokens = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(words[:LONGEST_PIECE])]
     if not tokens or (tokens[0][0] not in lexicon.OPENERS and not tokens[0][0].endswith("ly")):
         return 0
-    after_comma = [
-        place
-        for place in range(1, len(tokens))
-        if "," in words[tokens[place - 1][2] : tokens[place][1]]
-        or ")" in words[tokens[place - 1][2] : tokens[place][1]]
-    ]
-    for place in after_comma:
+    gaps = [words[before[2] : after[1]] for before, after in pairwise(tokens)]
+    for place in (place for place, gap in enumerate(gaps, start=1) if "," in gap or ")" in gap):
         verb = place
         while verb + 1 < len(tokens) and (tokens[verb][0].endswith("ly") or tokens[verb][0] in ("then", "you", "can")):
             verb += 1
         if tokens[verb][0] in lexicon.IMPERATIVES and tokens[verb - 1][0] not in ("you", "can"):
             return tokens[place][1]
-    for place in range(1, len(tokens)):
-        if (
-            tokens[place][0] in lexicon.IMPERATIVES
-            and tokens[place - 1][0] not in _NOT_BEFORE_A_VERB
-            and (place == 1 or tokens[place - 1][0] not in lexicon.OPENERS)
-        ):
-            return tokens[place][1]
+    for place, ((before, _, _), (word, start, _)) in enumerate(pairwise(tokens)):
+        may_be_verb = before not in _NOT_BEFORE_A_VERB and (place == 0 or before not in lexicon.OPENERS)
+        if word in lexicon.IMPERATIVES and may_be_verb:
+            return start
     return 0
 
 

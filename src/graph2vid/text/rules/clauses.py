@@ -11,10 +11,6 @@ from dataclasses import dataclass, field
 
 from graph2vid.text import lexicon
 
-SIMPLE_OBJECT = "object"
-CONDITION = "condition"
-RESULT = "result"
-
 
 @dataclass(frozen=True, slots=True)
 class Mention:
@@ -22,6 +18,12 @@ class Mention:
 
     Attributes
     ----------
+    text : str
+        The words.
+    start, end : int
+        Characters of the instruction's text.
+    token : int
+        The noun among the tokens of the instruction.
     head : str
         The noun, as a lemma in lower case ("mixture").
     words : frozenset of str
@@ -32,31 +34,30 @@ class Mention:
         ``object``, ``condition`` (in a clause that describes a state), ``subject``, or the preposition ("into").
     kind : str
         ``thing``, ``container``, ``appliance``, ``tool``, ``part`` or ``pronoun``.
-    text : str
-        The words.
-    start, end : int
-        Characters of the instruction's text.
-    token : int
-        The noun among the tokens of the instruction.
     nested : bool
         It describes another thing ("lid on the pot").
     """
 
+    text: str
+    start: int
+    end: int
+    token: int
     head: str
     words: frozenset[str]
     modifiers: frozenset[str]
     role: str
     kind: str
-    text: str
-    start: int
-    end: int
-    token: int
     nested: bool = False
 
     @property
     def definite(self) -> bool:
         """Whether it is called "the …", "this …", "your …"."""
         return bool(self.words & {"the", "this", "that", "these", "those", "your", "same", "both", "each"})
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether it is called "a …"."""
+        return bool(self.words & {"a", "an"})
 
     @property
     def left_over(self) -> bool:
@@ -75,16 +76,16 @@ class Action:
 
     Attributes
     ----------
-    verb : str
-        As a lemma in lower case; empty where a sentence has no verb.
-    particle : str
-        "in", "together", "aside", …; may be empty.
     text : str
         The words.
     start, end : int
         Characters of the instruction's text.
     token : int
         The verb among the tokens of the instruction.
+    verb : str
+        As a lemma in lower case; empty where a sentence has no verb.
+    particle : str
+        "in", "together", "aside", …; may be empty.
     mentions : tuple of Mention
         In the order of the text.
     ordered : bool
@@ -93,24 +94,30 @@ class Action:
         Whether it says what not to do.
     """
 
-    verb: str
-    particle: str
     text: str
     start: int
     end: int
     token: int
+    verb: str
+    particle: str
     mentions: tuple[Mention, ...]
     ordered: bool = True
     negated: bool = False
 
-    def of_role(self, *roles: str) -> tuple[Mention, ...]:
-        """Return the mentions in these roles that stand for themselves."""
-        return tuple(mention for mention in self.mentions if mention.role in roles and not mention.nested)
-
     @property
     def objects(self) -> tuple[Mention, ...]:
         """What is acted on."""
-        return self.of_role(SIMPLE_OBJECT)
+        return tuple(mention for mention in self.mentions if mention.role == "object" and not mention.nested)
+
+    @property
+    def names_supplies(self) -> bool:
+        """Whether all that is needed is acted on: "your tools"."""
+        return any(mention.head in lexicon.SUPPLIES for mention in self.objects)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether it gets together what is needed: "Gather your tools."."""
+        return self.verb in lexicon.GATHERING and self.names_supplies
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +144,6 @@ class Sentence:
 
 MOST_OPEN = 48
 """How many products are kept in mind; the oldest is forgotten first."""
-
-MATERIAL, TOOL, HEAT = "material", "tool", "heat"
 
 
 @dataclass(slots=True, eq=False)
@@ -177,7 +182,7 @@ class Product:
     base: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
     pile: bool = False
-    kind: str = MATERIAL
+    kind: str = "material"
     things: dict[str, frozenset[str]] = field(default_factory=dict)
     main: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
@@ -251,10 +256,8 @@ class Workplace:
 
     def latest(self, *kinds: str) -> Product | None:
         """Return the product of these kinds last worked on; one set aside only if there is no other."""
-        fitting = [product for product in self.products if product.kind in kinds]
-        working = [product for product in fitting if not product.aside]
-        chosen = working or fitting
-        return chosen[-1] if chosen else None
+        fitting = list(self.open(*kinds))
+        return next((product for product in fitting if not product.aside), fitting[0] if fitting else None)
 
     def open(self, *kinds: str) -> Iterator[Product]:
         """Return the open products of these kinds, latest first."""
@@ -271,15 +274,11 @@ def starts_thread(sentence: Sentence) -> bool:
     """
     first = sentence.actions[0]
     words = set(sentence.opening.replace(",", " ").split())
-    if words & lexicon.MEANWHILE and any(m.kind in ("thing", "appliance", "container") for m in first.objects):
+    kinds = {m.kind for m in first.objects}
+    if purpose(sentence.opening) or (words & lexicon.MEANWHILE and kinds & {"thing", "appliance", "container"}):
         return True
-    if purpose(sentence.opening):
-        return True
-    return (
-        any(m.kind == "container" and m.role == "in" and m.words & _APART for m in first.mentions)
-        and any(m.kind == "thing" for m in first.objects)
-        and first.verb not in lexicon.WITHDRAWING
-    )
+    apart = any(m.kind == "container" and m.role == "in" and m.words & _APART for m in first.mentions)
+    return apart and "thing" in kinds and first.verb not in lexicon.WITHDRAWING
 
 
 def purpose(opening: str) -> str:
@@ -289,11 +288,9 @@ def purpose(opening: str) -> str:
     ('sauce', 'filling', '')
     """
     words = opening.lower().replace(",", " ").replace(":", " ").split()[:_MOST_WORDS]
-    if words[:1] == ["to"]:
-        words = words[1:]
-    if words and (words[0] == "for" or words[0] in lexicon.MAKING):
-        return next((word for word in words if word in lexicon.MIXTURES | lexicon.RESULTS), "")
-    return ""
+    words = words[1:] if words[:1] == ["to"] else words
+    is_purpose = words and (words[0] == "for" or words[0] in lexicon.MAKING)
+    return next((word for word in words if word in lexicon.MIXTURES | lexicon.RESULTS), "") if is_purpose else ""
 
 
 def names_purpose(mention: Mention) -> bool:
@@ -302,14 +299,6 @@ def names_purpose(mention: Mention) -> bool:
     "Mix the mayonnaise with ketchup **for the sauce**."
     """
     return mention.role == "for" and mention.definite and mention.head in lexicon.MIXTURES | lexicon.RESULTS
-
-
-def is_remark(action: Action) -> bool:
-    """Tell whether something is said of the work without doing anything to it.
-
-    "The dough should be soft.", "Do not overwork the dough."
-    """
-    return action.negated or not action.ordered
 
 
 def is_plain_addition(action: Action, sentence: Sentence) -> bool:
@@ -321,11 +310,9 @@ def is_plain_addition(action: Action, sentence: Sentence) -> bool:
         return False
     into = [m for m in action.mentions if m.kind == "container" and m.role in ("to", "into", "in")]
     adds = action.verb == "add" or action.particle == "in" or (into and action.verb in lexicon.PUTTING_INTO)
-    return (
-        bool(adds)
-        and kind_of_product(action) == MATERIAL
-        and all(m in into or (m.kind == "thing" and m.role in (SIMPLE_OBJECT, "with", "to")) for m in action.mentions)
-    )
+    others = [m for m in action.mentions if m not in into]
+    plain = all(m.kind == "thing" and m.role in ("object", "with", "to") for m in others)
+    return bool(adds) and plain and kind_of_product(action) == "material"
 
 
 def kind_of_product(action: Action) -> str:
@@ -335,16 +322,16 @@ def kind_of_product(action: Action) -> str:
     """
     kinds = {m.kind for m in action.objects}
     things = [m for m in action.objects if m.kind in ("thing", "part", "pronoun")]
-    if action.verb in lexicon.GATHERING and any(m.head in lexicon.SUPPLIES for m in action.objects):
-        return TOOL
+    if action.gathers:
+        return "tool"
     if action.verb in lexicon.PREPARING and not things and kinds & {"container", "appliance"}:
         if action.verb in ("turn", "set", "light") and "appliance" not in kinds:
-            return MATERIAL
-        return HEAT if action.verb in ("heat", "warm") and "container" in kinds else TOOL
-    heated = action.verb in ("heat", "melt", "bring", "boil", "warm") or any(
-        m.kind == "container" and m.head in lexicon.PANS and m.role in ("in", "into", "to") for m in action.mentions
-    )
-    return HEAT if heated and things and all(m.head in lexicon.FATS for m in things) else MATERIAL
+            return "material"
+        return "heat" if action.verb in ("heat", "warm") and "container" in kinds else "tool"
+    pans = [m for m in action.mentions if m.kind == "container" and m.head in lexicon.PANS]
+    in_pan = any(m.role in ("in", "into", "to") for m in pans)
+    heated = in_pan or action.verb in ("heat", "melt", "bring", "boil", "warm")
+    return "heat" if heated and things and all(m.head in lexicon.FATS for m in things) else "material"
 
 
 _APART = lexicon.ANEW | {"a", "an"}

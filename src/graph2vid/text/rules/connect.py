@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from graph2vid.text import lexicon
 from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph
-from graph2vid.text.rules.clauses import (
-    CONDITION,
-    RESULT,
-    SIMPLE_OBJECT,
-    TOOL,
-    Action,
-    Mention,
-    Product,
-    Sentence,
-    Use,
-    Workplace,
-    is_plain_addition,
-    is_remark,
-    kind_of_product,
-    names_purpose,
-    purpose,
-    starts_thread,
-)
+from graph2vid.text.rules import clauses
+from graph2vid.text.rules.clauses import Action, Mention, Product, Sentence, Use, Workplace, names_purpose, purpose
 from graph2vid.text.rules.implied import IMPLIED
 from graph2vid.text.rules.references import REFERENCES
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Between actions, counted over the procedure: ``after`` uses what ``before`` made.
-
-    Attributes
-    ----------
-    before, after : int
-    rule : str
-        Which rule says so.
-    words : str
-        The words it rests on.
-    mention : Mention or None
-        The mention of ``after`` that means the product; None if it is implied.
-    """
+class Link(NamedTuple):
+    """Between actions, counted over the procedure: ``after`` uses what ``before`` made, as ``use`` says."""
 
     before: int
     after: int
-    rule: str
-    words: str
-    mention: Mention | None = None
+    use: Use
 
 
 class Follower:
@@ -68,8 +38,8 @@ class Follower:
     links : list of Link
     """
 
-    def __init__(self, headings: Iterable[str] = (), bought: frozenset[str] = frozenset()) -> None:
-        self.headings = tuple(headings)
+    def __init__(self, headings: Sequence[str], bought: frozenset[str]) -> None:
+        self.headings = headings
         self.place = Workplace(bought)
         self.actions: list[tuple[int, Action]] = []
         self.links: list[Link] = []
@@ -77,10 +47,10 @@ class Follower:
 
     def follow(self, sentence: Sentence) -> None:
         """Work through one sentence."""
-        heading = self.headings[sentence.instruction] if sentence.instruction < len(self.headings) else ""
+        heading = self.headings[sentence.instruction]
         new_section = heading != self.section and bool(purpose(f"for {heading}"))
         self.section = heading
-        self.place.fresh = starts_thread(sentence) or new_section
+        self.place.fresh = clauses.starts_thread(sentence) or new_section
         self.place.last = sentence.instruction == len(self.headings) - 1
         for action in sentence.actions:
             self._make(action, sentence, self._uses(action, sentence))
@@ -93,33 +63,29 @@ class Follower:
             if not _may_refer(mention, action, sentence):
                 continue
             for name, reference in REFERENCES.items():
-                product = reference(mention, action, self.place)
-                if product is not None:
+                if product := reference(mention, action, self.place):
                     found.append(Use(product, name, mention.text, mention))
                     break
         for name, implied in IMPLIED.items():
-            known = {id(use.product) for use in found}
-            found.extend(
-                Use(product, name, action.text)
-                for product in implied(action, found, self.place)
-                if id(product) not in known or name == "addition"
-            )
+            known = {id(use.product) for use in found} if name != "addition" else set()
+            products = [product for product in implied(action, found, self.place) if product]
+            found += [Use(product, name, action.text) for product in products if id(product) not in known]
         return found
 
     def _make(self, action: Action, sentence: Sentence, uses: list[Use]) -> None:
         """Enter the links of an action and open its product."""
         number = len(self.actions)
         self.actions.append((sentence.instruction, action))
-        moved = {id(use.product) for use in uses if use.mention is not None and use.mention.role == SIMPLE_OBJECT}
+        moved = {id(use.product) for use in uses if use.mention is not None and use.mention.role == "object"}
         piles = [use.product for use in uses if use.product.pile and use.rule in ("addition", "container")]
-        plain = is_plain_addition(action, sentence) and not any(id(pile) in moved for pile in piles)
+        plain = clauses.is_plain_addition(action, sentence) and not any(id(pile) in moved for pile in piles)
         pile = piles[0] if plain and piles else None
         for use in uses:
             for maker in use.product.base if use.product is pile else use.product.makers:
-                self.links.append(Link(maker, number, use.rule, use.words, use.mention))
-        if is_remark(action):
+                self.links.append(Link(maker, number, use))
+        if action.negated or not action.ordered:  # a remark: "The dough should be soft.", "Do not overwork the dough."
             return
-        product = Product((number,), kind=kind_of_product(action), pile=plain, done={action.verb})
+        product = Product((number,), kind=clauses.kind_of_product(action), pile=plain, done={action.verb})
         product.before = self._before(uses, sentence.instruction)
         meant_for = (mention.head for mention in action.mentions if names_purpose(mention))
         product.purpose = next(meant_for, "") or purpose(sentence.opening) or purpose(f"for {self.section}")
@@ -128,7 +94,7 @@ class Follower:
         elif plain:
             product.base = tuple(dict.fromkeys(maker for use in uses for maker in use.product.makers))
         for use in uses:
-            if use.product.kind != TOOL or product.kind == TOOL:
+            if use.product.kind != "tool" or product.kind == "tool":
                 self.place.take(use.product)
                 product.absorb(use.product)
         referring = {id(use.mention) for use in uses}
@@ -152,36 +118,33 @@ class Follower:
                 if mention.role in ("from", "of", "off") and mention.kind == "container":
                     self.place.emptied[mention.head] = product
                     product.container = ""
-        if action.verb in lexicon.GATHERING and any(mention.head in lexicon.SUPPLIES for mention in action.objects):
+        if action.gathers:
             self.place.supplies = product
         product.aside = action.particle == "aside" or action.verb == "reserve"
 
 
 def _may_refer(mention: Mention, action: Action, sentence: Sentence) -> bool:
     """Tell whether a mention may mean something made before, rather than what goes on or comes of the action."""
-    if mention.role == RESULT or names_purpose(mention):
-        return False
-    if mention.role == SIMPLE_OBJECT and action.verb in lexicon.CREATING and mention.kind != "container":
-        return False
-    if mention.role == CONDITION and sentence.opening.startswith(("while", "whilst", "before")):
-        return False
+    made = mention.role == "object" and action.verb in lexicon.CREATING and mention.kind != "container"
+    meanwhile = mention.role == "condition" and sentence.opening.startswith(("while", "whilst", "before"))
     in_opening = mention.start < sentence.begins and mention.kind != "container"
-    return not (in_opening and purpose(sentence.opening))
+    comes_of_it = mention.role == "result" or made or names_purpose(mention)
+    return not (comes_of_it or meanwhile or (in_opening and purpose(sentence.opening)))
 
 
 def _remember(product: Product, mention: Mention, action: Action, known: bool) -> None:
     """Note in a product what its action mentions."""
-    if mention.kind == "container" and mention.role in ("in", "into", "to", "onto", "on", SIMPLE_OBJECT):
+    if mention.kind == "container" and mention.role in ("in", "into", "to", "onto", "on", "object"):
         product.container = mention.head
-    if product.kind == TOOL and mention.role == SIMPLE_OBJECT and mention.kind in ("container", "appliance", "tool"):
+    if product.kind == "tool" and mention.role == "object" and mention.kind in ("container", "appliance", "tool"):
         product.learn(mention, main=True)
     if mention.kind not in ("thing", "part") or (mention.head in lexicon.PIECES and not mention.modifiers):
         return
-    made = mention.role == RESULT or (action.verb in lexicon.MAKING and mention.role == SIMPLE_OBJECT)
+    made = mention.role == "result" or (action.verb in lexicon.MAKING and mention.role == "object")
     if (known or made) and mention.head in lexicon.MIXTURES | lexicon.RESULTS:
         product.names.add(mention.head)
-    elif mention.role != CONDITION:
-        product.learn(mention, main=mention.role == SIMPLE_OBJECT and action.verb not in lexicon.ADDING)
+    elif mention.role != "condition":
+        product.learn(mention, main=mention.role == "object" and action.verb not in lexicon.ADDING)
 
 
 _TOOLS = ("container", "appliance", "tool")
@@ -207,47 +170,34 @@ def entity_graph(actions: Sequence[tuple[int, Action]], links: Sequence[Link]) -
     """
     found: dict[tuple[int, int, int], Entity] = {}
     for instruction, action in actions:
-        if action.text:
-            _enter(found, instruction, action, action.text, "Ac")
-        for mention in action.mentions:
-            _enter(found, instruction, mention, mention.text, "T" if mention.kind in _TOOLS else "F")
-    places = sorted(found)
-    index = {place: number for number, place in enumerate(places)}
-
-    def of(instruction: int, part: Action | Mention) -> int | None:
-        return index.get((instruction, part.start, part.end))
-
+        parts: list[Action | Mention] = [*([action] if action.text else []), *action.mentions]
+        for part in parts:
+            tag = "Ac" if isinstance(part, Action) else "T" if part.kind in _TOOLS else "F"
+            entity = Entity(instruction, part.start, part.end, part.token, part.text, tag)
+            found.setdefault((instruction, part.start, part.end), entity)
+    index = {place: number for number, place in enumerate(sorted(found))}
     edges: dict[tuple[int, int], str] = {}
 
-    def connect(source: int | None, target: int | None, label: str) -> None:
-        if source is not None and target is not None and source != target:
-            edges.setdefault((source, target), label)
+    def connect(source: tuple[int, Action | Mention], target: tuple[int, Action | Mention], label: str) -> None:
+        pair = tuple(index.get((instruction, part.start, part.end), -1) for instruction, part in (source, target))
+        if pair[0] != pair[1] and min(pair) >= 0:
+            edges.setdefault((pair[0], pair[1]), label)
 
     for instruction, action in actions:
         for mention in action.mentions:
-            connect(of(instruction, mention), of(instruction, action), _label(mention))
-    for link in links:
-        instruction, action = actions[link.after]
-        before = of(*actions[link.before])
-        if link.mention is not None:
-            label = "t-eq" if link.mention.kind in _TOOLS else "f-eq"
-            connect(before, of(instruction, link.mention), label)
+            connect((instruction, mention), (instruction, action), _label(mention))
+    for before, after, use in links:
+        instruction, action = actions[after]
+        if use.mention is not None:
+            label = "t-eq" if use.mention.kind in _TOOLS else "f-eq"
+            connect(actions[before], (instruction, use.mention), label)
         else:
-            connect(before, of(instruction, action), _IMPLIED_LABELS.get(link.rule, "t"))
-    return EntityGraph(
-        tuple(found[place] for place in places),
-        tuple(EntityEdge(source, target, label) for (source, target), label in edges.items()),
-    )
-
-
-def _enter(
-    found: dict[tuple[int, int, int], Entity], instruction: int, part: Action | Mention, text: str, tag: str
-) -> None:
-    place = (instruction, part.start, part.end)
-    found.setdefault(place, Entity(instruction, part.start, part.end, part.token, text, tag))
+            connect(actions[before], (instruction, action), _IMPLIED_LABELS.get(use.rule, "t"))
+    edge_list = (EntityEdge(source, target, label) for (source, target), label in edges.items())
+    return EntityGraph(tuple(found[place] for place in index), tuple(edge_list))
 
 
 def _label(mention: Mention) -> str:
     if mention.kind in _TOOLS:
-        return "t" if mention.role == SIMPLE_OBJECT else "t-comp"
+        return "t" if mention.role == "object" else "t-comp"
     return "d" if mention.role in ("to", "into", "over", "onto", "on", "in") else "t"

@@ -23,24 +23,12 @@ NOT_READ = ("strings",)
 """The words of all vectors take half of the time to load, and vectors are found by hashes. A model that the user names
 is read whole: it may have components that need them."""
 
-PARTS_OF_SPEECH = {
-    tag: part
-    for part, tags in {
-        "NOUN": "NN NNS",
-        "PROPN": "NNP NNPS",
-        "PRON": "PRP PRP$ WP WDT EX",
-        "VERB": "VB VBP VBZ VBD VBN VBG",
-        "AUX": "MD",
-        "ADJ": "JJ JJR JJS AFX",
-        "ADV": "RB RBR RBS WRB",
-        "DET": "DT PDT",
-        "ADP": "IN RP",
-        "NUM": "CD",
-        "CCONJ": "CC",
-        "PART": "TO POS",
-    }.items()
-    for tag in tags.split()
-}
+_TAGS = (
+    "NOUN: NN NNS; PROPN: NNP NNPS; PRON: PRP PRP$ WP WDT EX; VERB: VB VBP VBZ VBD VBN VBG; AUX: MD; "
+    "ADJ: JJ JJR JJS AFX; ADV: RB RBR RBS WRB; DET: DT PDT; ADP: IN RP; NUM: CD; CCONJ: CC; PART: TO POS"
+)
+_TAGS_OF = dict(entry.split(": ") for entry in _TAGS.split("; "))
+PARTS_OF_SPEECH = {tag: part for part, tags in _TAGS_OF.items() for tag in tags.split()}
 """From tags of the Penn treebank to universal parts of speech."""
 
 
@@ -67,7 +55,6 @@ def language_model(model: str | None = None) -> Any:
     """
     if find_spec("spacy") is None:
         raise MissingDependencyError("the rules parser needs spaCy", extra="text")
-    by_default = model is None
     place = _find() if model is None else model
     if place is None:
         raise MissingDependencyError(
@@ -79,22 +66,18 @@ def language_model(model: str | None = None) -> Any:
     import spacy
 
     try:
-        nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if by_default else ())))
+        nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if model is None else ())))
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"spaCy cannot load the model {place}: {str(error).splitlines()[0]}") from error
     lacking = {"parser", "tagger"} - set(nlp.pipe_names)
     if lacking:
         raise InputError(f"the spaCy model {place} has no {' and no '.join(sorted(lacking))}; the rules need both")
-    if by_default:
-        for name in ("tagger", "parser"):  # whose labels stand among the strings that were not read
-            component: Any = nlp.get_pipe(name)
-            for label in component.labels:
-                nlp.vocab.strings.add(label)
-    from spacy.language import Language
-
-    Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)
-    last = "lemmatizer" in nlp.pipe_names
-    nlp.add_pipe("graph2vid_parts_of_speech", before="lemmatizer" if last else None)
+    for name in ("tagger", "parser"):  # whose labels may stand among the strings that were not read
+        component: Any = nlp.get_pipe(name)
+        for label in component.labels:
+            nlp.vocab.strings.add(label)
+    spacy.language.Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)
+    nlp.add_pipe("graph2vid_parts_of_speech", before="lemmatizer" if "lemmatizer" in nlp.pipe_names else None)
     return nlp
 
 
@@ -113,11 +96,8 @@ def has_model() -> bool:
 
 
 def _find() -> str | None:
-    for name in INSTALLED:
-        if find_spec(name) is not None:
-            return name
+    for name in filter(find_spec, INSTALLED):
+        return name
     spec = find_spec(CARRIER)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "_model"
-    return str(folder) if (folder / "config.cfg").is_file() else None
+    folder = Path(spec.origin).parent / "_model" if spec is not None and spec.origin is not None else None
+    return str(folder) if folder and (folder / "config.cfg").is_file() else None

@@ -9,17 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from graph2vid.text import lexicon
-from graph2vid.text.rules.clauses import (
-    CONDITION,
-    HEAT,
-    MATERIAL,
-    SIMPLE_OBJECT,
-    TOOL,
-    Action,
-    Mention,
-    Product,
-    Workplace,
-)
+from graph2vid.text.rules.clauses import Action, Mention, Product, Workplace
 
 Rule: TypeAlias = Callable[[Mention, Action, Workplace], Product | None]
 
@@ -30,14 +20,11 @@ def pronoun(mention: Mention, action: Action, place: Workplace) -> Product | Non
     "Knead the dough. Cover **it** with a cloth."; but not "Heat the oven as hot as it will go.", nor "Grill the
     sausages, turning them often."
     """
-    if mention.kind != "pronoun" or mention.head in lexicon.EVERYTHING:
-        return None
     own = [thing for thing in action.objects if thing.kind in ("thing", "appliance")]
-    if (mention.role == CONDITION and own) or (
-        mention.role == SIMPLE_OBJECT and any(thing.start < mention.start for thing in own)
-    ):
+    after_object = mention.role == "object" and any(thing.start < mention.start for thing in own)
+    if mention.kind != "pronoun" or mention.head in lexicon.EVERYTHING or after_object:
         return None
-    return place.products[-1] if place.products else None
+    return place.products[-1] if place.products and not (mention.role == "condition" and own) else None
 
 
 def same_noun(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -48,26 +35,18 @@ def same_noun(mention: Mention, action: Action, place: Workplace) -> Product | N
     if mention.kind not in ("thing", "part") or (mention.left_over and mention.head not in lexicon.MIXTURES):
         return None
     best, best_score = None, 0.0
-    for product in place.open(MATERIAL, HEAT):
+    for product in place.open("material", "heat"):
         score = _likeness(mention, product)
-        if score and _fresh_portion(mention, action, product, place):
+        if score <= best_score or _fresh_portion(mention, action, product, place):
             continue
-        if score > best_score and (mention.head not in lexicon.STAPLES or _staple_meant(mention, action, product)):
+        if mention.head not in lexicon.STAPLES or _staple_meant(mention, action, product):
             best, best_score = product, score
-    return _as_it_was(best) if best is not None and _goes_on_meanwhile(mention, best, place) else best
-
-
-def _goes_on_meanwhile(mention: Mention, product: Product, place: Workplace) -> bool:
-    """Tell whether something lies in the work that is going on, and is not what that work is about.
-
-    "Shift the chain onto the sprocket. Put the chain in a jar. Meanwhile, brush the **sprocket**."
-    """
-    return place.fresh and product is place.latest(MATERIAL) and mention.head not in product.main | product.names
-
-
-def _as_it_was(product: Product) -> Product:
-    """Return what went into a product, as it was before the last instruction that worked on it."""
-    return Product(product.before)
+    if best and place.fresh and best is place.latest("material") and mention.head not in best.main | best.names:
+        # It lies in the work that is going on, and is not what that work is about: what went into it is meant, before
+        # the last instruction. "Shift the chain onto the sprocket. Put the chain in a jar. Meanwhile, brush the
+        # **sprocket**."
+        return Product(best.before)
+    return best
 
 
 def _likeness(mention: Mention, product: Product) -> float:
@@ -80,9 +59,7 @@ def _likeness(mention: Mention, product: Product) -> float:
         return 1.0 + (mention.head in product.main) + 0.5 * bool(mention.modifiers & stored)
     if mention.head in lexicon.PIECES and mention.modifiers & product.things.keys():
         return 1.0 + bool(mention.modifiers & product.main)
-    if any(mention.head in product.things[piece] for piece in lexicon.PIECES & product.things.keys()):
-        return 1.0
-    return 0.0
+    return float(any(mention.head in product.things[piece] for piece in lexicon.PIECES & product.things.keys()))
 
 
 def _fresh_portion(mention: Mention, action: Action, product: Product, place: Workplace) -> bool:
@@ -93,13 +70,11 @@ def _fresh_portion(mention: Mention, action: Action, product: Product, place: Wo
     and tuna on it." takes the potatoes.
     """
     mixes = action.verb in lexicon.FROM_SCRATCH | lexicon.ADDING or action.particle == "in"
-    if not mixes or mention.role not in (SIMPLE_OBJECT, "with"):
-        return False
-    if mention.head in product.names:
+    if not mixes or mention.role not in ("object", "with") or mention.head in product.names:
         return False
     nouns = {mention.head} | mention.modifiers
     listed = len(action.objects) >= 3 or (place.fresh and not mention.definite)
-    elsewhere = product is not place.latest(MATERIAL, HEAT) and mention.head not in lexicon.STAPLES
+    elsewhere = product is not place.latest("material", "heat") and mention.head not in lexicon.STAPLES
     return listed and not (nouns & product.main and (len(product.things) <= 3 or elsewhere))
 
 
@@ -111,15 +86,12 @@ def _staple_meant(mention: Mention, action: Action, product: Product) -> bool:
     """
     alone = mention.head in product.main and (len(product.things) <= 2 or product.aside)
     changed = any(word.endswith(("ed", "en", "ing")) for word in mention.words - {mention.head})
-    if mention.role in (CONDITION, "subject"):
+    if mention.role in ("condition", "subject"):
         return True
     if mention.role in ("to", "into", "from"):
         return mention.definite or mention.head in product.main
-    if (
-        mention.role == SIMPLE_OBJECT
-        and action.verb not in lexicon.ADDING | lexicon.FROM_SCRATCH
-        and action.particle != "in"
-    ):
+    mixes = action.verb in lexicon.FROM_SCRATCH | lexicon.ADDING or action.particle == "in"
+    if mention.role == "object" and not mixes:
         return mention.definite and mention.head in product.main
     return alone and (changed or mention.definite)
 
@@ -130,38 +102,32 @@ def mixture_word(mention: Mention, action: Action, place: Workplace) -> Product 
     "Beat the eggs with the milk. Fry the bacon. Pour the **egg mixture** over it."; but not "Beat the butter and the
     sugar until the mixture is pale.", where it is what the action itself makes.
     """
-    if mention.head not in lexicon.MIXTURES or mention.kind == "pronoun" or mention.words & {"a", "an"}:
+    if mention.head not in lexicon.MIXTURES or mention.kind == "pronoun" or mention.indefinite:
         return None
     sure = mention.head in lexicon.SURE_MIXTURES
-    if not sure and (mention.measured or (action.verb in lexicon.FROM_SCRATCH and not mention.definite)):
+    portion = mention.measured or (action.verb in lexicon.FROM_SCRATCH and not mention.definite)
+    made_here = mention.role == "condition" and sum(thing.kind == "thing" for thing in action.objects) > 1
+    if (portion and not sure) or made_here or (mention.head == "ingredient" and mention.left_over):
         return None
-    if mention.head == "ingredient" and mention.left_over:
-        return None
-    if mention.role == CONDITION and sum(thing.kind == "thing" for thing in action.objects) > 1:
-        return None
-    candidates = [product for product in place.open(MATERIAL, HEAT) if product.kind == MATERIAL or product.names]
+    candidates = [product for product in place.open("material", "heat") if product.kind == "material" or product.names]
     named = [product for product in candidates if mention.head in product.names or mention.head == product.purpose]
     if mention.modifiers:
         described = [
             product
             for product in candidates
-            if mention.modifiers & (product.things.keys() | product.names) or mention.modifiers & {product.purpose}
-        ]
-        described = described or [
-            product for product in candidates if any(mention.modifiers & inner for inner in product.things.values())
-        ]
+            if mention.modifiers & (product.things.keys() | product.names | {product.purpose})
+        ] or [product for product in candidates if any(mention.modifiers & inner for inner in product.things.values())]
         if described:
             return max(described, key=lambda product: (bool(mention.modifiers & product.main), not product.aside))
         if not sure:
             return None
     if named:
         return named[0]
-    if mention.head in place.bought and not sure:
+    worked_on = mention.role != "object" or action.verb not in lexicon.ADDING | lexicon.STIRRED_IN
+    spoken_of = mention.definite or (worked_on and mention.role != "with")
+    if not sure and (mention.head in place.bought or not spoken_of):
         return None
-    worked_on = mention.role != SIMPLE_OBJECT or action.verb not in lexicon.ADDING | lexicon.STIRRED_IN
-    if not mention.definite and not sure and not (worked_on and mention.role != "with"):
-        return None
-    current = place.latest(MATERIAL) if not sure and not worked_on else None
+    current = place.latest("material") if not sure and not worked_on else None
     return _made_of(mention.head, candidates, current)
 
 
@@ -178,33 +144,32 @@ def general_word(mention: Mention, action: Action, place: Workplace) -> Product 
     "Brown the lamb. … Return the **meat** to the pan."
     """
     kinds = lexicon.KINDS.get(mention.head)
-    listed = len(action.objects) >= 3 and mention.role == SIMPLE_OBJECT and not mention.definite
+    listed = len(action.objects) >= 3 and mention.role == "object" and not mention.definite
     if kinds is None or mention.modifiers - {"all"} or listed:
         return None
-    for product in place.open(MATERIAL):
-        pieces = [product.things[piece] for piece in lexicon.PIECES & product.things.keys()]
-        if kinds & product.things.keys() or any(kinds & whole for whole in pieces):
+    for product in place.open("material"):
+        wholes = (product.things[piece] for piece in lexicon.PIECES & product.things.keys())
+        if kinds & product.things.keys() or any(kinds & whole for whole in wholes):
             return product
     return None
 
 
-def result_name(mention: Mention, action: Action, place: Workplace) -> Product | None:
+def result(mention: Mention, action: Action, place: Workplace) -> Product | None:
     """What has been made may get a new name.
 
     "Bake for an hour. Turn the **cake** out."
     """
     piece = mention.head in lexicon.PIECES and not mention.modifiers and mention.definite
-    if not (mention.head in lexicon.RESULTS or piece) or mention.kind != "thing":
+    fresh = mention.role == "with" or action.verb in ("mix", "combine", "whisk", "cut")
+    if not (mention.head in lexicon.RESULTS or piece) or mention.kind != "thing" or mention.indefinite:
         return None
-    if mention.words & {"a", "an"} or mention.role in ("into", "for", "as"):
+    if mention.role in ("into", "for", "as") or (fresh and not mention.definite):
         return None
-    if not mention.definite and (mention.role == "with" or action.verb in ("mix", "combine", "whisk", "cut")):
-        return None
-    candidates = list(place.open(MATERIAL))
+    candidates = list(place.open("material"))
     if mention.head in lexicon.MADE_OF:
         return _made_of(mention.head, candidates)
     named_after = (product for product in candidates if mention.head in product.done)  # "Toast the bread."
-    return next(named_after, place.latest(MATERIAL))
+    return next(named_after, place.latest("material"))
 
 
 def renamed(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -212,12 +177,10 @@ def renamed(mention: Mention, action: Action, place: Workplace) -> Product | Non
 
     "Fold in the egg whites. Refrigerate **the mousse** for two hours."
     """
-    if mention.kind != "thing" or mention.role not in (SIMPLE_OBJECT, "subject"):
-        return None
-    if not mention.definite or mention.left_over:
-        return None
+    named = mention.kind == "thing" and mention.role in ("object", "subject") and mention.definite
     taken_off = any(other.role in ("from", "off") and other.kind == "thing" for other in action.mentions)
-    return place.latest(MATERIAL) if action.verb in lexicon.LATE and not taken_off else None
+    late = action.verb in lexicon.LATE and not taken_off
+    return place.latest("material") if named and late and not mention.left_over else None
 
 
 def excess(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -226,9 +189,8 @@ def excess(mention: Mention, action: Action, place: Workplace) -> Product | None
     "Brush the fish with oil. Wipe off **any drips**."; "Boil the jam. Skim off **the scum**."
     """
     taken_off = action.verb == "skim" or (action.particle == "off" and action.verb in lexicon.TRIMMING)
-    if mention.role == SIMPLE_OBJECT and (mention.words & {"any", "excess"} or (taken_off and mention.definite)):
-        return place.latest(MATERIAL)
-    return None
+    too_much = mention.words & {"any", "excess"} or (taken_off and mention.definite)
+    return place.latest("material") if mention.role == "object" and too_much else None
 
 
 def part_of(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -236,13 +198,10 @@ def part_of(mention: Mention, action: Action, place: Workplace) -> Product | Non
 
     "Press the dough into the tin. Trim the **edges**."
     """
-    if mention.kind != "part" or mention.words & {"a", "an"} or mention.modifiers - {"pan", "meat", "cooking"}:
+    if mention.kind != "part" or mention.indefinite or mention.modifiers - {"pan", "meat", "cooking"}:
         return None
-    if mention.role == "with" and not mention.definite:
-        return None
-    if mention.role in (CONDITION, SIMPLE_OBJECT) and any(thing.kind == "thing" for thing in action.objects):
-        return None
-    return place.latest(MATERIAL)
+    of_object = mention.role in ("condition", "object") and any(thing.kind == "thing" for thing in action.objects)
+    return place.latest("material") if not of_object and (mention.role != "with" or mention.definite) else None
 
 
 def prepared_tool(mention: Mention, action: Action, place: Workplace) -> Product | None:
@@ -253,13 +212,13 @@ def prepared_tool(mention: Mention, action: Action, place: Workplace) -> Product
     if mention.kind not in ("container", "appliance", "tool"):
         return None
     ready = bool(mention.words & _READY)
-    for tool in place.open(TOOL):
-        if mention.head in tool.main:
-            modifiers = tool.things.get(mention.head, frozenset())
-            if ready or not mention.modifiers or not modifiers or mention.modifiers & modifiers:
-                return tool
+    for tool in place.open("tool"):
+        modifiers = tool.things.get(mention.head, frozenset())
+        fits = ready or not mention.modifiers or not modifiers or mention.modifiers & modifiers
+        if mention.head in tool.main and fits:
+            return tool
     if ready and mention.kind == "container":
-        return next((tool for tool in place.open(TOOL) if tool.main & lexicon.CONTAINERS), None)
+        return next((tool for tool in place.open("tool") if tool.main & lexicon.CONTAINERS), None)
     return None
 
 
@@ -272,28 +231,18 @@ def container(mention: Mention, action: Action, place: Workplace) -> Product | N
     if mention.kind != "container" or mention.words & (_NOT_AT_HAND | lexicon.ANEW | _READY):
         return None
     if mention.definite or mention.role != "in":
-        names = ({mention.head}, lexicon.PANS if mention.head == "pan" else set())
-        for same in names:
-            for product in place.open(MATERIAL, HEAT):
+        for same in ({mention.head}, lexicon.PANS if mention.head == "pan" else set()):
+            for product in place.open("material", "heat"):
                 if product.container in same and not product.aside:
                     return product
-    used_last = place.latest(MATERIAL, HEAT) if "same" in mention.words else None
+    used_last = place.latest("material", "heat") if "same" in mention.words else None
     return place.emptied.get(mention.head, used_last) if mention.definite else None
 
 
 _NOT_AT_HAND = lexicon.words("a an its their")
 _READY = lexicon.words("prepared greased lined buttered preheated oiled floured heated")
 
-REFERENCES: dict[str, Rule] = {
-    "pronoun": pronoun,
-    "container": container,
-    "prepared tool": prepared_tool,
-    "mixture word": mixture_word,
-    "same noun": same_noun,
-    "general word": general_word,
-    "result": result_name,
-    "part of": part_of,
-    "excess": excess,
-    "renamed": renamed,
-}
-"""The rules in the order in which they are tried; the first answer counts."""
+_FIRST = (pronoun, container, prepared_tool, mixture_word, same_noun)
+_THEN = (general_word, result, part_of, excess, renamed)
+REFERENCES: dict[str, Rule] = {rule.__name__.replace("_", " "): rule for rule in (*_FIRST, *_THEN)}
+"""The rules by name, in the order in which they are tried; the first answer counts."""
