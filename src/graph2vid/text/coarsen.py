@@ -21,6 +21,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(
     rf"(?:\(\s*(?:optional|{_WISH})\s*\)|,?(?<!\s)\s+{_WISH}|,\s+optional(?:ly)?)\s*+[.!]*+\s*$", re.IGNORECASE
 )
+_LONGEST_WORDS = 60  # characters that the words of a reason show
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 _SEVERAL = re.compile(r",|;|:|\b(?:and|then|plus)\b|\bserve\b", re.IGNORECASE)
 
@@ -86,6 +87,13 @@ def share_links(reasons: Iterable[Reason], groups: Iterable[Sequence[int]]) -> l
             for b in after:
                 found[reason if (a, b) == (reason.before, reason.after) else replace(reason, before=a, after=b)] = None
     return list(found)
+
+
+def reason(before: int, after: int, rule: str, made: str, used: str) -> Reason:
+    """Return why an instruction waits for another, given the words for what is made and for what is used."""
+    one_line = (" ".join(words.split()) for words in (made, used))
+    made, used = (words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…" for words in one_line)
+    return Reason(before, after, rule, f"{made or '…'} → {used}")
 
 
 def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entities: EntityGraph | None = None) -> Parse:

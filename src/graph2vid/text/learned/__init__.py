@@ -4,63 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graph2vid.text.coarsen import coarsen
+from graph2vid.text.coarsen import coarsen, reason
 from graph2vid.text.learned.additions import freed, plain_additions
-from graph2vid.text.learned.decode import FORBIDDEN
-from graph2vid.text.learned.learned_parser import RecipeModel, Scored, choose_edges
-from graph2vid.text.learned.network_numpy import Network, Shape, mean_pool, span_pools
-from graph2vid.text.learned.pairs import SIZES, pair_features
-from graph2vid.text.learned.tensors import Tensors, quantise, read_safetensors
-from graph2vid.text.learned.words import (
-    BEGIN,
-    CLASSES,
-    END,
-    LABELS,
-    MASK,
-    SAME_THING,
-    SENTENCE_ENDS,
-    TAGS,
-    UNKNOWN,
-    Pieces,
-    Span,
-    sentence_numbers,
-    spans_of,
-    stem,
-    words_of,
-)
-from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
+from graph2vid.text.learned.decode import FORBIDDEN as FORBIDDEN
+from graph2vid.text.learned.learned_parser import RecipeModel as RecipeModel
+from graph2vid.text.learned.learned_parser import Scored as Scored
+from graph2vid.text.learned.learned_parser import choose_edges as choose_edges
+from graph2vid.text.learned.network_numpy import Network as Network
+from graph2vid.text.learned.network_numpy import Shape as Shape
+from graph2vid.text.learned.network_numpy import mean_pool as mean_pool
+from graph2vid.text.learned.network_numpy import span_pools as span_pools
+from graph2vid.text.learned.pairs import SIZES as SIZES
+from graph2vid.text.learned.pairs import pair_features as pair_features
+from graph2vid.text.learned.tensors import Tensors as Tensors
+from graph2vid.text.learned.tensors import quantise as quantise
+from graph2vid.text.learned.tensors import read_safetensors as read_safetensors
+from graph2vid.text.learned.words import BEGIN as BEGIN
+from graph2vid.text.learned.words import CLASSES as CLASSES
+from graph2vid.text.learned.words import END as END
+from graph2vid.text.learned.words import LABELS as LABELS
+from graph2vid.text.learned.words import MASK as MASK
+from graph2vid.text.learned.words import SAME_THING as SAME_THING
+from graph2vid.text.learned.words import SENTENCE_ENDS, words_of
+from graph2vid.text.learned.words import TAGS as TAGS
+from graph2vid.text.learned.words import UNKNOWN as UNKNOWN
+from graph2vid.text.learned.words import Pieces as Pieces
+from graph2vid.text.learned.words import Span as Span
+from graph2vid.text.learned.words import sentence_numbers as sentence_numbers
+from graph2vid.text.learned.words import spans_of as spans_of
+from graph2vid.text.learned.words import stem as stem
+from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure
 
-__all__ = [
-    "BEGIN",
-    "CLASSES",
-    "END",
-    "FORBIDDEN",
-    "LABELS",
-    "MASK",
-    "SAME_THING",
-    "SIZES",
-    "TAGS",
-    "UNKNOWN",
-    "Network",
-    "Pieces",
-    "RecipeModel",
-    "Scored",
-    "Shape",
-    "Span",
-    "Tensors",
-    "choose_edges",
-    "mean_pool",
-    "pair_features",
-    "parse_by_model",
-    "quantise",
-    "read_safetensors",
-    "sentence_numbers",
-    "span_pools",
-    "spans_of",
-    "stem",
-]
-
-_LONGEST_WORDS = 60
 _MOST_CHARACTERS = 20_000
 """Of an enormous instruction so much is read."""
 
@@ -102,19 +76,9 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
         unit = units[span.start]
         entities.append(Entity(unit, start, end, token, texts[unit][start:end], span.kind))
     additions = plain_additions(words, units, spans, edges)
-    reasons = [
-        Reason(
-            entities[dependent].instruction,
-            entities[head].instruction,
-            label,
-            f"{_short(entities[dependent].text)} → {_short(entities[head].text)}",
-        )
-        for dependent, head, label in freed([entity.instruction for entity in entities], edges, additions)
-    ]
+    reasons = []
+    for dependent, head, label in freed([entity.instruction for entity in entities], edges, additions):
+        made, used = entities[dependent], entities[head]
+        reasons.append(reason(made.instruction, used.instruction, label, made.text, used.text))
     graph = EntityGraph(tuple(entities), tuple(EntityEdge(edge.dependent, edge.head, edge.label) for edge in edges))
     return coarsen(procedure, reasons, "learned", graph)
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_WORDS else text[: _LONGEST_WORDS - 1] + "…"

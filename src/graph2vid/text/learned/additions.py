@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from graph2vid.text.learned.decode import Candidate
 from graph2vid.text.learned.words import ACTIONS, Span
@@ -34,9 +34,12 @@ class Addition(NamedTuple):
     places: frozenset[int]
 
 
+Additions: TypeAlias = Mapping[int, Addition]
+
+
 def plain_additions(
     words: Sequence[str], units: Sequence[int], spans: Sequence[Span], edges: Sequence[Candidate]
-) -> dict[int, Addition]:
+) -> Additions:
     """Find the plain additions by their instruction.
 
     "Add the sugar.", "Stir in the milk." and "Crack the eggs into a bowl." are; "Add the eggs and beat well.", "Once
@@ -68,31 +71,22 @@ def plain_additions(
         kinds = {spans[edge.dependent].kind for edge in own}
         places = frozenset(edge.dependent for edge in own if edge.label == DESTINATION)
         into_tool = any(spans[place].kind == "T" for place in places)
-        following = spans[action + 1].kind if action + 1 < len(spans) else ""
-        if (
-            "F" in kinds
-            and not kinds & _MORE_THAN_ADDED
-            and _adds([word.lower() for word in words[span.start : span.end + 1]], into_tool, following)
-        ):
+        before_tool = action + 1 < len(spans) and spans[action + 1].kind == "T"
+        verb, *others = (word.lower() for word in words[span.start : span.end + 1])
+        # "add", "stir in" before a food, "pour" into a tool
+        adds = verb == "add" or ("in" in others and not before_tool) or (into_tool and verb in PUTTING_INTO)
+        if adds and "F" in kinds and not kinds & _MORE_THAN_ADDED:
             found[unit] = Addition(action, places)
     return found
 
 
 def _describes(words: Sequence[str], span: Span) -> bool:
     """Tell whether an action describes a thing ("the *warmed* mug", "*chopped* nuts") rather than being ordered."""
-    return span.start > 0 and (
-        words[span.start - 1].lower() in _DETERMINERS or words[span.end - 1].lower().endswith("ed")
-    )
+    before, last = words[max(span.start - 1, 0)].lower(), words[span.end - 1].lower()
+    return span.start > 0 and (before in _DETERMINERS or last.endswith("ed"))
 
 
-def _adds(verb: Sequence[str], into_tool: bool, following: str) -> bool:
-    """Tell whether a verb, given with the word after it, adds: "add", "stir in" before a food, "pour" into a tool."""
-    return verb[0] == "add" or ("in" in verb[1:] and following != "T") or (into_tool and verb[0] in PUTTING_INTO)
-
-
-def freed(
-    units: Sequence[int], edges: Sequence[Candidate], additions: Mapping[int, Addition]
-) -> list[tuple[int, int, str]]:
+def freed(units: Sequence[int], edges: Sequence[Candidate], additions: Additions) -> list[tuple[int, int, str]]:
     """Return the edges with none from one addition into the next one of the same pile.
 
     What the first of them was added to, all wait for; what uses the pile waits for all of them.
@@ -120,9 +114,8 @@ def freed(
             found.append(edge[1:])
             continue
         addition, earlier = additions.get(after), additions.get(before)
-        onto = addition is not None and (
-            edge.head in addition.places or (edge.head == addition.action and edge.label == DESTINATION)
-        )
+        said_so = addition is not None and edge.head == addition.action and edge.label == DESTINATION
+        onto = said_so or (addition is not None and edge.head in addition.places)
         if onto and earlier is not None and edge.dependent == earlier.action:
             beside[after] |= {before: edge.dependent} | beside[before]
             sources = under[before]

@@ -23,10 +23,8 @@ _IMPOSSIBLE = -1e4
 _SAME = [LABELS.index(label) for label in SAME_THING]
 
 
-FORBIDDEN = np.array(
-    [[_IMPOSSIBLE * (tag.startswith("I-") and before[1:] != tag[1:]) for tag in TAGS] for before in TAGS],
-    dtype=np.float32,
-)
+_UNFIT = [[tag.startswith("I-") and before[1:] != tag[1:] for tag in TAGS] for before in TAGS]
+FORBIDDEN = np.float32(_IMPOSSIBLE) * np.array(_UNFIT, dtype=np.float32)
 """What to add to the score of going from one tag to another: "I-" goes on only with its own class."""
 
 

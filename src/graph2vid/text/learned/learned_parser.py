@@ -94,8 +94,7 @@ class RecipeModel:
             The file is cut off, of another kind or of a newer version.
         """
         file = SHIPPED if path is None else Path(path)
-        if file.is_dir():
-            file = file / FILE_NAME
+        file = file / FILE_NAME if file.is_dir() else file
         if not file.is_file():
             raise InputError(
                 f"there are no weights of the learned parser at {file}; `graph2vid train parser` makes some"
@@ -133,7 +132,7 @@ class RecipeModel:
         if unknown:
             raise InputError(f"{unknown[0]!r} is no tag; tags are {', '.join(TAGS)}")
         spans = spans_of(tags)
-        found = self.link(tokens, spans, self.read(tokens))
+        found = choose_edges(spans, self.score(tokens, spans, self.read(tokens)))
         return [(spans[edge.dependent].start, spans[edge.head].start, edge.label) for edge in found]
 
     def parse(self, words: list[str], units: Sequence[int]) -> tuple[list[Span], list[Candidate]]:
@@ -154,7 +153,7 @@ class RecipeModel:
         """
         readings = self.read(words)
         spans = spans_of(_within_units(words, self._tags(readings), units))
-        return spans, self.link(words, spans, readings, units)
+        return spans, choose_edges(spans, self.score(words, spans, readings), units)
 
     @one_thread()
     def read(self, words: list[str]) -> list[Reading]:
@@ -175,57 +174,45 @@ class RecipeModel:
     def _tags(self, readings: list[Reading]) -> list[str]:
         if not readings:
             return []
-        scores = [
-            self.network.score_tags(reading.words)[reading.central.start - reading.start :][: len(reading.central)]
-            for reading in readings
-        ]
+        scores = []
+        for start, _, central, read in readings:
+            scores.append(self.network.score_tags(read)[central.start - start : central.stop - start])
         return best_tags(np.concatenate(scores), self.network.transitions)
-
-    def link(
-        self, words: list[str], spans: list[Span], readings: list[Reading], units: Sequence[int] | None = None
-    ) -> list[Candidate]:
-        """Return the edges between entities: by dependent, its primary head first, without a cycle."""
-        return choose_edges(spans, self.score(words, spans, readings), units)
 
     @one_thread()
     def score(self, words: list[str], spans: list[Span], readings: list[Reading]) -> list[Scored]:
         """Score the edges between the entities of each stretch."""
         sentences = sentence_numbers(words)
         found = []
-        for reading in readings:
-            inside = [at for at, span in enumerate(spans) if span.start >= reading.start and span.end <= reading.stop]
-            local = [
-                Span(spans[at].start - reading.start, spans[at].end - reading.start, spans[at].kind) for at in inside
-            ]
-            wanted = [number for number, at in enumerate(inside) if spans[at].start in reading.central]
-            if len(local) < 2:
-                continue
-            there = slice(reading.start, reading.stop)
-            features = pair_features(words[there], sentences[there], local)
-            found.append(Scored(inside, wanted, self.network.score_edges(reading.words, local, features)))
+        for start, stop, central, read in readings:
+            inside = [at for at, span in enumerate(spans) if span.start >= start and span.end <= stop]
+            local = [Span(spans[at].start - start, spans[at].end - start, spans[at].kind) for at in inside]
+            wanted = [number for number, at in enumerate(inside) if spans[at].start in central]
+            if len(local) > 1:
+                features = pair_features(words[start:stop], sentences[start:stop], local)
+                found.append(Scored(inside, wanted, self.network.score_edges(read, local, features)))
         return found
 
 
-def choose_edges(
-    spans: Sequence[Span], scored: Sequence[Scored], units: Sequence[int] | None = None
-) -> list[Candidate]:
-    """Return the edges that scores speak for: by dependent, its primary head first, without a cycle."""
+def choose_edges(spans: Sequence[Span], scored: Sequence[Scored], units: Sequence[int] = ()) -> list[Candidate]:
+    """Return the edges that scores speak for: by dependent, its primary head first, without a cycle.
+
+    ``units`` are those of :meth:`RecipeModel.parse`.
+    """
+    of = [units[span.start] for span in spans] if units else [0] * len(spans)
     possible: list[Candidate] = []
     links: dict[int, Candidate] = {}
     for inside, wanted, scores in scored:
         weighed = probabilities(scores)
         possible += [_moved(edge, inside) for edge in candidates(weighed, wanted)]
-        if units is not None:
-            for unit, edge in best_links(weighed, wanted, [units[spans[at].start] for at in inside]).items():
-                if unit not in links or edge.score > links[unit].score:
-                    links[unit] = _moved(edge, inside)
+        for unit, edge in best_links(weighed, wanted, [of[at] for at in inside]).items():
+            if unit not in links or edge.score > links[unit].score:
+                links[unit] = _moved(edge, inside)
     found = AcyclicEdges(len(spans))
     found.take_all(possible)
-    if units is not None:
-        of = [units[span.start] for span in spans]
-        leads_on = {of[edge.dependent] for edge in found.edges if of[edge.head] > of[edge.dependent]}
-        makes = {unit for unit, span in zip(of, spans, strict=True) if span.kind in ACTIONS}
-        found.take_all(links[unit] for unit in links.keys() & (makes - leads_on))
+    leads_on = {of[edge.dependent] for edge in found.edges if of[edge.head] > of[edge.dependent]}
+    makes = {unit for unit, span in zip(of, spans, strict=True) if span.kind in ACTIONS}
+    found.take_all(links[unit] for unit in links.keys() & (makes - leads_on))
     return sorted(found.edges, key=lambda edge: (edge.dependent, -edge.score))
 
 
@@ -254,7 +241,7 @@ def stretches(sizes: Sequence[int], most: int) -> list[tuple[int, int, range]]:
             break
         start = max(int(np.searchsorted(ends, before + most * 2 / 3, side="right")), start + 1)
     limits = [0, *((later[0] + earlier[1]) // 2 for earlier, later in pairwise(found)), len(sizes)]
-    return [(start, stop, range(limits[number], limits[number + 1])) for number, (start, stop) in enumerate(found)]
+    return [(*ends, range(*central)) for ends, central in zip(found, pairwise(limits), strict=False)]
 
 
 def _within_units(words: Sequence[str], tags: Sequence[str], units: Sequence[int]) -> list[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -112,10 +113,7 @@ class Network:
             np.concatenate([self._weights[f"branches.{b}.features.{n}"] for b in range(self.shape.branches)], axis=1)
             for n in numbers
         ]
-        found = tables[0]
-        for table in tables[1:]:
-            found = (found[:, None] + table).reshape(-1, found.shape[1])
-        return found
+        return reduce(lambda found, table: (found[:, None] + table).reshape(-1, found.shape[1]), tables)
 
     def encode(self, pieces: Sequence[int]) -> list[Floats]:
         """Read word pieces.
@@ -142,7 +140,8 @@ class Network:
 
     def score_tags(self, words: Sequence[Floats]) -> Floats:
         """Score the tags of words, given what each branch read in them: shape (words, tags)."""
-        return _mean([self._linear(hidden, f"branches.{b}.tags") for b, hidden in enumerate(words)])
+        found: Floats = np.mean([self._linear(read, f"branches.{b}.tags") for b, read in enumerate(words)], axis=0)
+        return found
 
     def score_edges(
         self, words: Sequence[Floats], spans: Sequence[Span], features: npt.NDArray[np.int64]
@@ -154,7 +153,7 @@ class Network:
         found = side_by_side(
             lambda branch: self._edges(branch, words[branch], pools, kinds, pairs[branch]), range(len(words))
         )
-        return EdgeScores(*(_mean(scores) for scores in zip(*found, strict=True)))
+        return EdgeScores(*(np.mean(scores, axis=0) for scores in zip(*found, strict=True)))
 
     def _pairs(self, features: npt.NDArray[np.int64]) -> Floats:
         """Return what stands for the features of pairs: shape (branches, entities, entities, pair)."""
@@ -217,13 +216,9 @@ def span_pools(spans: Sequence[Span], words: int) -> Floats:
     array, shape (4, spans, words)
         At the ends of the text its first and last word stand for what would lie outside.
     """
-    groups = [range(span.start, span.end) for span in spans]
-    for place in (
-        [span.start for span in spans],
-        [max(span.start - 1, 0) for span in spans],
-        [min(span.end, words - 1) for span in spans],
-    ):
-        groups += [range(at, at + 1) for at in place]
+    single = [span.start for span in spans] + [max(span.start - 1, 0) for span in spans]
+    single += [min(span.end, words - 1) for span in spans]
+    groups = [*(range(span.start, span.end) for span in spans), *(range(at, at + 1) for at in single)]
     return mean_pool(groups, words).reshape(4, len(spans), words)
 
 
@@ -265,19 +260,8 @@ def expected_shapes(shape: Shape, vocabulary: int) -> Sizes:
     weighted: Sizes = {"embed.norm": (width,)}
     weighted |= {f"shared.{number}.{part}": size for number in range(shape.shared) for part, size in layer.items()}
     weighted |= {f"{name}.{part}": size for name in branches for part, size in branch.items()}
-    found: dict[str, tuple[int, ...]] = {
-        "embed.words": (vocabulary, width),
-        "embed.positions": (shape.positions, width),
-    }
+    found: Sizes = {"embed.words": (vocabulary, width), "embed.positions": (shape.positions, width)}
     for name, size in weighted.items():
         found |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
     found |= {f"{name}.{part}": size for name in branches for part, size in bare.items()}
     return found | {f"{name}.label.bilinear": (len(LABELS), label, label) for name in branches}
-
-
-def _mean(values: Sequence[Any]) -> Floats:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    found: Floats = total / np.float32(len(values))
-    return found

@@ -36,8 +36,7 @@ SIZES = (
     len(CLASSES) ** 2,  # their classes
     6,  # whether the dependent's sentence mentions the head, and was the last to do so
     2 * (_FOLLOWING + 2),  # actions that follow the dependent in its sentence, and whether the head's is a later one
-    2
-    * (_FOLLOWING + 2),  # actions that precede the head in its sentence, and whether the dependent's is an earlier one
+    2 * (_FOLLOWING + 2),  # actions that precede the head in its sentence, and whether the other's is an earlier one
     2 * (len(LINKING) + 1),  # the linking word before the dependent, and whether the head comes before it
     len(LINKING) + 2,  # the linking word between the two, where they are neighbours
 )

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -54,24 +55,14 @@ one_thread = _OneThread()
 """A context, or decorator, in which products of matrices run on one thread."""
 
 
-_pool: ThreadPoolExecutor | None = None
-
-
+@cache
 def _helpers() -> ThreadPoolExecutor:
     """Return threads that wait for work; a forked process has none of its parent's, and begins anew."""
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max(os.cpu_count() or 1, 2), "graph2vid-branch")
-    return _pool
-
-
-def _forget_helpers() -> None:
-    global _pool
-    _pool = None
+    return ThreadPoolExecutor(max(os.cpu_count() or 1, 2), "graph2vid-branch")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

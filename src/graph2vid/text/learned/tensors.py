@@ -19,14 +19,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Tensors: TypeAlias = dict[str, Array]
 
 SCALE = "#scale"
-_TYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I8": np.dtype("i1"),
-}
+_CODES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I8": "i1"}
+_TYPES: dict[str, np.dtype[Any]] = {name: np.dtype(code) for name, code in _CODES.items()}
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _SMALLEST_MATRIX = 4096
 _MOST_LEVELS = 127
@@ -37,12 +31,8 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Array]
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     at = 0
     for name, array in tensors.items():
-        header[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
-        }
-        at += array.nbytes
+        ends = [at, at := at + array.nbytes]
+        header[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": ends}
     text = json.dumps(header, ensure_ascii=False).encode("utf-8")
     text += b" " * (-len(text) % 8)
     parts = [len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in tensors.values())]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 CLASSES = ("Ac", "Ac2", "Af", "At", "D", "F", "Q", "Sf", "St", "T")
@@ -52,11 +53,7 @@ def spans_of(tags: Sequence[str]) -> list[Span]:
 
 def sentence_numbers(words: Sequence[str]) -> list[int]:
     """Return the sentence, from 0, of each word; a sentence ends with ".", "!" or "?"."""
-    numbers, number = [], 0
-    for word in words:
-        numbers.append(number)
-        number += word in SENTENCE_ENDS
-    return numbers
+    return list(accumulate((word in SENTENCE_ENDS for word in words), initial=0))[: len(words)]
 
 
 UNKNOWN, BEGIN, END, MASK = "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -152,18 +149,7 @@ class Pieces:
         return numbers
 
 
-def _parts(word: str) -> Iterable[str]:
-    """Yield the runs of letters and digits of a word, and each punctuation sign by itself."""
-    run = ""
-    for sign in word:
-        alone = unicodedata.category(sign).startswith("P") or sign in _SIGNS
-        if not alone and not sign.isspace():
-            run += sign
-            continue
-        if run:
-            yield run
-            run = ""
-        if alone:
-            yield sign
-    if run:
-        yield run
+def _parts(word: str) -> list[str]:
+    """Return the runs of letters and digits of a word, and each punctuation sign by itself."""
+    alone = {sign for sign in word if unicodedata.category(sign).startswith("P") or sign in _SIGNS}
+    return "".join(f" {sign} " if sign in alone else sign for sign in word).split()

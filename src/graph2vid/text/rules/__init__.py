@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-from graph2vid.text.coarsen import coarsen
-from graph2vid.text.parsed_text import Parse, Procedure, Reason
+from graph2vid.text.coarsen import coarsen, reason
+from graph2vid.text.parsed_text import Parse, Procedure
 from graph2vid.text.rules.analysis import analyse
 from graph2vid.text.rules.connect import Follower, entity_graph
 from graph2vid.text.rules.dependency_parser import language_model
 
 __all__ = ["parse_by_rules"]
 
-_LONGEST_WORDS = 60
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -49,7 +48,7 @@ def parse_by_rules(procedure: Procedure, *, model: str | None = None) -> Parse:
     for maker, user, use in follower.links:
         (before, action), (after, _) = follower.actions[maker], follower.actions[user]
         if before != after:
-            reasons.append(Reason(before, after, use.rule, f"{_short(action.text) or '…'} → {_short(use.words)}"))
+            reasons.append(reason(before, after, use.rule, action.text, use.words))
     return coarsen(procedure, reasons, "rules", entity_graph(follower.actions, follower.links))
 
 
@@ -57,7 +56,3 @@ def _bought(procedure: Procedure) -> frozenset[str]:
     """Return the words of the list of ingredients, plurals cut to singulars as well."""
     words = {word for line in procedure.ingredients for word in _LETTERS.findall(line.lower())}
     return frozenset(words | {word.removesuffix("s") for word in words})
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
