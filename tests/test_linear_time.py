@@ -24,8 +24,7 @@ import pytest
 
 import graph2vid
 from graph2vid.errors import Graph2VidError
-from graph2vid.evidence.captions import parse_captions
-from graph2vid.evidence.captions.timed_text import parse_timed_text
+from graph2vid.evidence.captions import parse_captions, parse_timed_text
 from graph2vid.flow.dot_format import from_dot
 from graph2vid.flow.text_format import from_text, is_text_notation
 from graph2vid.grounding.times import parse_time

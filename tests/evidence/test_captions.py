@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph2vid.errors import FormatError, Graph2VidError
-from graph2vid.evidence.captions import Cue, Word, parse_captions, read_captions
-from graph2vid.evidence.captions.caption_files import mend
-from graph2vid.evidence.captions.timed_text import parse_timed_text
+from graph2vid.evidence.captions import Cue, Word, mend, parse_captions, parse_timed_text, read_captions
 
 VTT = """WEBVTT Kind: captions
 
@@ -138,7 +136,7 @@ def test_word_times_out_of_range_stay_within_the_cue() -> None:
         ("a.srt", "\0\1\2", r"a.srt is not a text file \(byte 0\)"),
         ("a.doc", "x", r"captions are read from .vtt, .srt, .sbv, .json3, .json, .txt files, not '.doc'"),
         ("a.txt", "x", "a.txt: not a transcript with times, for no line begins with one, such as 0:15"),
-        ("a.txt", "0:20 - 0:10 x", r"line 1: it ends \(10 s\) before it starts \(20 s\)"),
+        ("a.txt", "0:20 - 0:10 x", r"line 1: the cue ends \(10.0 s\) before it starts \(20.0 s\)"),
         ("a.sbv", "x", "a.sbv: not a SubViewer file"),
         ("a.json3", "{}", "a.json3: not a transcript of Whisper"),
         ("a.json3", '{"events": 3}', "a.json3: not captions of YouTube, for it has no list of events"),
@@ -151,7 +149,7 @@ def test_word_times_out_of_range_stay_within_the_cue() -> None:
         ("a.json", "[3]", r"a.json, segment 0 \(counted from 0\): a segment has start, end and text"),
         ("a.json", '[{"start": 1, "end": null, "text": "x"}]', "segment 0, 'end' must be a number, not None"),
         ("a.json", '[{"start": NaN, "end": 1, "text": "x"}]', "a.json: not JSON that can be read .NaN is no"),
-        ("a.json", '[{"start": 2, "end": 1, "text": "x"}]', r"segment 0: it ends \(1.0 s\) before it starts"),
+        ("a.json", '[{"start": 2, "end": 1, "text": "x"}]', r"segment 0: the cue ends \(1.0 s\) before it starts"),
         ("a.json", '[{"start": 1, "end": 2, "text": "x", "words": {}}]', "segment 0: 'words' must be a list"),
         ("a.json", '[{"start": 1, "end": 2, "text": "x", "words": [1]}]', "segment 0, word 0 .*a word has"),
     ],
