@@ -19,6 +19,7 @@ from graph2vid.evidence.policies import (
     REPEAT_POLICIES,
     SKIP_POLICIES,
     ClipEvidence,
+    SkipPolicy,
     StepEvidence,
 )
 from graph2vid.registry import Registry
@@ -31,7 +32,7 @@ file), ``("vector", array)`` (a name and any value), ``1.5`` (short for ``"const
 ``("vector", array)`` or ``("given", array)``).
 """
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, dict[str, Any]] = {
     "paper": {"match": "likelihood", "drop": "percentile:30"},
     # The drop level is the similarity that the top 10% exceed, so the 10th percentile of the costs.
     "released": {"match": "raw", "temperature": 10.0, "drop": "percentile:10"},
@@ -113,118 +114,79 @@ def costs_from_arrays(
     Costs
     """
     chosen = CostOptions(**fields) if options is None else options
-    preset, skip, drop = chosen.preset, chosen.skip, chosen.drop
-    _check_one_kind(scores, clips, steps, log_probabilities)
-    settings = _settings(preset, match=chosen.match, drop=drop, temperature=chosen.temperature)
+    arrays = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
+    kind, name = _kind({name for name, array in arrays.items() if array is not None})
+    settings = _settings(chosen.preset, match=chosen.match, drop=chosen.drop, temperature=chosen.temperature)
     drop = settings.get("drop", f"percentile:{DEFAULT_DROP_PERCENTILE:g}")
-    defaults: dict[str, Any] = {"match": "likelihood", "temperature": SCORE_TEMPERATURE}
-    if clips is not None and steps is not None:
-        kind = "embeddings"
-        embeddings = as_matrix(steps, "steps", ("steps", "dimensions"))
-        _check_step_count(embeddings, "steps", ("steps", "dimensions"), n_steps)
-        similarity = cosine_similarity(embeddings, clips)
-        if classes is None:
-            classes = distinct_rows(embeddings)  # not of the products, which need not round alike
+    axes = ("steps", "dimensions" if kind == "embeddings" else "clips")
+    given = similarity = as_matrix(arrays[name], name, axes)  # type: ignore[arg-type]
+    _check_step_count(given, name, axes, n_steps)
+    if clips is not None:
+        similarity = cosine_similarity(given, clips)
         drop = _embedded_prototype(drop, clips)
-        defaults["temperature"] = COSINE_TEMPERATURE
-    elif scores is not None:
-        kind = "scores"
-        similarity = as_matrix(scores, "scores", ("steps", "clips"))
-        _check_step_count(similarity, "scores", ("steps", "clips"), n_steps)
-        refuse(~np.isfinite(similarity), similarity, "scores", ("step", "clip"), "scores must be finite")
-    elif log_probabilities is not None:
-        kind = "log_probabilities"
-        similarity = as_matrix(log_probabilities, kind, ("steps", "clips"))
-        _check_step_count(similarity, kind, ("steps", "clips"), n_steps)
+    elif kind == "scores":
+        refuse(~np.isfinite(similarity), similarity, kind, ("step", "clip"), "scores must be finite")
+    else:
+        slack = 1e-3 if similarity.dtype == np.float32 else 1e-6  # rounding may carry a logarithm that far above 0
         rule = "the logarithm of a probability is at most 0; hand other numbers in as scores"
-        refuse(~(similarity <= _log_slack(similarity)), similarity, kind, ("step", "clip"), rule)
-        defaults["match"] = "raw"
-    number = _class_numbers(classes, similarity)
-    if kind != "log_probabilities" and number.max() == 0:
-        defaults["match"] = "likelihood_bg"
-    settings = defaults | settings
-    return _costs(
-        similarity,
-        match=settings["match"],
-        drop=drop,
-        skip=skip,
-        temperature=settings["temperature"],
-        number=number,
-        options={"evidence": kind} | ({} if preset is None else {"preset": preset}),
-    )
+        refuse(~(similarity <= slack), similarity, kind, ("step", "clip"), rule)
+    number = _class_numbers(classes, given)  # not of the cosines, which need not round alike
+    likelihood = "likelihood_bg" if number.max() == 0 else "likelihood"
+    match = settings.get("match", "raw" if kind == "log_probabilities" else likelihood)
+    temperature = settings.get("temperature", COSINE_TEMPERATURE if kind == "embeddings" else SCORE_TEMPERATURE)
 
-
-def costs_from_similarity(
-    similarity: ArrayLike,
-    *,
-    match: str = "likelihood",
-    drop: Choice = "percentile",
-    skip: Choice | None = None,
-    temperature: float = SCORE_TEMPERATURE,
-    classes: ArrayLike | None = None,
-) -> Costs:
-    """Make costs from a matrix of similarities or scores [K, N]; see :func:`costs_from_arrays`."""
-    return costs_from_arrays(
-        scores=similarity, match=match, drop=drop, skip=skip, temperature=temperature, classes=classes
-    )
-
-
-def _costs(
-    similarity: Floats,
-    *,
-    match: str,
-    drop: Choice,
-    skip: Choice | None,
-    temperature: float,
-    number: NDArray[np.int64],
-    options: dict[str, Any],
-) -> Costs:
-    """Make costs from checked similarities whose steps belong to the classes ``number`` [K] (0, 1, …)."""
     match_policy = MATCH_POLICIES.get(match)
     drop_name, drop_value = resolve_choice(drop, DROP_POLICIES, of_array="vector")
     drop_policy = DROP_POLICIES.get(drop_name)
     distinct = np.unique(number, return_index=True)[1]
-    n_clips = similarity.shape[1]
+    shape, dtype = similarity.shape, similarity.dtype
 
     def drop_rule(evidence: ClipEvidence) -> NDArray[np.float64]:
-        found = np.asarray(drop_policy(evidence, drop_value), dtype=np.float64)
-        return _checked(found, (n_clips,), f"drop policy {drop_name!r}", ("clip",))
+        return _checked(drop_policy(evidence, drop_value), shape[1:], f"drop policy {drop_name!r}", ("clip",))
 
     with np.errstate(over="ignore"):
         raw = -(similarity[distinct].astype(np.float64) / temperature)
-    _check_overflow(raw, similarity[distinct], temperature)
+    too_large = np.isfinite(similarity[distinct]) & ~(np.abs(raw) <= np.finfo(dtype).max)
+    rule = f"divided by temperature {temperature:g} it exceeds the range of {dtype}"
+    refuse(too_large, similarity[distinct], "similarity", ("step", "clip"), rule)
     of_distinct, drop_costs = match_policy(raw, temperature, drop_rule)
-    of_distinct = _checked(of_distinct, raw.shape, f"match policy {match!r}", ("step", "clip"))
-    drop_costs = _checked(drop_costs, (n_clips,), f"match policy {match!r}", ("clip",))
-    match_costs = of_distinct[number]
-    options = options | {
-        "match": match,
-        "drop": _described(drop_name, drop_value),
-        "skip": None,
-        "temperature": temperature,
-    }
-    skip_costs: NDArray[np.float64] | None = None
-    if skip is not None:
-        skip_name, skip_value = resolve_choice(skip, SKIP_POLICIES, of_array="given")
-        found = SKIP_POLICIES.get(skip_name)(StepEvidence(match_costs, drop_costs, distinct), skip_value)
-        skip_costs = _checked(found, (len(number),), f"skip policy {skip_name!r}", ("step",))
-        options["skip"] = _described(skip_name, skip_value)
-    dtype = similarity.dtype
+    match_costs = _checked(of_distinct, raw.shape, f"match policy {match!r}", ("step", "clip"))[number]
+    drop_costs = _checked(drop_costs, shape[1:], f"match policy {match!r}", ("clip",))
+    skip_costs, skip = None, None
+    if chosen.skip is not None:
+        found, skip = _step_costs(SKIP_POLICIES, chosen.skip, StepEvidence(match_costs, drop_costs, distinct))
+        skip_costs = _cast(found, dtype, "skip costs")
+    told = {"match": match, "drop": _described(drop_name, drop_value), "skip": skip, "temperature": temperature}
     return Costs(
         match=np.ascontiguousarray(_cast(match_costs, dtype, "match costs")),
         drop=_cast(drop_costs, dtype, "drop costs"),
-        skip=None if skip_costs is None else _cast(skip_costs, dtype, "skip costs"),
-        options=options,
+        skip=skip_costs,
+        options={"evidence": kind} | ({} if chosen.preset is None else {"preset": chosen.preset}) | told,
+    )
+
+
+def costs_from_similarity(similarity: ArrayLike, *, classes: ArrayLike | None = None, **fields: Any) -> Costs:
+    """Make costs from similarities or scores [K, N]: :func:`costs_from_arrays` with match policy ``likelihood``."""
+    return costs_from_arrays(
+        scores=similarity, classes=classes, **{"match": "likelihood", "drop": "percentile"} | fields
     )
 
 
 def repeat_costs(costs: Costs, repeat: Choice) -> tuple[NDArray[np.float64], str]:
     """Return the cost of repeating each step, [K], by a policy of ``REPEAT_POLICIES``, and what it is called."""
-    name, value = resolve_choice(repeat, REPEAT_POLICIES, of_array="given")
     distinct = np.unique(distinct_rows(costs.match), return_index=True)[1]
     evidence = StepEvidence(costs.match.astype(np.float64), costs.drop.astype(np.float64), distinct)
-    found = REPEAT_POLICIES.get(name)(evidence, value)
-    return _checked(found, (len(costs.match),), f"repeat policy {name!r}", ("step",)), _described(name, value)
+    return _step_costs(REPEAT_POLICIES, repeat, evidence)
+
+
+def _step_costs(
+    policies: Registry[SkipPolicy], choice: Choice, evidence: StepEvidence
+) -> tuple[NDArray[np.float64], str]:
+    name, value = resolve_choice(choice, policies, of_array="given")
+    found = _checked(
+        policies.get(name)(evidence, value), (len(evidence.match),), f"{policies.kind} {name!r}", ("step",)
+    )
+    return found, _described(name, value)
 
 
 def check_policies(costs: CostOptions, repeat: Choice | None = None) -> None:
@@ -270,32 +232,28 @@ def resolve_choice(choice: Choice, registry: Registry[Any], *, of_array: str) ->
 # -- checks --------------------------------------------------------------------------------------------------
 
 
-def _check_one_kind(
-    scores: ArrayLike | None,
-    clips: ArrayLike | None,
-    steps: ArrayLike | None,
-    log_probabilities: ArrayLike | None,
-) -> None:
-    given = {
-        "scores": scores is not None,
-        "clips and steps": clips is not None or steps is not None,
-        "log_probabilities": log_probabilities is not None,
-    }
-    kinds = [kind for kind, there in given.items() if there]
-    if len(kinds) != 1:
-        found = ", and ".join(kinds) or "nothing"
-        raise InputError(f"give one of scores, clips and steps, or log_probabilities; found {found}")
-    if given["clips and steps"] and (clips is None or steps is None):
-        missing, there = ("clips", "steps") if clips is None else ("steps", "clips")
-        raise InputError(f"{there} need {missing} beside them: the embeddings of both are compared")
+def _kind(given: set[str]) -> tuple[str, str]:
+    """Return what kind of evidence the arrays given are, and the name of the one with a row per step."""
+    if given == {"clips", "steps"}:
+        return "embeddings", "steps"
+    if given in ({"scores"}, {"log_probabilities"}):
+        (kind,) = given
+        return kind, kind
+    if given in ({"clips"}, {"steps"}):
+        missing = {"clips", "steps"} - given
+        raise InputError(f"{given.pop()} need {missing.pop()} beside them: the embeddings of both are compared")
+    kinds = {"scores": {"scores"}, "clips and steps": {"clips", "steps"}, "log_probabilities": {"log_probabilities"}}
+    found = ", and ".join(kind for kind, names in kinds.items() if names & given) or "nothing"
+    raise InputError(f"give one of scores, clips and steps, or log_probabilities; found {found}")
 
 
 def _settings(preset: str | None, **given: Any) -> dict[str, Any]:
     """Return the options of the preset, overruled by those given (not None)."""
     if preset is not None and preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; known: {', '.join(sorted(PRESETS))}")
-    settings = dict(PRESETS[preset]) if preset is not None else {}
-    return settings | {name: value for name, value in given.items() if value is not None}
+    return (PRESETS[preset] if preset is not None else {}) | {
+        name: value for name, value in given.items() if value is not None
+    }
 
 
 def _check_step_count(array: Floats, name: str, axes: tuple[str, str], n_steps: int | None) -> None:
@@ -308,11 +266,6 @@ def _check_step_count(array: Floats, name: str, axes: tuple[str, str], n_steps: 
     if array.shape[1] == n_steps:
         message += "; it looks transposed: hand in its .T (on the command line, --transpose)"
     raise InputError(message)
-
-
-def _log_slack(array: Floats) -> float:
-    """Return how far above 0 rounding may carry the logarithm of a probability."""
-    return 1e-3 if array.dtype == np.float32 else 1e-6
 
 
 def _class_numbers(classes: ArrayLike | None, similarity: Floats) -> NDArray[np.int64]:
@@ -341,12 +294,6 @@ def _embedded_prototype(drop: Choice, clips: ArrayLike) -> Choice:
             f"as wide as the clips', not {prototype.shape}"
         )
     return "prototype", cosine_similarity(prototype[np.newaxis], clips)[0]
-
-
-def _check_overflow(raw: NDArray[np.float64], similarity: Floats, temperature: float) -> None:
-    bad = np.isfinite(similarity) & ~(np.abs(raw) <= np.finfo(similarity.dtype).max)
-    rule = f"divided by temperature {temperature:g} it exceeds the range of {similarity.dtype}"
-    refuse(bad, similarity, "similarity", ("step", "clip"), rule)
 
 
 def _checked(found: Any, shape: tuple[int, ...], name: str, axes: tuple[str, ...]) -> NDArray[np.float64]:

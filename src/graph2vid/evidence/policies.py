@@ -265,8 +265,7 @@ def repeat_percentile(evidence: StepEvidence, value: Any) -> Costs64:
     """
     percent = _percent(value, DEFAULT_REPEAT_PERCENTILE, "repeat")
     gain = np.where(np.isfinite(evidence.drop), evidence.drop, 0.0) - evidence.match[evidence.distinct]
-    level = float(np.percentile(np.maximum(gain, 0.0).sum(axis=1), percent))
-    return np.full(len(evidence.match), level)
+    return np.full(len(evidence.match), np.percentile(np.maximum(gain, 0.0).sum(axis=1), percent))
 
 
 @REPEAT_POLICIES.register("auto")

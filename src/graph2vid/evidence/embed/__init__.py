@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 # Importing a family enters it in EMBEDDERS; none of them imports its library before it is used.
-from graph2vid.evidence.embed import array, minilm, openclip, pictures, s3d, sentence, wordllama
-from graph2vid.evidence.embed.cached import cached, video_clips
+from graph2vid.evidence.embed import array, minilm, pictures, s3d, sentence
 from graph2vid.evidence.embed.interface import (
     EMBEDDERS,
     Embedder,
     Frames,
     Grid,
+    cached,
     clip_embedder,
     embedder,
     joint_embedder,
     text_embedder,
+    video_clips,
 )
 
-FAMILIES = (wordllama, minilm, sentence, pictures, openclip, s3d, array)
+FAMILIES = (sentence, minilm, pictures, s3d, array)
 """The modules of the families that come with graph2vid."""
 
 __all__ = [

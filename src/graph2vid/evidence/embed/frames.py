@@ -41,7 +41,7 @@ def clips_by_frame(
     for seconds, picture in _prepared(frames, prepare):
         end = seconds + 1.0 / rate
         clip = grid.clip_at(seconds)
-        if not _wanted(grid, clip):
+        if not grid.wants(clip):
             break
         clips.append(clip)
         pictures.append(picture)
@@ -103,14 +103,14 @@ def clips_by_window(
         end = (last + 1) / rate
         recent.append(picture)
         complete = []
-        while max(begins(window), first) + length <= last + 1 and _wanted(grid, window // per_clip):
+        while max(begins(window), first) + length <= last + 1 and grid.wants(window // per_clip):
             complete.append(window // per_clip)
             window += 1
         if complete:
             waiting.append((np.stack(recent), complete))
             if len(waiting) == batch:
                 flush()
-        if not _wanted(grid, window // per_clip):
+        if not grid.wants(window // per_clip):
             break
     count = _count(grid, end)
     left = [at // per_clip for at in range(window, per_clip * min(count, grid.clips_until(end)))]
@@ -123,10 +123,6 @@ def clips_by_window(
     for clip, vector in total.items():
         rows[clip] = vector
     return rows
-
-
-def _wanted(grid: Grid, clip: int) -> bool:
-    return grid.n_clips is None or clip < grid.n_clips
 
 
 def _count(grid: Grid, end: float) -> int:

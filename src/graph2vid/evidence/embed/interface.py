@@ -1,11 +1,13 @@
-"""What an embedder is, and how one is had by name."""
+"""What an embedder is, how one is had by name, and how its results are kept."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
+from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 from graph2vid.registry import Registry
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -47,10 +50,13 @@ class Grid:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        few = self.n_clips is not None and self.n_clips < 1
-        if few or not 0 < self.clip_seconds < math.inf or not math.isfinite(self.offset):
+        if not self.wants(0) or not 0 < self.clip_seconds < math.inf or not math.isfinite(self.offset):
             count = "clips" if self.n_clips is None else f"{self.n_clips} clips"
             raise InputError(f"impossible clips: {count} of {self.clip_seconds} s from {self.offset} s")
+
+    def wants(self, clip: int) -> bool:
+        """Say whether a clip, of those from 0 on, is one of this grid."""
+        return self.n_clips is None or clip < self.n_clips
 
     def clip_at(self, seconds: float) -> int:
         """Return the clip that holds a time (negative before the first clip)."""
@@ -97,6 +103,8 @@ class Embedder:
         The length of a clip that suits the model best.
     languages : tuple of str
         Codes of the languages whose texts the model knows; empty where nobody told.
+    cache : Cache, optional
+        Where results are kept; see :func:`cached`.
     """
 
     name: str
@@ -109,6 +117,7 @@ class Embedder:
     frame_rate: float = 2.0
     clip_seconds: float = 1.0
     languages: tuple[str, ...] = ()
+    cache: Cache | None = None
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """Embed Q texts.
@@ -119,11 +128,15 @@ class Embedder:
             A text that is blank, or in which the model knows no word, is a row of zeros.
         """
         function = self._able(self.text_function, "texts")
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        worded = [at for at, text in enumerate(texts) if text.strip()]
-        if worded:
-            vectors[worded] = self._checked(function([texts[at] for at in worded]), len(worded), "texts")
-        return vectors
+
+        def make() -> Vectors:
+            vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+            worded = [at for at, text in enumerate(texts) if text.strip()]
+            if worded:
+                vectors[worded] = self._checked(function([texts[at] for at in worded]), len(worded), "texts")
+            return vectors
+
+        return make() if self.cache is None else self._kept("texts", make, texts=text_hash(*texts))
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """Embed Q texts, as :meth:`texts` does."""
@@ -161,7 +174,14 @@ class Embedder:
         """
         function = self._able(self.clip_function, "clips")
         grid = Grid(self.clip_seconds if clip_seconds is None else clip_seconds, n_clips, offset)
-        return self._checked(function(frames, grid), n_clips, "clips")
+
+        def make() -> Vectors:
+            return self._checked(function(frames, grid), n_clips, "clips")
+
+        if not content:
+            return make()
+        seconds = {"clip_seconds": float(grid.clip_seconds), "offset": float(offset)}
+        return self._kept("clips", make, content=content, n_clips=n_clips, **seconds)
 
     def similarity(self, texts: Vectors, clips: Vectors) -> NDArray[np.floating[Any]]:
         """Compare embedded texts [K, D] with embedded clips [N, D] as the model's authors do; [K, N]."""
@@ -173,6 +193,11 @@ class Embedder:
         if self.comparison == "cosine":
             return cosine_similarity(texts, clips)
         return texts @ clips.T
+
+    def _kept(self, kind: str, make: Callable[[], Vectors], **key: object) -> Vectors:
+        if self.cache is None:
+            return make()
+        return self.cache.array(kind, {"embedder": self.name, "version": self.version, **key}, make)
 
     def _able(self, function: Any, what: str) -> Any:
         if function is None:
@@ -240,3 +265,54 @@ def joint_embedder(name: str) -> Embedder:
     if not chosen.joint:
         raise InputError(f"embedder {name!r} embeds texts and clips in different spaces: they cannot be compared")
     return chosen
+
+
+def cached(embedder: Embedder, cache: Cache) -> Embedder:
+    """Return an embedder that does what ``embedder`` does and keeps the results in ``cache``.
+
+    Texts are kept list by list, clips by the hash of their video's content; both by the embedder's name and version.
+    Clips whose ``content`` is not told are embedded each time.
+    """
+    return replace(embedder, cache=cache)
+
+
+def video_clips(
+    path: str | os.PathLike[str],
+    embedder: Embedder,
+    *,
+    clip_seconds: float | None = None,
+    n_clips: int | None = None,
+    offset: float = 0.0,
+    cache: Cache | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Vectors:
+    """Embed the clips of a video file.
+
+    Parameters
+    ----------
+    path : path
+        Any file that :func:`graph2vid.evidence.media.frames` reads.
+    embedder : Embedder
+        One that embeds clips (see :func:`clip_embedder`).
+    clip_seconds, n_clips, offset
+        As for :meth:`Embedder.clips`.
+    cache : Cache, optional
+        Where results are kept. What is there already is neither decoded nor embedded.
+    progress : callable, optional
+        Is told the time of each frame that is read, in seconds.
+
+    Returns
+    -------
+    float32 array [N, D]
+    """
+    from graph2vid.evidence.media import frames
+
+    def read() -> Frames:  # when it is iterated, not before
+        for seconds, image in frames(path, rate=embedder.frame_rate):
+            if progress is not None:
+                progress(seconds)
+            yield seconds, image
+
+    content = "" if cache is None else content_hash(Path(path))
+    keeping = embedder if cache is None else cached(embedder, cache)
+    return keeping.clips(read(), clip_seconds=clip_seconds, n_clips=n_clips, offset=offset, content=content)

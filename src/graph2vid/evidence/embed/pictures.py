@@ -1,19 +1,21 @@
-"""CLIP and SigLIP of the package transformers, on single frames; texts and frames share a space."""
+"""Models of transformers (CLIP, SigLIP) and of open_clip, on single frames; texts and frames share a space."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence.embed.frames import clips_by_frame, unit_rows
-from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, Vectors
-from graph2vid.evidence.embed.sources import loading, local_path, model_version, require, torch_device
+from graph2vid.errors import FormatError, InputError, MissingDependencyError
+from graph2vid.evidence.embed.frames import EmbedBatch, Prepare, clips_by_frame, unit_rows
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, TextFunction, Vectors
+from graph2vid.evidence.embed.sources import loading, local_path, model_version, one_line, require, torch_device
+from graph2vid.evidence.evidence_cache import content_hash
 
 FRAME_RATE = 2.0
 _BATCH_TEXTS = 64
@@ -52,18 +54,25 @@ def _load(family: str, argument: str, example: str) -> Embedder:
     def model() -> PictureModel:
         return PictureModel(family, argument, source, config)
 
-    def clips(frames: Frames, grid: Grid) -> Vectors:
-        return clips_by_frame(frames, grid, model().prepare, model().pictures, rate=FRAME_RATE, dimension=dimension)
-
-    return Embedder(
+    return _embedder(
         name,
         f"{model_version(argument)}/{version('transformers')}",
         dimension,
-        text_function=lambda texts: model().texts(texts),
-        clip_function=clips,
-        joint=True,
-        frame_rate=FRAME_RATE,
+        lambda texts: model().texts(texts),
+        lambda image: model().prepare(image),
+        lambda pixels: model().pictures(pixels),
     )
+
+
+def _embedder(
+    name: str, version: str, dimension: int, texts: TextFunction, prepare: Prepare, pictures: EmbedBatch
+) -> Embedder:
+    """Return the embedder of a model of texts and single pictures."""
+
+    def clips(frames: Frames, grid: Grid) -> Vectors:
+        return clips_by_frame(frames, grid, prepare, pictures, rate=FRAME_RATE, dimension=dimension)
+
+    return Embedder(name, version, dimension, texts, clips, joint=True, frame_rate=FRAME_RATE)
 
 
 class PictureModel:
@@ -129,3 +138,58 @@ class PictureModel:
 def _pooled(output: Any) -> NDArray[np.float32]:
     vectors: NDArray[np.float32] = getattr(output, "pooler_output", output).float().cpu().numpy()
     return vectors
+
+
+@EMBEDDERS.register("open_clip")
+def load_open_clip(argument: str) -> Embedder:
+    """``open_clip:ARCHITECTURE/WEIGHTS``: texts and frames in one space; WEIGHTS is a tag of the package or a file."""
+    architecture, _, weights = argument.partition("/")
+    if not architecture or not weights:
+        raise InputError(
+            "the embedder open_clip needs an architecture and weights: open_clip:ARCHITECTURE/TAG_OR_FILE, "
+            "such as open_clip:ViT-B-32/laion2b_s34b_b79k"
+        )
+    name = f"open_clip:{argument}"
+    require("open_clip", f"the embedder {name}")
+    try:
+        import open_clip
+    except (ImportError, RuntimeError) as error:  # torchvision of another build than torch raises a RuntimeError
+        raise MissingDependencyError(
+            f"the embedder {name} needs open_clip, which does not load here ({one_line(error)}): "
+            "torch and torchvision must be of one release and build; clip:… does without torchvision"
+        ) from error
+    file, device = Path(weights).expanduser(), torch_device()
+
+    def embed(encode: Any, inputs: Any) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            rows: NDArray[np.float32] = encode(torch.as_tensor(inputs).to(device)).cpu().numpy()
+        return rows
+
+    def texts(texts: Sequence[str]) -> NDArray[np.float64]:
+        starts = range(0, len(texts), _BATCH_TEXTS)
+        batches = [tokenizer(list(texts[start : start + _BATCH_TEXTS])) for start in starts]
+        return unit_rows(np.concatenate([embed(model.encode_text, batch) for batch in batches]))
+
+    try:
+        model, _, transform = open_clip.create_model_and_transforms(
+            architecture, pretrained=str(file) if file.is_file() else weights, device=device, weights_only=True
+        )
+        model.eval()
+        tokenizer = open_clip.get_tokenizer(architecture)
+        dimension = texts(["a"]).shape[1]
+    except Exception as error:  # of many kinds: names, the network, weights
+        raise InputError(
+            f"open_clip cannot load {weights!r} for {architecture}: {one_line(error)}; known are the names that "
+            "open_clip.list_pretrained() gives, or give a file of weights: open_clip:ARCHITECTURE/PATH/TO/FILE"
+        ) from error
+
+    def prepare(image: Image) -> NDArray[np.float32]:
+        from PIL import Image as Pillow
+
+        pixels: NDArray[np.float32] = transform(Pillow.fromarray(image)).numpy()
+        return pixels
+
+    known = f"{content_hash(file) if file.is_file() else weights}/{version('open_clip_torch')}"
+    return _embedder(name, known, dimension, texts, prepare, lambda pixels: embed(model.encode_image, np.stack(pixels)))

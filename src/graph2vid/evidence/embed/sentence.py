@@ -1,8 +1,9 @@
-"""Models of the package sentence-transformers, by name or folder, loaded and run by the package itself."""
+"""Texts, embedded by packages that load and run their models themselves: wordllama and sentence-transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -12,8 +13,31 @@ from numpy.typing import NDArray
 from graph2vid.errors import InputError
 from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder
 from graph2vid.evidence.embed.sources import loading, local_path, model_version, require, torch_device
+from graph2vid.weights import check_weights
 
+DIMENSION = 256  # of wordllama
 ORGANISATION = "sentence-transformers"  # whose models are called by their bare names
+
+
+@EMBEDDERS.register("wordllama")
+def load_wordllama(argument: str) -> Embedder:
+    """``wordllama``: texts, as the mean of word vectors (256 dimensions; nothing is downloaded)."""
+    if argument:
+        raise InputError(f"the embedder wordllama takes no argument, and was given {argument!r}")
+    folder = require("wordllama", "comparing texts", "text")
+
+    @cache
+    def model() -> Any:
+        from wordllama import WordLlama
+
+        check_weights("wordllama", folder)
+        return WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def texts(texts: Sequence[str]) -> NDArray[np.floating[Any]]:
+        return np.asarray(model().embed(list(texts)))
+
+    known = f"{version('wordllama')}/{DIMENSION}"
+    return Embedder("wordllama", known, DIMENSION, text_function=texts, languages=("en",))
 
 
 @EMBEDDERS.register("st")
