@@ -17,15 +17,23 @@ from time import process_time
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._files import read_text, write_text
 from graph2vid.alignment import BACKGROUND, align_many
 from graph2vid.datasets import Dataset, crosstask, read_executions, youcook2
+from graph2vid.errors import InputError
 from graph2vid.evaluate import ParsedGraphs, paired_interval, true_labels, with_parsed_graphs
-from graph2vid.evidence import Cue, costs_from_arrays, narration_similarity, read_captions, text_embedder
+from graph2vid.evidence import (
+    Cue,
+    costs_from_arrays,
+    narration_similarity,
+    plausibilities,
+    read_captions,
+    text_embedder,
+)
+from graph2vid.evidence.embed import Grid
 from graph2vid.evidence.narration import Compared, NarrationSettings, compare_narration, weigh
-from graph2vid.evidence.plausibility import fit, plausibilities
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
@@ -143,7 +151,7 @@ def read_cases(data: Path, embedder: str) -> list[Case]:
                     recording.n_clips,
                     true_labels(dataset, recording),
                     {"linear": tsort(chain)} | {source: tsort(flow) for source, flow in task.flows.items()},
-                    compare_narration(task.procedure, cues, recording.n_clips, embed),
+                    compare_narration(task.procedure, cues, embed, Grid(1.0, recording.n_clips)),
                 )
             )
     return cases
@@ -368,9 +376,9 @@ class Experiment:
         score = np.array([row[2] for row in rows])
         left = np.zeros(len(rows))
         for fold in dict.fromkeys(folds.tolist()):
-            slope, middle = fit(score[folds != fold], own[folds != fold])
+            slope, middle = fit_plausibility(score[folds != fold], own[folds != fold])
             left[folds == fold] = 1 / (1 + np.exp(-slope * (score[folds == fold] - middle)))
-        slope, middle = fit(score, own)
+        slope, middle = fit_plausibility(score, own)
         table = score.reshape(-1, len(primary))
         right = own.reshape(table.shape)[np.arange(len(table)), table.argmax(axis=1)].mean()
         unlikely = left < 0.5
@@ -388,6 +396,36 @@ class Experiment:
             gain = paired_interval(after[:, measure], before[:, measure])
             gains.append(f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]")
         return f"| {name} | {_pair(before)} | {_pair(after)} | " + " | ".join(gains) + " |"
+
+
+def fit_plausibility(scores: ArrayLike, is_own: ArrayLike) -> tuple[float, float]:
+    """Calibrate: fit P(own) = 1 / (1 + exp(-slope (score - middle))), both kinds weighing the same.
+
+    Parameters
+    ----------
+    scores : array [M]
+    is_own : bool array [M]
+        Whether the procedure is the video's own.
+
+    Returns
+    -------
+    slope, middle : float
+    """
+    x, own = np.asarray(scores, dtype=np.float64), np.asarray(is_own, dtype=bool)
+    if x.shape != own.shape or x.ndim != 1 or own.all() or not own.any():
+        raise InputError("scores of videos with their own and with other procedures are needed")
+    centre, scale = x.mean(), x.std() or 1.0
+    design = np.stack([(x - centre) / scale, np.ones(len(x))], axis=1)
+    weight = np.where(own, 0.5 / own.sum(), 0.5 / (~own).sum())
+    beta = np.zeros(2)
+    for _ in range(50):  # Newton's steps; a little ridge keeps scores that do not overlap from running away
+        chance = 1 / (1 + np.exp(-design @ beta))
+        gradient = design.T @ (weight * (chance - own)) + 1e-4 * beta * [1, 0]
+        hessian = (design * (weight * chance * (1 - chance))[:, np.newaxis]).T @ design + 1e-6 * np.eye(2)
+        hessian[0, 0] += 1e-4
+        beta -= np.linalg.solve(hessian, gradient)
+    slope = float(beta[0] / scale)
+    return slope, float(centre - beta[1] / slope) if slope else float(centre)
 
 
 def area(values: Iterable[float], is_one: Iterable[bool]) -> float:

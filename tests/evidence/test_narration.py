@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import Cue, NarrationSettings, narration_evidence, narration_similarity, text_embedder
-from graph2vid.evidence._words import content_words, words
 from graph2vid.evidence.captions import Word
+from graph2vid.evidence.embed import Grid
+from graph2vid.evidence.language import content_words, words
 from graph2vid.evidence.narration import NarrationEvidence, compare_narration, weigh
 
 
@@ -130,13 +131,14 @@ def test_times_of_words_are_used_where_they_are_known() -> None:
     spread = Cue(0, 40, "chop cat cat cat")
     timed = Cue(0, 40, spread.text, (Word(35, 36, "chop"), Word(36, 40, "cat")))
     peaks = [
-        int(compare_narration(["chop", "boil"], [cue], 40, count_words).word[0].argmax()) for cue in (spread, timed)
+        int(compare_narration(["chop", "boil"], [cue], count_words, Grid(1.0, 40)).word[0].argmax())
+        for cue in (spread, timed)
     ]
     assert peaks == [2, 32]  # three seconds before it is said
 
 
 def test_steps_tend_to_be_shown_where_they_are_written_and_not_at_the_edges() -> None:
-    nothing = compare_narration(STEPS, [Cue(0, 100, "cat")], 100, count_words)
+    nothing = compare_narration(STEPS, [Cue(0, 100, "cat")], count_words, Grid(1.0, 100))
     flat = weigh(nothing, NarrationSettings(order=0.0, edges=0.0)).log_odds
     assert np.ptp(flat) < 1e-9
     placed = weigh(nothing, NarrationSettings(edges=0.0)).log_odds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.narration_experiment import fit_plausibility
 from graph2vid.errors import InputError
 from graph2vid.evidence import Cue, plausibilities, plausibility, text_embedder
-from graph2vid.evidence.plausibility import fit
 
 TOAST = ("Make French toast", ("whisk the eggs and milk", "dip the bread", "fry the bread in butter"))
 SHELF = ("Build a shelf", ("saw the board", "sand the edges", "screw the bracket to the wall"))
@@ -49,10 +49,10 @@ def test_calibration_finds_the_curve() -> None:
     rng = np.random.default_rng(1)
     score = rng.normal(0.4, 0.1, 20_000)
     own = rng.random(20_000) < 1 / (1 + np.exp(-25 * (score - 0.4)))
-    slope, middle = fit(score, own)
+    slope, middle = fit_plausibility(score, own)
     assert slope == pytest.approx(25, rel=0.1) and middle == pytest.approx(0.4, abs=0.01)
-    apart = fit([0.0, 0.1, 0.8, 0.9], [False, False, True, True])
+    apart = fit_plausibility([0.0, 0.1, 0.8, 0.9], [False, False, True, True])
     assert apart[0] > 5 and 0.1 < apart[1] < 0.8
     for own in ([True, True], [False, False]):
         with pytest.raises(InputError):
-            fit([0.1, 0.2], own)
+            fit_plausibility([0.1, 0.2], own)

@@ -10,7 +10,7 @@ import pytest
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 from graph2vid.evidence.captions import Cue
-from graph2vid.evidence.transcript_vectors import SaidSettings, said_vectors, step_vectors
+from graph2vid.evidence.narration import SaidSettings, said_vectors, step_vectors
 
 WORDS = ("bread", "egg", "pan")
 

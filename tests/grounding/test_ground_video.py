@@ -30,7 +30,7 @@ from graph2vid.evidence import (
 )
 from graph2vid.evidence.embed import EMBEDDERS, Embedder, Frames, Grid, embedder
 from graph2vid.evidence.embed.frames import clips_by_frame
-from graph2vid.evidence.visual import frames_likeness
+from graph2vid.evidence.fusion import frames_likeness
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from graph2vid._deprecated import renamed_attributes
 from graph2vid._options import CostOptions, EvidenceOptions
 from graph2vid.evidence.acquire import (
+    MOST_CLIPS,
+    MOST_HOURS,
     Evidence,
     Transcript,
     acquire,
+    check_length,
+    clips_of,
     embed_frames,
     is_captions,
     media_evidence,
@@ -30,13 +34,29 @@ from graph2vid.evidence.costs import (
 )
 from graph2vid.evidence.embed import EMBEDDERS, joint_embedder, text_embedder
 from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
-from graph2vid.evidence.fusion import Source, fuse
+from graph2vid.evidence.fusion import (
+    Source,
+    VisualFeatures,
+    frames_evidence,
+    frames_similarity,
+    fuse,
+    log_likelihood,
+    log_odds,
+)
 from graph2vid.evidence.language import check_language, language_of
-from graph2vid.evidence.length import MOST_CLIPS, MOST_HOURS, check_length, clips_of
 from graph2vid.evidence.media import probe
-from graph2vid.evidence.narration import NarrationSettings, narration_evidence, narration_similarity
-from graph2vid.evidence.odds import log_likelihood, log_odds
-from graph2vid.evidence.plausibility import UNLIKELY, Plausibility, plausibilities, plausibility
+from graph2vid.evidence.narration import (
+    UNLIKELY,
+    NarrationSettings,
+    Plausibility,
+    SaidSettings,
+    narration_evidence,
+    narration_similarity,
+    plausibilities,
+    plausibility,
+    said_vectors,
+    step_vectors,
+)
 from graph2vid.evidence.policies import (
     DEFAULT_DROP_PERCENTILE,
     DROP_POLICIES,
@@ -46,8 +66,6 @@ from graph2vid.evidence.policies import (
     ClipEvidence,
     StepEvidence,
 )
-from graph2vid.evidence.transcript_vectors import SaidSettings, said_vectors, step_vectors
-from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_similarity
 
 __all__ = [
     "COSINE_TEMPERATURE",

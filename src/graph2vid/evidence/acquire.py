@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._options import CostOptions, EvidenceOptions
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
 from graph2vid.evidence.costs import Costs, costs_from_arrays
 from graph2vid.evidence.embed import Frames, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
-from graph2vid.evidence.fusion import Source, fuse
+from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
 from graph2vid.evidence.language import check_language
-from graph2vid.evidence.length import check_length, clips_of
-from graph2vid.evidence.narration import NarrationSettings, narration_evidence
-from graph2vid.evidence.plausibility import plausibilities, plausibility
-from graph2vid.evidence.visual import VisualFeatures, frames_evidence, frames_likeness
+from graph2vid.evidence.narration import NarrationSettings, narration_evidence, plausibilities, plausibility
 from graph2vid.flow import FlowGraph
 
+MOST_HOURS = 24.0
+"""Of a video, unless told otherwise."""
+MOST_CLIPS = 1_000_000
+"""Of a video: a day in clips of a tenth of a second."""
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -85,6 +87,41 @@ class Evidence:
         return costs_from_arrays(chosen, **self.arrays, n_steps=n_steps)
 
 
+def check_length(duration: float, max_hours: float = MOST_HOURS) -> None:
+    """Refuse a video of more than ``max_hours`` (TooLargeError); ``duration`` is in seconds."""
+    if not 0 < max_hours < math.inf:
+        raise InputError(f"the longest video must be a positive number of hours, not {max_hours!r}")
+    if duration > 3600.0 * max_hours:
+        raise TooLargeError(
+            f"the video, or the last of its captions, ends after {duration / 3600:,.4g} hours, and at most "
+            f"{max_hours:g} are taken (--max-hours): is a time wrong?"
+        )
+
+
+def clips_of(duration: float, clip_seconds: float, max_hours: float = MOST_HOURS) -> int:
+    """Return how many clips cover a video.
+
+    Parameters
+    ----------
+    duration, clip_seconds : float
+        Seconds.
+    max_hours : float
+        The longest video that is taken for one.
+
+    Raises
+    ------
+    TooLargeError
+        The video lasts longer, or would have more than a million clips.
+    """
+    check_length(duration, max_hours)
+    if duration / clip_seconds > MOST_CLIPS:
+        raise TooLargeError(
+            f"clips of {clip_seconds:g} s make {duration / clip_seconds:,.4g} of a video of {duration:,.4g} s, and at "
+            f"most {MOST_CLIPS:,} are taken: use longer clips (--clip-seconds)"
+        )
+    return math.ceil(duration / clip_seconds)
+
+
 def is_captions(path: AnyPath) -> bool:
     """Say whether a file holds captions, by its suffix."""
     return Path(path).suffix.lower() in (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
@@ -133,12 +170,9 @@ def transcript_of(
     from graph2vid.evidence.media import probe
 
     info = probe(video)
-    if options.narration_weight == 0:
-        check_length(info.duration, options.max_hours)
-        return Transcript((), info.duration, "not transcribed")
-    if info.duration <= 0:
-        raise InputError(f"{video} lasts 0 seconds: there is nothing to ground")
     check_length(info.duration, options.max_hours)
+    if options.narration_weight == 0:
+        return Transcript((), info.duration, "not transcribed")
     if captions is not None:
         return Transcript(_captions(Path(captions)), info.duration, f"captions {Path(captions).name}")
     from graph2vid.evidence.speech import BUNDLED, transcribe

@@ -16,8 +16,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from graph2vid.errors import FormatError, Graph2VidError, InputError
 Key: TypeAlias = Mapping[str, object]
 """Everything that a result depends on (content hashes, model name and version, options), fit for JSON."""
 
+Value = TypeVar("Value")
+
 LIMIT_VARIABLE = "GRAPH2VID_CACHE_LIMIT"
 """The environment variable that says how large the cache may grow: bytes, or a number with K, M, G or T."""
 
@@ -36,31 +39,28 @@ DEFAULT_LIMIT = 2 << 30
 _FORMAT = "graph2vid-cache"
 _VERSION = 1
 _DIGEST_BYTES = 20
-_READ_BYTES = 1 << 20
 _KIND = re.compile(r"[A-Za-z0-9_]+")
 _ENTRY = re.compile(rf"({_KIND.pattern})-[0-9a-f]{{{2 * _DIGEST_BYTES}}}\.(?:json|npy)")
 _UNDER_WAY = re.compile(rf"\.{_ENTRY.pattern}\..*\.part")
 _LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _KEPT = 0.9  # of the limit, after the oldest entries went: not every further one is to sort them all
 _ABANDONED = 3600.0  # seconds after which a file under way is one that nobody will finish
+_blake2b = partial(hashlib.blake2b, digest_size=_DIGEST_BYTES)
 
 
 def content_hash(path: str | os.PathLike[str]) -> str:
     """Return the BLAKE2b hash of a file's bytes, as hexadecimal digits; the file is read piece by piece."""
     path = Path(path)
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     try:
         with path.open("rb") as file:
-            while piece := file.read(_READ_BYTES):
-                digest.update(piece)
+            return hashlib.file_digest(file, _blake2b).hexdigest()
     except OSError as error:
         raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
-    return digest.hexdigest()
 
 
 def text_hash(*parts: str) -> str:
     """Return the BLAKE2b hash of some texts, as hexadecimal digits; where one ends and the next begins matters."""
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    digest = _blake2b()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little"))
@@ -195,52 +195,49 @@ class Cache:
         Any
             As JSON gives it back (a tuple is a list), also the first time.
         """
-        path = self._path(kind, key, ".json")
-        try:
-            value = _read_json(path, _canonical(key))
-        except (Graph2VidError, ValueError):
-            pass
-        else:
-            self._use(path)
-            return value
-        self.misses += 1
-        text = _canonical(make())
-        entry = {"format": _FORMAT, "version": _VERSION, "key": key, "check": text_hash(text)}
-        head = json.dumps(entry, ensure_ascii=False, allow_nan=False)
-        self._write(path, f'{head[:-1]}, "value": {text}}}\n'.encode("utf-8", "surrogatepass"))
-        return json.loads(text)
+
+        def made() -> tuple[Any, bytes]:
+            text = _canonical(make())
+            entry = {"format": _FORMAT, "version": _VERSION, "key": key, "check": text_hash(text)}
+            head = json.dumps(entry, ensure_ascii=False, allow_nan=False)
+            return json.loads(text), f'{head[:-1]}, "value": {text}}}\n'.encode("utf-8", "surrogatepass")
+
+        return self._kept(f"{kind}.json", key, partial(_read_json, key=_canonical(key)), made)
 
     def array(self, kind: str, key: Key, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return the array of an entry; if there is none, call ``make`` and keep what it returns.
 
         The parameters are those of :meth:`json`; ``make`` returns an array of numbers.
         """
-        path = self._path(kind, key, ".npy")
-        try:
-            found = _read_array(path)
-        except (Graph2VidError, ValueError, EOFError):
-            pass
-        else:
-            self._use(path)
-            return found
-        self.misses += 1
-        array = np.asarray(make())
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        data = buffer.getvalue()
-        self._write(path, data + _digest(data))  # NumPy stops reading where the array ends
-        return array
 
-    def _path(self, kind: str, key: Key, suffix: str) -> Path:
+        def made() -> tuple[NDArray[Any], bytes]:
+            array, buffer = np.asarray(make()), io.BytesIO()
+            np.save(buffer, array, allow_pickle=False)
+            return array, buffer.getvalue() + _blake2b(buffer.getvalue()).digest()  # NumPy stops where the array ends
+
+        return self._kept(f"{kind}.npy", key, _read_array, made)
+
+    def _kept(
+        self, name: str, key: Key, read: Callable[[Path], Value], make: Callable[[], tuple[Value, bytes]]
+    ) -> Value:
+        """Return what is read of an entry; if there is none, what ``make`` returns, whose bytes are kept."""
+        kind, _, suffix = name.rpartition(".")
         if not _KIND.fullmatch(kind):
             raise InputError(f"the kind of a cached value must be letters, digits and underscores, not {kind!r}")
-        return self.folder / f"{kind}-{text_hash(kind, _canonical(key))}{suffix}"
-
-    def _use(self, path: Path) -> None:
-        self.hits += 1
-        if self.limit is not None:
-            with contextlib.suppress(OSError):
-                os.utime(path)
+        path = self.folder / f"{kind}-{text_hash(kind, _canonical(key))}.{suffix}"
+        try:
+            value = read(path)
+        except (Graph2VidError, ValueError, EOFError):
+            self.misses += 1
+        else:
+            self.hits += 1
+            if self.limit is not None:
+                with contextlib.suppress(OSError):
+                    os.utime(path)
+            return value
+        value, data = make()
+        self._write(path, data)
+        return value
 
     def _write(self, path: Path, data: bytes) -> None:
         if self.limit is not None and len(data) > self.limit * _KEPT:
@@ -262,10 +259,6 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
-
-
 def _read_json(path: Path, key: str) -> Any:
     entry = parse_json(read_bytes(path).decode("utf-8", "surrogatepass"), str(path))
     check_format(entry, kind=_FORMAT, version=_VERSION, source=str(path))
@@ -279,7 +272,7 @@ def _read_json(path: Path, key: str) -> Any:
 def _read_array(path: Path) -> NDArray[Any]:
     data = read_bytes(path)
     whole, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if _digest(whole) != digest:
+    if _blake2b(whole).digest() != digest:
         raise FormatError(f"{path} is damaged")
     array: NDArray[Any] = np.load(io.BytesIO(whole), allow_pickle=False)
     return array

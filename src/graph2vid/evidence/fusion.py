@@ -1,4 +1,4 @@
-"""Several sources of evidence made one: narration, frames, given scores."""
+"""From similarities to log-odds of a step against background in nats: of frames, and of several sources made one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,121 @@ from numpy.typing import ArrayLike, NDArray
 
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import as_matrix, as_vector, refuse
-from graph2vid.evidence.odds import log_odds
+from graph2vid.evidence.embed import Embedder
+from graph2vid.evidence.embed.interface import Vectors
+
+_SMALLEST_SPREAD = 0.007  # of cosines for one step over the clips; less is noise
+
+
+def log_likelihood(similarity: ArrayLike, *, gain: float = 0.75, rivalry: float = 0.3) -> NDArray[np.float64]:
+    """Turn similarities of steps and clips into nats, so that sources of any scale can be added up.
+
+    A step's row is measured by its own mean and standard deviation, since some texts are like everything and others
+    like nothing; and what speaks for every step is discounted.
+
+    Parameters
+    ----------
+    similarity : array [K, N]
+        Higher is more alike; finite.
+    gain : float
+        Nats for each standard deviation.
+    rivalry : float
+        The share of log Σ exp over the steps that is taken off each clip.
+
+    Returns
+    -------
+    float64 array [K, N]
+    """
+    found = as_matrix(similarity, "similarity", ("steps", "clips")).astype(np.float64)
+    refuse(~np.isfinite(found), found, "similarity", ("step", "clip"), "similarities must be finite")
+    if not (0 < gain < math.inf and 0 <= rivalry < math.inf):
+        raise InputError(f"gain must be positive and rivalry not negative, not {gain!r} and {rivalry!r}")
+    away = found - found.mean(axis=1, keepdims=True)
+    score: NDArray[np.float64] = gain * away / (found.std(axis=1, keepdims=True) + _SMALLEST_SPREAD)
+    highest = score.max(axis=0)
+    score -= rivalry * (highest + np.log(np.exp(score - highest).sum(axis=0)))
+    return score
+
+
+def log_odds(log_likelihood: ArrayLike, *, level: float = -1.0) -> NDArray[np.float64]:
+    """Set the evidence for steps against background.
+
+    Background has as much as the mean of ``level`` and of the middle one among the clips' best steps: a video in which
+    much stands out shows much.
+
+    Parameters
+    ----------
+    log_likelihood : array [K, N]
+        Nats, from one source or the sum of several; finite.
+    level : float
+        What background has in any video, in nats.
+
+    Returns
+    -------
+    float64 array [K, N]
+        A match cost is its negative, beside a drop cost of 0 (preset ``log_odds``).
+    """
+    found = as_matrix(log_likelihood, "log_likelihood", ("steps", "clips")).astype(np.float64)
+    refuse(~np.isfinite(found), found, "log_likelihood", ("step", "clip"), "likelihoods must be finite")
+    if not math.isfinite(level):
+        raise InputError(f"the level of background must be a finite number, not {level!r}")
+    result: NDArray[np.float64] = found - (float(np.median(found.max(axis=0))) + level) / 2
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class VisualFeatures:
+    """The embeddings of the clips of a video.
+
+    Attributes
+    ----------
+    clips : float32 [N, D]
+        The clips' embeddings (:func:`graph2vid.evidence.embed_frames`); a row of zeros where there is no frame.
+    embedder : Embedder
+        What they are from; it embeds the steps in the same space.
+    """
+
+    clips: Vectors
+    embedder: Embedder
+
+
+def frames_similarity(steps: Sequence[str], visual: VisualFeatures) -> NDArray[np.float64]:
+    """Compare the texts of K steps with N clips as the embedder's authors do; [K, N], NaN where there is no frame."""
+    if not steps:
+        raise InputError("there are no steps to compare the frames with")
+    found = visual.embedder.similarity(visual.embedder.texts(steps), visual.clips).astype(np.float64)
+    found[:, ~visual.clips.any(axis=1)] = np.nan
+    return found
+
+
+def frames_evidence(steps: Sequence[str], visual: VisualFeatures) -> NDArray[np.float64]:
+    """Say how much the frames of each clip speak for each step.
+
+    Parameters
+    ----------
+    steps : sequence of str
+        The K texts.
+    visual : VisualFeatures
+        The N clips.
+
+    Returns
+    -------
+    float64 array [K, N]
+        Nats (:func:`graph2vid.evidence.log_likelihood` of the similarities), for a
+        :class:`graph2vid.evidence.Source`; NaN where there is no frame.
+    """
+    similarity = frames_similarity(steps, visual)
+    has_frame = ~np.isnan(similarity[0])
+    if not has_frame.any():
+        raise InputError(f"embedder {visual.embedder.name!r} finds no frame in any of the {len(has_frame)} clips")
+    similarity[:, has_frame] = log_likelihood(similarity[:, has_frame])
+    return similarity
+
+
+def frames_likeness(steps: Sequence[str], visual: VisualFeatures) -> float:
+    """Return the mean over the steps of the largest similarity with a clip: it ranks procedures for one video."""
+    similarity = frames_similarity(steps, visual)
+    return float(np.max(similarity, axis=1, where=~np.isnan(similarity), initial=-np.inf).mean())
 
 
 @dataclass(frozen=True, eq=False)

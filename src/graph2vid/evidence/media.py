@@ -5,23 +5,28 @@ All times are seconds from the start of the file (where a player shows 0:00), wh
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence._container import Media, opened
+from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from av import AudioFrame, Packet, VideoFrame
     from av.audio.resampler import AudioResampler
+    from av.container import InputContainer
+
+Sound: TypeAlias = NDArray[np.float32]
+"""Samples in -1 … 1."""
 
 SAMPLE_RATE = 16_000
 """Samples per second that speech recognition wants."""
@@ -35,6 +40,11 @@ _INSTANT = 1e-6
 """Seconds within which two times are the same, whatever they were rounded to."""
 _ENDS_EARLY = 1.0
 """Seconds that the data may end before the declared end without the file being called broken."""
+_MOST_THREADS = 4
+"""Each decoding thread holds frames of its own: on a machine with many cores they would fill the memory."""
+
+# Formats in which FFmpeg reads texts and single pictures as if they were films, and those that lead to other files.
+_NOT_FILMS = {"tty", "image2", "bin", "xbin", "adf", "idf", "txd", "ico", "concat", "hls", "dash", "imf", "sdp"}
 
 
 @dataclass(frozen=True)
@@ -105,11 +115,9 @@ def probe(path: str | os.PathLike[str]) -> MediaInfo:
         declared -= max(float(media.start), 0.0)
         if declared - max(sound.end, picture.end) > _ENDS_EARLY:
             trouble = f"it should last {declared:.1f} s, but its data end at {duration:.1f} s"
-    rate, varies = picture.rate()
+    rate, varies = picture.rate() if first else (0.0, False)
     rotation = _rotation(first) if first else 0
-    width, height = _shown_size(first, media.pixel_aspect) if first else (0, 0)
-    if rotation % 180:
-        width, height = height, width
+    width, height = _shown_size(first, media.pixel_aspect)[:: -1 if rotation % 180 else 1] if first else (0, 0)
     return MediaInfo(
         duration=duration,
         start=float(media.start),
@@ -118,13 +126,13 @@ def probe(path: str | os.PathLike[str]) -> MediaInfo:
         width=width,
         height=height,
         rotation=rotation,
-        frame_rate=rate if first else 0.0,
-        variable_rate=varies if first else False,
+        frame_rate=rate,
+        variable_rate=varies,
         broken=trouble,
     )
 
 
-def audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[NDArray[np.float32]]:
+def audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[Sound]:
     """Read the sound of a video or audio file, its channels mixed into one.
 
     Parameters
@@ -150,7 +158,7 @@ def audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[NDA
     with opened(path) as media:
         if media.audio is None:
             raise InputError(f"{path} has no sound")
-        yield from _in_chunks(_samples(media, rate), round(_CHUNK_SECONDS * rate))
+        yield from in_chunks(_samples(media, rate), round(_CHUNK_SECONDS * rate))
         media.warn("sound")
 
 
@@ -199,6 +207,126 @@ def frames(
         media.warn("picture")
 
 
+# -- open files ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Media:
+    """An open file: the streams that are used, its start, and what went wrong while reading it.
+
+    Attributes
+    ----------
+    audio, video : int or None
+        Indices of the streams.
+    pixel_aspect : Fraction
+        Width over height of a pixel as it is shown.
+    start : Fraction
+        Where the file's clock stands at its start, in seconds.
+    trouble : str
+        What went wrong first.
+    """
+
+    path: Path
+    container: InputContainer
+    audio: int | None
+    video: int | None
+    pixel_aspect: Fraction
+    start: Fraction
+    trouble: str = ""
+
+    def packets(self, *streams: int | None) -> Iterator[Packet[Any]]:
+        """Yield the packets of some streams; a file that breaks off ends there."""
+        from av import FFmpegError
+
+        chosen = [self.container.streams[index] for index in streams if index is not None]
+        last = 0.0
+        while True:
+            try:
+                for packet in self.container.demux(chosen):
+                    if packet.pts is not None:
+                        last = float(packet.pts * packet.time_base - self.start)
+                    yield packet
+                return
+            except IndexError:  # a stream that was not there at the start: not one of ours, so read on
+                continue
+            except FFmpegError as error:
+                return self.note(f"it breaks off after {last:.1f} s ({error.strerror})")
+
+    def decoded(self, stream: int) -> Iterator[Any]:
+        """Yield the frames of a stream in order of time; what cannot be decoded is left out."""
+        from av import FFmpegError
+
+        last = 0.0
+        for packet in self.packets(stream):
+            try:
+                for frame in packet.decode():
+                    if frame.pts is not None:
+                        last = self.seconds(frame)
+                        yield frame
+            except EOFError:  # the mark at the end of the file, once more
+                continue
+            except FFmpegError as error:
+                self.note(f"it cannot be decoded after {last:.1f} s ({error.strerror})")
+
+    def seconds(self, frame: AudioFrame | VideoFrame) -> float:
+        """Return when a frame begins."""
+        if frame.pts is None or frame.time_base is None:
+            return 0.0
+        return float(frame.pts * frame.time_base - self.start)
+
+    def note(self, trouble: str) -> None:
+        self.trouble = self.trouble or trouble
+
+    def warn(self, what: str) -> None:
+        """Warn about what went wrong, if anything did."""
+        if self.trouble:
+            warnings.warn(f"the {what} of {self.path} is used as far as it goes: {self.trouble}", stacklevel=3)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Media]:
+    try:
+        import av
+        from av.stream import Disposition
+    except ImportError:
+        raise MissingDependencyError("reading videos needs the package av", extra="media") from None
+
+    lenient = int(av.__version__.split(".")[0]) < 19  # metadata that are not UTF-8 are passed over; av 19 always does
+    try:
+        with path.open("rb"):  # a plain file: its name is no address, and no list of addresses is followed
+            pass
+        arguments: dict[str, Any] = {"metadata_errors": "replace"} if lenient else {}
+        container = av.open(str(path.absolute()), options={"protocol_whitelist": "file"}, **arguments)
+    except av.FFmpegError as error:
+        raise FormatError(f"{path} is not a video or audio file that can be read: {error.strerror}") from None
+    except OSError as error:
+        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
+    with container:
+        names = set(container.format.name.split(","))
+        if names & _NOT_FILMS or any(name.endswith("_pipe") for name in names):
+            raise FormatError(f"{path} is not a video or audio file: it looks like a text, a picture or a list")
+        audio_streams = [stream for stream in container.streams.audio if stream.codec_context is not None]
+        video_streams = [
+            stream
+            for stream in container.streams.video
+            if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic
+        ]
+        if not audio_streams and not video_streams:
+            raise FormatError(f"{path} is not a video or audio file: there is neither sound nor moving picture in it")
+        for stream in video_streams:
+            stream.thread_type = "AUTO"
+            stream.codec_context.thread_count = min(os.cpu_count() or 1, _MOST_THREADS)
+        start = container.start_time
+        yield Media(
+            path=path,
+            container=container,
+            audio=audio_streams[0].index if audio_streams else None,
+            video=video_streams[0].index if video_streams else None,
+            pixel_aspect=(video_streams[0].sample_aspect_ratio if video_streams else None) or Fraction(1),
+            start=Fraction(0 if start is None else start, 1_000_000),
+        )
+
+
 # -- extent --------------------------------------------------------------------------------------------------
 
 
@@ -239,7 +367,7 @@ def _first_frame(path: Path, *, video: bool) -> Any:
 # -- sound ---------------------------------------------------------------------------------------------------
 
 
-def _samples(media: Media, rate: int) -> Iterator[NDArray[np.float32]]:
+def _samples(media: Media, rate: int) -> Iterator[Sound]:
     """Yield the samples of the sound from second 0 on, in pieces of any length."""
     from av import AudioResampler, FFmpegError
 
@@ -273,27 +401,28 @@ def _samples(media: Media, rate: int) -> Iterator[NDArray[np.float32]]:
         yield from _arrays(resampler.resample(None))
 
 
-def _arrays(pieces: list[AudioFrame]) -> Iterator[NDArray[np.float32]]:
+def _arrays(pieces: list[AudioFrame]) -> Iterator[Sound]:
     for piece in pieces:
         yield piece.to_ndarray().reshape(-1).astype(np.float32, copy=False)
 
 
-def _silence(samples: int, rate: int) -> Iterator[NDArray[np.float32]]:
+def _silence(samples: int, rate: int) -> Iterator[Sound]:
     for first in range(0, samples, rate):
         yield np.zeros(min(rate, samples - first), dtype=np.float32)
 
 
-def _in_chunks(pieces: Iterator[NDArray[np.float32]], length: int) -> Iterator[NDArray[np.float32]]:
-    """Join pieces to chunks of ``length`` samples; the last may be shorter."""
-    waiting: list[NDArray[np.float32]] = []
+def in_chunks(pieces: Iterator[Sound], length: int, cut: Callable[[Sound], int] = len) -> Iterator[Sound]:
+    """Join pieces to chunks of ``length`` samples, or as many of these as ``cut`` says; the last may be shorter."""
+    waiting: list[Sound] = []
     count = 0
     for piece in pieces:
         waiting.append(piece)
         count += len(piece)
         while count >= length:
             joined = np.concatenate(waiting)
-            yield joined[:length].copy()
-            waiting, count = [joined[length:]], count - length
+            end = cut(joined[:length])
+            yield joined[:end].copy()
+            waiting, count = [joined[end:]], count - end
     if count:
         yield np.concatenate(waiting)
 

@@ -1,10 +1,11 @@
-"""Evidence from narration: how much the transcript around a clip speaks for a step."""
+"""Evidence from narration: how much the transcript speaks for a step in a clip, and for the procedure at all."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,19 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
-from graph2vid.evidence._words import FUNCTION_WORDS, content_words, words
 from graph2vid.evidence.arrays import cosine_similarity
 from graph2vid.evidence.captions import Cue
-from graph2vid.evidence.odds import log_likelihood, log_odds
+from graph2vid.evidence.embed import Grid
+from graph2vid.evidence.embed.interface import TextFunction
+from graph2vid.evidence.fusion import log_likelihood, log_odds
+from graph2vid.evidence.language import FUNCTION_WORDS, content_words, words
 
 Matrix: TypeAlias = NDArray[np.float64]
-EmbedTexts: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
-"""From Q texts to embeddings [Q, D]; an :class:`graph2vid.evidence.embed.Embedder` is one."""
 
 _WINDOW = 3.0  # seconds before and after a clip in which a step's words are looked for
 _TINY = 1e-6
 _SMALLEST_STRENGTH = 0.02
 _REACH = 4.0  # standard deviations after which a kernel ends
+_NO_STEPS = "there are no steps to compare the narration with"
 _MARGIN = 0.12  # share of a video before the first step and after the last
 
 
@@ -84,15 +86,14 @@ class NarrationSettings:
     skip_strength: float = 0.25
 
     def __post_init__(self) -> None:
-        for name in ("spread", "later_spread", "edge_share", "order_spread", "gain", "skip_strength"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"narration: {name} must be a positive number, not {getattr(self, name)!r}")
-        for name in ("later", "words", "silence", "rivalry", "edges", "order", "skip_gain"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"narration: {name} must be a number from 0 on, not {getattr(self, name)!r}")
-        for name in ("lag", "later_lag", "level"):
-            if not math.isfinite(getattr(self, name)):
-                raise InputError(f"narration: {name} must be a finite number, not {getattr(self, name)!r}")
+        for least, what, names in (
+            (math.ulp(0.0), "a positive number", "spread later_spread edge_share order_spread gain skip_strength"),
+            (0.0, "a number from 0 on", "later words silence rivalry edges order skip_gain"),
+            (-sys.float_info.max, "a finite number", "lag later_lag level"),
+        ):
+            for name in names.split():
+                if not least <= getattr(self, name) < math.inf:
+                    raise InputError(f"narration: {name} must be {what}, not {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ def narration_evidence(
     steps: Sequence[str],
     cues: Sequence[Cue],
     n_clips: int,
-    embed: EmbedTexts,
+    embed: TextFunction,
     *,
     clip_seconds: float = 1.0,
     offset: float = 0.0,
@@ -174,27 +175,20 @@ def narration_evidence(
     -------
     NarrationEvidence
     """
-    return weigh(compare_narration(steps, cues, n_clips, embed, clip_seconds=clip_seconds, offset=offset), settings)
+    return weigh(compare_narration(steps, cues, embed, Grid(clip_seconds, n_clips, offset)), settings)
 
 
-def compare_narration(
-    steps: Sequence[str],
-    cues: Sequence[Cue],
-    n_clips: int,
-    embed: EmbedTexts,
-    *,
-    clip_seconds: float = 1.0,
-    offset: float = 0.0,
-) -> Compared:
+def compare_narration(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction, grid: Grid) -> Compared:
     """Compare the transcript of each clip with the steps: what :func:`weigh` makes evidence of. See there."""
-    _check_clips(steps, n_clips, clip_seconds, offset)
+    if not steps:
+        raise InputError(_NO_STEPS)
     said = [cue for cue in cues if cue.text.strip()]
-    share = _shares(said, n_clips, clip_seconds, offset)
-    cue = np.zeros((len(steps), n_clips))
+    share = _shares(said, grid)
+    cue = np.zeros((len(steps), share.shape[1]))
     if said:
         cue = _centred_cosine(embed(steps), embed([cue.text for cue in said])) @ share
-    word, near = _word_recall(steps, said, n_clips, embed, clip_seconds, offset)
-    return Compared(cue, share.sum(axis=0), word, near, clip_seconds)
+    word, near = _word_recall(steps, said, grid, embed)
+    return Compared(cue, share.sum(axis=0), word, near, grid.clip_seconds)
 
 
 def weigh(compared: Compared, settings: NarrationSettings | None = None) -> NarrationEvidence:
@@ -216,7 +210,7 @@ def narration_similarity(
     steps: Sequence[str],
     cues: Sequence[Cue],
     n_clips: int,
-    embed: EmbedTexts,
+    embed: TextFunction,
     *,
     clip_seconds: float = 1.0,
     offset: float = 0.0,
@@ -243,7 +237,9 @@ def narration_similarity(
         The largest cosine over the cues of a clip, at least 0, which is that of silence: words about something
         else say no more against a step than no words.
     """
-    _check_clips(steps, n_clips, clip_seconds, offset)
+    Grid(clip_seconds, n_clips, offset)  # checks
+    if not steps:
+        raise InputError(_NO_STEPS)
     similarity = np.zeros((len(steps), n_clips), dtype=np.float32)
     if cues:
         cosine = cosine_similarity(embed(steps), embed([cue.text for cue in cues]))
@@ -258,18 +254,11 @@ def narration_similarity(
 # -- clips and words -------------------------------------------------------------------------------------------------
 
 
-def _check_clips(steps: Sequence[str], n_clips: int, clip_seconds: float, offset: float) -> None:
-    if not steps:
-        raise InputError("there are no steps to compare the narration with")
-    if n_clips < 1 or not 0 < clip_seconds < math.inf or not math.isfinite(offset):
-        raise InputError(f"impossible clips: {n_clips} of {clip_seconds} s from {offset} s")
-
-
-def _shares(cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float) -> Matrix:
+def _shares(cues: Sequence[Cue], grid: Grid) -> Matrix:
     """Return the share of each clip that each cue fills [cues, N]."""
-    edges = np.arange(n_clips + 1, dtype=np.float64)
-    start = (np.array([cue.start for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
-    end = (np.array([cue.end for cue in cues], dtype=np.float64).reshape(-1, 1) - offset) / clip_seconds
+    edges = np.arange((grid.n_clips or 0) + 1, dtype=np.float64)
+    times = np.array([(cue.start, cue.end) for cue in cues], dtype=np.float64).reshape(-1, 2, 1)
+    start, end = np.moveaxis((times - grid.offset) / grid.clip_seconds, 1, 0)
     shares: Matrix = np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0.0)
     return shares
 
@@ -293,19 +282,13 @@ def _centred(vectors: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     return apart if np.linalg.norm(apart, axis=1).max() > _TINY else unit
 
 
-def _word_recall(
-    steps: Sequence[str],
-    cues: Sequence[Cue],
-    n_clips: int,
-    embed: EmbedTexts,
-    clip_seconds: float,
-    offset: float,
-) -> tuple[Matrix, Matrix]:
+def _word_recall(steps: Sequence[str], cues: Sequence[Cue], grid: Grid, embed: TextFunction) -> tuple[Matrix, Matrix]:
     """Return what share of each step's words is said near each clip [K, N], and where anything is said [N]."""
     of_step = [content_words(step) for step in steps]
     wanted = sorted({word for found in of_step for word in found})
     spoken, times = _spoken_words(cues)
-    first = np.floor((times - offset) / clip_seconds)
+    n_clips = grid.n_clips or 0
+    first = np.floor((times - grid.offset) / grid.clip_seconds)
     inside = (first >= 0) & (first < n_clips)
     recall, near = np.zeros((len(steps), n_clips)), np.zeros(n_clips)
     if not wanted or not inside.any():
@@ -314,7 +297,7 @@ def _word_recall(
     number = {word: at for at, word in enumerate(known)}
     alike = np.maximum(cosine_similarity(embed(wanted), embed(known)), 0.0)
     said = np.zeros((len(wanted), n_clips))
-    reach = max(0, round(_WINDOW / clip_seconds))
+    reach = max(0, round(_WINDOW / grid.clip_seconds))
     for word, clip, there in zip(spoken, first.astype(np.int64).tolist(), inside.tolist(), strict=True):
         if there:
             span = slice(max(clip - reach, 0), clip + reach + 1)
@@ -397,3 +380,183 @@ def _where_in_video(n_steps: int, n_clips: int, settings: NarrationSettings) -> 
     expected = _MARGIN + (1.0 - 2.0 * _MARGIN) * (np.arange(n_steps) + 0.5) / n_steps
     away = (place - expected[:, np.newaxis]) / settings.order_spread
     return -settings.edges * edges - 0.5 * settings.order * away**2
+
+
+# -- whether the video shows the procedure -------------------------------------------------------------------
+
+UNLIKELY = 0.5
+"""Below this probability a warning is due."""
+
+_TITLE = 0.5  # the weight of the title beside that of all steps
+_MORE_WORDS = 0.03  # the more is said, the likelier something in it is like anything
+# Calibrated on CrossTask videos with their own and with other tasks' procedures (docs, "Narration").
+_SLOPE = 19.9
+_MIDDLE = 0.257
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """How well the transcript of a video goes with a procedure.
+
+    Attributes
+    ----------
+    score : float
+        The mean over the steps (and the title) of the largest cosine with a cue, less what is to be expected from so
+        many cues. It ranks procedures for one video.
+    probability : float
+        That the procedure is what the video is about, if half of those asked about are; in 0 … 1. Calibrated for the
+        embedder wordllama.
+    """
+
+    score: float
+    probability: float
+
+    @property
+    def is_unlikely(self) -> bool:
+        """Whether the video hardly shows this procedure."""
+        return self.probability < UNLIKELY
+
+
+def plausibility(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction, *, title: str = "") -> Plausibility:
+    """Say how plausible it is that a video shows a procedure.
+
+    Parameters
+    ----------
+    steps : sequence of str
+        The texts of the steps.
+    cues : sequence of Cue
+        The transcript of the video.
+    embed : callable
+        From texts to embeddings.
+    title : str
+        What the procedure makes, where it is known: people say what they make.
+    """
+    return plausibilities([(title, steps)], cues, embed)[0]
+
+
+def plausibilities(
+    procedures: Sequence[tuple[str, Sequence[str]]], cues: Sequence[Cue], embed: TextFunction
+) -> tuple[Plausibility, ...]:
+    """Say of several procedures, each a title (possibly empty) and its steps, how plausible each is for one video."""
+    if any(not steps for _, steps in procedures):
+        raise InputError("a procedure without steps cannot be told from any other")
+    said = [cue.text for cue in cues if cue.text.strip()]
+    vectors = embed(said) if said else None
+    found = []
+    for title, steps in procedures:
+        likeness = 0.0
+        if vectors is not None:
+            likeness = float(cosine_similarity(embed(steps), vectors).max(axis=1).mean())
+            if title.strip():
+                of_title = float(cosine_similarity(embed([title]), vectors).max())
+                likeness = (likeness + _TITLE * of_title) / (1 + _TITLE)
+        score = likeness - _MORE_WORDS * math.log1p(len(said))
+        found.append(Plausibility(score, 1 / (1 + math.exp(-_SLOPE * (score - _MIDDLE)))))
+    return tuple(found)
+
+
+# -- vectors that training can start from -------------------------------------------------------------------
+
+_SHORTEST = 1e-9  # length of a vector that has a direction
+
+
+@dataclass(frozen=True)
+class SaidSettings:
+    """How a transcript becomes vectors.
+
+    Attributes
+    ----------
+    spread, lag : float
+        Seconds. A cue at time s counts around s + ``lag``, within about ``spread`` (the standard deviation of
+        a Gaussian): people say what they are about to do.
+    silence : float
+        The length of silence beside that of words, which is 1 where somebody speaks all the time. Silence has an axis
+        of its own, on which no step lies: where little is said, a clip is unlike every step, and a model can see why.
+    """
+
+    spread: float = 2.0
+    lag: float = 2.0
+    silence: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.spread < math.inf or not 0 < self.silence < math.inf or not math.isfinite(self.lag):
+            raise InputError(f"spread and silence must be positive numbers and lag a number, not {self}")
+
+
+def step_vectors(steps: Sequence[str], embed: TextFunction) -> NDArray[np.float32]:
+    """Embed the K steps of a procedure by what sets them apart: [K, D + 1], 0 on the axis of silence."""
+    vectors = _apart(embed(steps))
+    return np.pad(vectors, ((0, 0), (0, 1))).astype(np.float32)
+
+
+def said_vectors(
+    cues: Sequence[Cue],
+    n_clips: int,
+    embed: TextFunction,
+    *,
+    clip_seconds: float = 1.0,
+    offset: float = 0.0,
+    settings: SaidSettings = SaidSettings(),  # noqa: B008
+) -> NDArray[np.float32]:
+    """Embed the transcript around each clip.
+
+    Parameters
+    ----------
+    cues : sequence of Cue
+        The transcript; its embeddings are centred over the video, so that its topic does not drown the rest.
+    n_clips : int
+        Clip j covers ``offset + j * clip_seconds`` to ``offset + (j + 1) * clip_seconds``.
+    embed : callable
+        From texts to embeddings of D dimensions.
+    clip_seconds, offset : float
+        Seconds.
+    settings : SaidSettings
+
+    Returns
+    -------
+    float32 array [N, D + 1]
+        The mean of the cues around the clip; the last axis is that of silence.
+    """
+    Grid(clip_seconds, n_clips, offset)  # checks
+    said = [cue for cue in cues if cue.text.strip()]
+    vectors = _apart(embed([cue.text for cue in said] or ["silence"]))
+    weights = _weights(said, n_clips, clip_seconds, offset, settings)
+    mean = weights @ vectors[: len(said)]
+    return np.pad(mean, ((0, 0), (0, 1)), constant_values=settings.silence).astype(np.float32)
+
+
+def _apart(embedded: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return vectors of length 1 without what all of them share; one alone, or one like all others, stays."""
+    unit = _unit(np.asarray(embedded, dtype=np.float64))
+    apart = unit - unit.mean(axis=0)
+    known = np.linalg.norm(unit, axis=1, keepdims=True) > _SHORTEST
+    alike = np.linalg.norm(apart, axis=1, keepdims=True) < 1e-6
+    return np.where(known, _unit(np.where(alike, unit, apart)), 0.0)
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    unit: NDArray[np.float64] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _SHORTEST)
+    return unit
+
+
+def _weights(
+    cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float, settings: SaidSettings
+) -> NDArray[np.float64]:
+    """Return how much of each cue belongs to each clip [N, cues]: shares of time, at most about 1 in sum."""
+    reach = _REACH * settings.spread
+    weights = np.zeros((n_clips, len(cues)))
+    middles = offset + clip_seconds * (np.arange(n_clips) + 0.5)
+    for at, cue in enumerate(cues):
+        start, end = cue.start + settings.lag, cue.end + settings.lag
+        first, stop = np.searchsorted(middles, [start - reach, end + reach])
+        near = middles[first:stop, np.newaxis]
+        edges = (near - np.array([end, start])) / settings.spread
+        weights[first:stop, at] = np.diff(_gaussian_below(edges), axis=1)[:, 0]
+    return weights
+
+
+def _gaussian_below(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of a Gaussian below each number of standard deviations."""
+    error = np.vectorize(math.erf, otypes=[np.float64])
+    below: NDArray[np.float64] = 0.5 * (1.0 + error(deviations / math.sqrt(2.0)))
+    return below

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
 from graph2vid.evidence.captions import Cue, Word
 from graph2vid.evidence.evidence_cache import Cache, content_hash
-from graph2vid.evidence.media import SAMPLE_RATE, audio, probe
+from graph2vid.evidence.media import SAMPLE_RATE, Sound, audio, in_chunks, probe
 from graph2vid.weights import check_weights
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
 
 
 def _segments(
-    model: WhisperModel, sound: NDArray[np.float32], language: str | None, tell: Callable[[float], None]
+    model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None]
 ) -> tuple[list[Segment], str]:
     """Recognise one window, telling how many seconds of it are done; return its segments of speech and its language."""
     from faster_whisper import BatchedInferencePipeline
@@ -224,24 +223,15 @@ def _version(package: str) -> str:
 # -- sound and sentences -------------------------------------------------------------------------------------
 
 
-def _windows(chunks: Iterator[NDArray[np.float32]]) -> Iterator[tuple[float, NDArray[np.float32]]]:
+def _windows(chunks: Iterator[Sound]) -> Iterator[tuple[float, Sound]]:
     """Join chunks of sound to windows, cut in quiet places; yield each with the second at which it begins."""
-    window, first = round(_WINDOW_SECONDS * SAMPLE_RATE), 0
-    waiting: list[NDArray[np.float32]] = []
-    count = 0
-    for chunk in chunks:
-        waiting.append(chunk)
-        count += len(chunk)
-        while count >= window:
-            sound = np.concatenate(waiting)
-            cut = _quiet_place(sound[:window])
-            yield first / SAMPLE_RATE, sound[:cut]
-            waiting, count, first = [sound[cut:]], count - cut, first + cut
-    if count:
-        yield first / SAMPLE_RATE, np.concatenate(waiting)
+    first = 0
+    for sound in in_chunks(chunks, round(_WINDOW_SECONDS * SAMPLE_RATE), _quiet_place):
+        yield first / SAMPLE_RATE, sound
+        first += len(sound)
 
 
-def _quiet_place(sound: NDArray[np.float32]) -> int:
+def _quiet_place(sound: Sound) -> int:
     """Return the middle of the quietest moment near the end, as a count of samples."""
     near = len(sound) - round(_CUT_SECONDS * SAMPLE_RATE)
     length = round(_QUIET_SECONDS * SAMPLE_RATE)
@@ -264,11 +254,11 @@ def _sentences(words: Sequence[Word]) -> Iterator[Cue]:
 
 def _plain(cue: Cue) -> list[Any]:
     """Return a cue in a form fit for JSON, times in whole milliseconds."""
-    words = [[*_milliseconds(word), word.text, round(word.probability or 0.0, 3)] for word in cue.words]
-    return [*_milliseconds(cue), cue.text, words]
+    words = [[*_times(word), word.text, round(word.probability or 0.0, 3)] for word in cue.words]
+    return [*_times(cue), cue.text, words]
 
 
-def _milliseconds(said: Cue | Word) -> tuple[float, float]:
+def _times(said: Cue | Word) -> tuple[float, float]:
     return round(float(said.start), 3), round(float(said.end), 3)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
 from graph2vid.evidence.embed.frames import EmbedBatch, Prepare, clips_by_frame, unit_rows
-from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, TextFunction, Vectors
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Image, TextFunction
 from graph2vid.evidence.embed.sources import loading, local_path, model_version, one_line, require, torch_device
 from graph2vid.evidence.evidence_cache import content_hash
 
@@ -68,10 +68,7 @@ def _embedder(
     name: str, version: str, dimension: int, texts: TextFunction, prepare: Prepare, pictures: EmbedBatch
 ) -> Embedder:
     """Return the embedder of a model of texts and single pictures."""
-
-    def clips(frames: Frames, grid: Grid) -> Vectors:
-        return clips_by_frame(frames, grid, prepare, pictures, rate=FRAME_RATE, dimension=dimension)
-
+    clips = partial(clips_by_frame, prepare=prepare, embed=pictures, rate=FRAME_RATE, dimension=dimension)
     return Embedder(name, version, dimension, texts, clips, joint=True, frame_rate=FRAME_RATE)
 
 

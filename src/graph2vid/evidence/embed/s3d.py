@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.embed.frames import clips_by_window, square_crop
-from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Frames, Grid, Image, TextFunction, Vectors
+from graph2vid.evidence.embed.interface import EMBEDDERS, Embedder, Image, TextFunction, Vectors
 from graph2vid.evidence.embed.sources import one_line, require, torch_device
 from graph2vid.evidence.evidence_cache import content_hash
 
@@ -62,17 +62,6 @@ def load(argument: str) -> Embedder:
         loaded: Any = load_network(checkpoint).eval()
         return loaded.to(torch_device(), memory_format=torch.channels_last_3d)  # faster by half on a processor
 
-    def clips(frames: Frames, grid: Grid) -> Vectors:
-        return clips_by_window(
-            frames,
-            grid,
-            prepare,
-            lambda windows: _embed_windows(network(), windows),
-            rate=FRAME_RATE,
-            length=FRAMES,
-            dimension=DIMENSION,
-        )
-
     version = content_hash(checkpoint)
     texts: TextFunction | None = None
     if dictionary.is_file():
@@ -87,7 +76,14 @@ def load(argument: str) -> Embedder:
         f"{version}/{_FORM}",
         DIMENSION,
         text_function=texts,
-        clip_function=clips,
+        clip_function=partial(
+            clips_by_window,
+            prepare=prepare,
+            embed=lambda windows: _embed_windows(network(), windows),
+            rate=FRAME_RATE,
+            length=FRAMES,
+            dimension=DIMENSION,
+        ),
         joint=texts is not None,
         comparison="dot",
         frame_rate=FRAME_RATE,

@@ -6,9 +6,13 @@ arXiv:1712.04851 (S3D-G) and arXiv:1912.06430 (MIL-NCE).
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+Size: TypeAlias = tuple[int, int, int]
 
 JOINT_DIMENSION = 512
 VIDEO_DIMENSION = 1024
@@ -34,13 +38,7 @@ _POOL_BEFORE = {"mixed_4b": (3, 2), "mixed_5b": (2, 2)}  # in time and space: si
 class Convolution(nn.Module):
     """A 3D convolution, normalised and rectified."""
 
-    def __init__(
-        self,
-        channels: int,
-        out: int,
-        kernel: tuple[int, int, int] = (1, 1, 1),
-        padding: tuple[int, int, int] = (0, 0, 0),
-    ) -> None:
+    def __init__(self, channels: int, out: int, kernel: int | Size = 1, padding: int | Size = 0) -> None:
         super().__init__()
         self.conv1 = nn.Conv3d(channels, out, kernel, padding=padding, bias=False)
         self.bn1 = nn.BatchNorm3d(out)
