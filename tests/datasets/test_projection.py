@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph2vid.datasets.projection import onto_steps
+from graph2vid.datasets import onto_steps
 from graph2vid.flow import FlowGraph
 
 

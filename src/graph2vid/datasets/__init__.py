@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from graph2vid.datasets import (  # they enter themselves
-    captaincook4d,
-    captioned,
-    crosstask,
-    salads50,
-    synthetic,
-    youcook2,
-)
-from graph2vid.datasets.caption_folder import Narration
+from graph2vid.datasets import captaincook4d, captioned, crosstask, salads50, synthetic, youcook2  # enter themselves
 from graph2vid.datasets.crosstask import Executions, read_executions
+from graph2vid.datasets.crosstask_tasks import onto_steps, read_published_flows
 from graph2vid.datasets.dataset import (
     Annotation,
     Dataset,
@@ -23,9 +16,7 @@ from graph2vid.datasets.dataset import (
     Split,
     Task,
 )
-from graph2vid.datasets.projection import onto_steps
-from graph2vid.datasets.published_flows import read_published_flows
-from graph2vid.datasets.reader_tools import DATASETS, is_dataset_in, read_dataset
+from graph2vid.datasets.reader_tools import DATASETS, Narration, is_dataset_in, read_dataset
 from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe, read_recipes
 
 __all__ = [

@@ -15,23 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import read_json
-from graph2vid.datasets.caption_folder import clips_to_cover
+from graph2vid.datasets import reader_tools as tools
 from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
-from graph2vid.datasets.reader_tools import (
-    LabelOptions,
-    Trouble,
-    annotation,
-    as_number,
-    data_folder,
-    entry,
-    folder,
-    natural,
-    read_rows,
-    reader,
-    stems,
-)
-from graph2vid.datasets.simulate import SimulationOptions
-from graph2vid.errors import FormatError, GraphError
+from graph2vid.datasets.reader_tools import LabelOptions, Trouble, entry
+from graph2vid.datasets.simulate import SIMULATED, SimulationOptions
+from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
 
 ANNOTATIONS = Path("annotation_json", "complete_step_annotations.json")
@@ -55,10 +43,12 @@ class _Activity:
 class CaptainCook4DOptions(SimulationOptions, LabelOptions):
     """How CaptainCook4D is read."""
 
+    told = ("clip_seconds", *SIMULATED)
+
     clip_seconds: float = 3.2
 
 
-@reader("captaincook4d", CaptainCook4DOptions)
+@tools.reader("captaincook4d", CaptainCook4DOptions)
 def load(data: Path, options: CaptainCook4DOptions, trouble: Trouble) -> Dataset:
     """Read CaptainCook4D; the evidence is simulated from the step times.
 
@@ -80,39 +70,32 @@ def load(data: Path, options: CaptainCook4DOptions, trouble: Trouble) -> Dataset
         twice, the dataset step corresponds to both. ``notes`` of a recording: ``skipped`` (dataset steps that
         were left out), ``errors`` (tags by dataset step), ``order_error``, ``person`` and ``environment``.
     """
-    place = data_folder(data, "captaincook4d", "task_graphs", "the expert task graphs")
+    place = tools.data_folder(data, "captaincook4d", "task_graphs", "the expert task graphs")
     path = place / ANNOTATIONS
-    records = read_json(path)
-    if not isinstance(records, dict):
-        raise FormatError(f"{path} should map each recording to its steps")
+    records = tools.read_document(path, dict, "map each recording to its steps")
     activities, usable = _activities(records, path, trouble)
-    graphs = {_key(stem): file for stem, file in stems(folder(place / "task_graphs", "RECIPE.json"), ".json").items()}
-    tasks: dict[str, Task] = {}
-    for name, activity in activities.items():
-        with trouble.passing():
-            tasks[name] = _task(name, activity, graphs, place, trouble)
+    files = tools.stems(tools.folder(place / "task_graphs", "RECIPE.json"), ".json")
+    graphs = {_key(stem): file for stem, file in files.items()}
+    read = trouble.each(((name, activity, graphs, place, trouble) for name, activity in activities.items()), _task)
+    tasks = {task.id: task for task in read}
     durations = _read_durations(place / DURATIONS)
     errors = _read_errors(place / ERRORS)
-    recordings = []
-    for name in usable:
-        task = str(records[name]["activity_id"])
-        if task not in tasks:
-            continue  # it was passed over
-        with trouble.passing():
-            numbers = list(activities[task].steps)
-            tags = errors.get(name, {})
-            recordings.append(_recording(name, records[name], numbers, tags, durations.get(name), path, options))
-    trouble.refuse_nothing_left(recordings, path)
-    trouble.remark_overlaps(recordings, lambda one: f"{path}, recording {one.id}", options)
+
+    def recording(name: str) -> Recording:
+        numbers = list(activities[str(records[name]["activity_id"])].steps)
+        return _recording(name, records[name], numbers, errors.get(name, {}), durations.get(name), path, options)
+
+    recordings = trouble.each(((name,) for name in usable if str(records[name]["activity_id"]) in tasks), recording)
     return trouble.dataset(
         "captaincook4d",
         options,
+        recordings,
+        path,
+        lambda one: f"{path}, recording {one.id}",
         tasks=tasks,
-        recordings=tuple(recordings),
         splits=_read_splits(place / "data_splits", {recording.id for recording in recordings}, trouble),
         evidence=options.simulation(tasks),
         simulated=True,
-        options={"clip_seconds": options.clip_seconds, **options.simulated},
     )
 
 
@@ -141,7 +124,7 @@ def _activities(records: dict[str, Any], path: Path, trouble: Trouble) -> tuple[
             usable.append(name)
     activities = {
         name: _Activity(of.title, dict(sorted(of.steps.items())))
-        for name, of in sorted(found.items(), key=lambda item: natural(item[0]))
+        for name, of in sorted(found.items(), key=lambda item: tools.natural(item[0]))
     }
     return activities, usable
 
@@ -183,17 +166,14 @@ def _read_graph(path: Path, title: str) -> FlowGraph:
             raise FormatError(f"{path}: edge {edge!r} should be a pair of steps")
         if {str(edge[0]), str(edge[1])} <= kept:
             edges.append((str(edge[0]), str(edge[1])))
-    try:
-        return FlowGraph.from_edges(steps, edges, title)
-    except GraphError as error:
-        raise FormatError(f"{path}: {error}") from error
+    return tools.flow_graph(steps, edges, title, str(path))
 
 
 def _read_durations(path: Path) -> dict[str, float]:
     """Read the length of each video in seconds; the columns are named in the first row."""
     if not path.exists():
         return {}
-    rows = read_rows(path, 2)
+    rows = tools.read_rows(path, 2)
     header = rows[0][1] if rows else []
     if "recording_id" not in header or "duration(sec)" not in header:
         raise FormatError(f"{path}, line 1: there should be columns recording_id and duration(sec)")
@@ -202,7 +182,7 @@ def _read_durations(path: Path) -> dict[str, float]:
     for number, row in rows[1:]:
         if len(row) < len(header):
             raise FormatError(f"{path}, line {number}: {len(row)} fields where there should be {len(header)}")
-        durations[row[name]] = as_number(row[length], f"{path}, line {number}", "the duration")
+        durations[row[name]] = tools.as_number(row[length], f"{path}, line {number}", "the duration")
     return durations
 
 
@@ -210,11 +190,8 @@ def _read_errors(path: Path) -> dict[str, dict[int, tuple[str, ...]]]:
     """Read the tags of what went wrong, by recording and step number."""
     if not path.exists():
         return {}
-    document = read_json(path)
-    if not isinstance(document, list):
-        raise FormatError(f"{path} should be a list of recordings")
     errors: dict[str, dict[int, tuple[str, ...]]] = {}
-    for number, record in enumerate(document):
+    for number, record in enumerate(tools.read_document(path, list, "be a list of recordings")):
         where = f"{path}, entry {number}"
         of = errors.setdefault(entry(record, "recording_id", str, where), {})
         for row in entry(record, "step_annotations", list, where):
@@ -240,13 +217,12 @@ def _recording(
     annotations, skipped = [], []
     for row in record["steps"]:
         here = f"{where}, step {row['step_id']}"
-        start = as_number(row.get("start_time"), here, "start_time")
-        end = as_number(row.get("end_time"), here, "end_time")
-        step = step_of[row["step_id"]]
-        if start < 0:
+        start, end, step = row.get("start_time"), row.get("end_time"), step_of[row["step_id"]]
+        if tools.as_number(start, here, "start_time") < 0:
+            tools.as_number(end, here, "end_time")
             skipped.append(step)
         else:
-            annotations.append(annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
+            annotations.append(tools.annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
     if not annotations:
         raise FormatError(f"{where} shows no step at all")
     length = duration if duration is not None else max(row.end for row in annotations)
@@ -258,20 +234,17 @@ def _recording(
         "person": record.get("person_id"),
         "environment": record.get("environment"),
     }
-    n_clips = clips_to_cover(length, options.clip_seconds)
+    n_clips = tools.clips_to_cover(length, options.clip_seconds)
     return Recording(name, str(record["activity_id"]), options.clip_seconds, 0.0, n_clips, tuple(annotations), notes)
 
 
 def _read_splits(directory: Path, known: set[str], trouble: Trouble) -> tuple[Split, ...]:
     """Read the splits that have recordings here on both sides; those for validation are on neither."""
-    splits = []
-    for stem, path in (stems(directory, ".json") if directory.is_dir() else {}).items():
+    splits: list[Split] = []
+    for stem, path in (tools.stems(directory, ".json") if directory.is_dir() else {}).items():
         with trouble.passing():
             document = read_json(path)
-            sides = [
-                tuple(name for name in entry(document, side, list, str(path)) if str(name) in known)
-                for side in ("train", "test")
-            ]
-            if all(sides):
-                splits.append(Split(stem.replace("_data_split", ""), *sides))
+            sides = (entry(document, side, list, str(path)) for side in ("train", "test"))
+            kept = [[name for name in side if str(name) in known] for side in sides]
+            splits += tools.split(stem.replace("_data_split", ""), *kept)
     return tuple(splits)

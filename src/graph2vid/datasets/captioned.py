@@ -9,27 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph2vid._files import read_json
 from graph2vid._values import count_of
-from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
+from graph2vid.datasets import reader_tools as tools
 from graph2vid.datasets.dataset import Annotation, Dataset, HowTo, Recording, Task
-from graph2vid.datasets.reader_tools import (
-    Trouble,
-    annotation,
-    as_number,
-    entry,
-    folder,
-    read_lines,
-    read_rows,
-    reader,
-    stems,
-)
+from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, entry
 from graph2vid.errors import FormatError
-from graph2vid.evidence import read_captions
 from graph2vid.flow import FlowGraph
 
 ANNOTATIONS = "annotations.json"
@@ -71,7 +59,7 @@ class _Places:
         )
 
 
-@reader("captioned", NarrationOptions)
+@tools.reader("captioned", NarrationOptions)
 def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     """Read a folder of captioned videos.
 
@@ -82,7 +70,7 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
     clip_seconds, offset, embedder, narration, label_rule, label_overlapping
-        See :class:`graph2vid.datasets.caption_folder.NarrationOptions`.
+        See :class:`graph2vid.datasets.reader_tools.NarrationOptions`.
 
     Returns
     -------
@@ -90,7 +78,7 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
         The steps of a task are those of its procedure; a flow graph is ``flows["manual"]``. A video whose duration is
         not given ends with its last caption or annotation.
     """
-    places = _find_places(folder(Path(data), "captions/, annotations/ and procedures/"))
+    places = _find_places(tools.folder(Path(data), "captions/, annotations/ and procedures/"))
     tasks: dict[str, Task] = {}
     source = Narration(places.caption_of, tasks, options.embedder, options.narration)
     durations = _read_durations(places.data / DURATIONS)
@@ -98,34 +86,29 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     for name in dict.fromkeys(video.task for video in videos):
         with trouble.passing():
             tasks[name] = _task(name, places)
-    recordings = []
-    for video in videos:
-        if video.task in tasks:  # else the task was passed over
-            with trouble.passing():
-                recordings.append(_recording(video, tasks[video.task], places, durations, options))
-    trouble.refuse_nothing_left(recordings, places.data)
+    recordings = trouble.each(
+        ((video, tasks[video.task], places, durations, options) for video in videos if video.task in tasks), _recording
+    )
     where = {video.id: video.where for video in videos}
-    trouble.remark_overlaps(recordings, lambda recording: where[recording.id], options)
     spare = [name for name in places.caption_of if name not in {video.name for video in videos}]
-    if spare:
-        trouble.remarks.append(
-            f"{places.captions}: videos without annotations are left out: {len(spare)}, {spare[0]} first"
-        )
+    left_out = f"{places.captions}: videos without annotations are left out: {len(spare)}"
     used = {recording.task for recording in recordings}
     return trouble.dataset(
         "captioned",
         options,
+        recordings,
+        places.data,
+        lambda recording: where[recording.id],
+        [f"{left_out}, {name} first" for name in spare[:1]],
         tasks={name: task for name, task in tasks.items() if name in used},
-        recordings=tuple(recordings),
         splits=(),
         evidence=source,
-        options=options.told,
     )
 
 
 def _find_places(data: Path) -> _Places:
     captions, procedures = (part if (part := data / name).is_dir() else data for name in ("captions", "procedures"))
-    caption_of = caption_files(captions)
+    caption_of = tools.caption_files(captions)
     if not caption_of:
         raise FormatError(f"{captions} has no captions: there should be VIDEO.vtt or VIDEO.srt")
     procedure_of: dict[str, Path] = {}
@@ -146,34 +129,25 @@ def _read_durations(path: Path) -> dict[str, float]:
     """Read the length of each video in seconds; a first row of headings is allowed."""
     if not path.exists():
         return {}
-    rows = read_rows(path, 2)
+    rows = tools.read_rows(path, 2)
     if rows and rows[0][1][0].lower() == "video":
         rows = rows[1:]
-    return {row[0]: as_number(row[1], f"{path}, line {number}", "the duration") for number, row in rows}
+    return {row[0]: tools.as_number(row[1], f"{path}, line {number}", "the duration") for number, row in rows}
 
 
 def _videos(places: _Places, trouble: Trouble) -> list[_Video]:
     """List the annotated videos: those of ``annotations.json``, or else one table each."""
     document, directory = places.data / ANNOTATIONS, places.data / "annotations"
-    videos = []
     if document.exists():
         if directory.is_dir():
             raise FormatError(f"{document} and {directory} both hold annotations; keep one of them")
-        records = read_json(document)
-        if not isinstance(records, dict):
-            raise FormatError(f"{document} should map each video to its annotations")
-        for name, record in records.items():
-            with trouble.passing():
-                videos.append(_from_record(name, record, document, places))
-        return videos
+        records = tools.read_document(document, dict, "map each video to its annotations")
+        return trouble.each(((name, record, document, places) for name, record in records.items()), _from_record)
     directory = directory if directory.is_dir() else places.data
-    tables = {name: path for name, path in stems(directory, ".csv").items() if path.name != DURATIONS}
+    tables = {name: path for name, path in tools.stems(directory, ".csv").items() if path.name != DURATIONS}
     if not tables:
         raise FormatError(f"{directory} has no annotations: there should be TASK_VIDEO.csv, VIDEO.csv or {ANNOTATIONS}")
-    for name, path in tables.items():
-        with trouble.passing():
-            videos.append(_from_table(name, path, places))
-    return videos
+    return trouble.each(((name, path, places) for name, path in tables.items()), _from_table)
 
 
 def _from_record(name: str, record: Any, path: Path, places: _Places) -> _Video:
@@ -184,17 +158,17 @@ def _from_record(name: str, record: Any, path: Path, places: _Places) -> _Video:
     for number, row in enumerate(listed):
         here = f"{where}, annotation {number}"
         rows.append((here, entry(row, "step", (str, int), here), row.get("start"), row.get("end")))
-    duration = as_number(record["duration"], where, "the duration") if "duration" in record else None
+    duration = tools.as_number(record["duration"], where, "the duration") if "duration" in record else None
     return _Video(name, name, task, where, rows, duration)
 
 
 def _from_table(name: str, path: Path, places: _Places) -> _Video:
     task, video = _task_and_video(name, path, places)
-    table = read_rows(path, 3)
+    table = tools.read_rows(path, 3)
     if table and [cell.lower() for cell in table[0][1][:3]] == ["step", "start", "end"]:
         table = table[1:]
-    rows = [(f"{path}, line {number}", *row[:3]) for number, row in table]
-    return _Video(name, video, task, str(path), [(here, step, start, end) for here, step, start, end in rows])
+    rows = [(f"{path}, line {number}", row[0], row[1], row[2]) for number, row in table]
+    return _Video(name, video, task, str(path), rows)
 
 
 def _task_and_video(name: str, path: Path, places: _Places) -> tuple[str, str]:
@@ -206,7 +180,7 @@ def _task_and_video(name: str, path: Path, places: _Places) -> tuple[str, str]:
     for way in reversed(tasks) if tasks else ways:
         if way[1] in places.caption_of:
             return way
-    caption_file(places.caption_of, tasks[-1][1] if tasks else name, places.captions)
+    tools.caption_file(places.caption_of, tasks[-1][1] if tasks else name, places.captions)
     raise AssertionError("a video without captions is refused")
 
 
@@ -216,38 +190,29 @@ def _task(name: str, places: _Places) -> Task:
         raise FormatError(f"task {name} has no procedure: there is no {places.procedures / name}.flow, .json or .txt")
     flow = None
     if path.suffix.lower() == LIST:
-        texts = tuple(_LIST_MARK.sub("", line, count=1) for _, line in read_lines(path))
+        texts = tuple(_LIST_MARK.sub("", line, count=1) for _, line in tools.read_lines(path))
         if not texts:
             raise FormatError(f"{path} has no steps: there should be one per line")
     else:
         flow = FlowGraph.load(path)
         texts = tuple(step.text or step.id for step in flow.steps)
     title = (flow.title if flow is not None else "") or name.replace("_", " ")
-    same = tuple((step,) for step in range(len(texts)))
     flows = {} if flow is None else {"manual": flow}
-    return Task(name, title, texts, texts, same, flows, HowTo(texts, same, flows))
+    task = Task.of_steps(name, title, texts, flows=flows)
+    return replace(task, howto=HowTo(texts, task.correspondence, flows))
 
 
 def _recording(
-    video: _Video,
-    task: Task,
-    places: _Places,
-    durations: Mapping[str, float],
-    options: NarrationOptions,
+    video: _Video, task: Task, places: _Places, durations: Mapping[str, float], options: NarrationOptions
 ) -> Recording:
-    cues = read_captions(caption_file(places.caption_of, video.name, places.captions))
+    captions = tools.caption_file(places.caption_of, video.name, places.captions)
     duration = video.duration if video.duration is not None else durations.get(video.name)
     step_of = _step_names(task)
     source = places.procedure_of[task.id]
     rows = [_annotation(row, task, step_of, source, duration, max(1.0, options.clip_seconds)) for row in video.rows]
     if not rows:
         raise FormatError(f"{video.where} has no annotations")
-    if duration is None:
-        duration = max([*(cue.end for cue in cues), *(row.end for row in rows)])
-    n_clips = clips_to_cover(duration - options.offset, options.clip_seconds)
-    return Recording(
-        video.id, task.id, options.clip_seconds, options.offset, n_clips, tuple(rows), {"video": video.name}
-    )
+    return tools.captioned_recording(video.id, task.id, rows, duration, captions, options, video=video.name)
 
 
 def _plain(name: str) -> str:
@@ -284,5 +249,4 @@ def _annotation(
         raise FormatError(f"{where}: there is no step {named!r} in {source}, which has {len(task.steps)} (from 1)")
     if len(steps) > 1:
         raise FormatError(f"{where}: {len(steps)} steps of {source} are called {named!r}; give the number (from 1)")
-    first, last = as_number(start, where, "the start"), as_number(end, where, "the end")
-    return annotation(steps[0], first, last, where, duration, slack)
+    return tools.annotation(steps[0], start, end, where, duration, slack)

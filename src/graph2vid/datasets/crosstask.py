@@ -15,32 +15,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
-from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
-from graph2vid.datasets.crosstask_tasks import (
-    SUB_FOLDERS,
-    ListedTask,
-    add_manual,
-    add_published,
-    find,
-    places_of,
-    read_procedures,
-    read_tasks,
-)
+from graph2vid.datasets import crosstask_tasks
+from graph2vid.datasets import reader_tools as tools
+from graph2vid.datasets.crosstask_tasks import SUB_FOLDERS, ListedTask, find, onto_steps, places_of, read_tasks
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
-from graph2vid.datasets.projection import onto_steps
-from graph2vid.datasets.reader_tools import (
-    Trouble,
-    annotation,
-    as_number,
-    choice,
-    folder,
-    read_rows,
-    reader,
-    stems,
-)
+from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, choice, folder, read_rows
 from graph2vid.errors import FormatError
-from graph2vid.evidence import cosine_similarity, read_array, read_captions
-from graph2vid.flow import FlowGraph
+from graph2vid.evidence import cosine_similarity, read_array
 
 DESCRIPTIONS = ("steps", "instructions")
 EVIDENCE = ("captions", "features")
@@ -103,7 +84,7 @@ class CrossTaskOptions(NarrationOptions):
     flows: str | Path | None = None
 
 
-@reader("crosstask", CrossTaskOptions)
+@tools.reader("crosstask", CrossTaskOptions)
 def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     """Read CrossTask.
 
@@ -125,7 +106,7 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     embedder : str
         The text embedder for captions.
     narration : {"weighed", "plain"}
-        How the transcript becomes evidence, see :class:`graph2vid.datasets.caption_folder.Narration`.
+        How the transcript becomes evidence, see :class:`graph2vid.datasets.Narration`.
     flows : path, optional
         Flow graphs in the published form, whose instructions are then the how-to text; by default
         ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for
@@ -154,29 +135,30 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     source: _Features | Narration
     if kind == "features":
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
-        source = _Features(chosen.parent, stems(chosen, ".npy"), stems(step_folder, ".npy"), tasks)
+        source = _Features(chosen.parent, tools.stems(chosen, ".npy"), tools.stems(step_folder, ".npy"), tasks)
     else:
-        source = Narration(caption_files(chosen), tasks, options.embedder, options.narration)
-    recordings = []
-    for stem, path in annotated.items():
-        if stem.partition("_")[0] not in tasks:
-            continue  # the task was passed over
-        with trouble.passing():
-            recordings.append(_recording(stem, path, chosen, source, durations, options))
-    trouble.refuse_nothing_left(recordings, data)
-    trouble.remark_overlaps(recordings, lambda recording: str(annotated[recording.id]), options)
+        source = Narration(tools.caption_files(chosen), tasks, options.embedder, options.narration)
+    recordings = trouble.each(
+        (
+            (stem, path, chosen, source, durations.get(stem), options)
+            for stem, path in annotated.items()
+            if stem.partition("_")[0] in tasks  # otherwise the task was passed over
+        ),
+        _recording,
+    )
     used = {recording.task for recording in recordings}
-    told = options.told
-    if kind == "features":
-        del told["embedder"], told["narration"]
+    told = {"descriptions": options.descriptions, "evidence": kind}
+    clips = ("clip_seconds", "offset")  # the others are of captions
     return trouble.dataset(
         "crosstask",
         options,
+        recordings,
+        data,
+        lambda recording: str(annotated[recording.id]),
         tasks={task: tasks[task] for task in tasks if task in used},
-        recordings=tuple(recordings),
         splits=_read_validation(find(places, "videos_val.csv"), recordings),
         evidence=source,
-        options={"descriptions": options.descriptions, "evidence": kind} | told,
+        options=told | {name: getattr(options, name) for name in options.told if kind == "captions" or name in clips},
     )
 
 
@@ -188,20 +170,16 @@ def _read_howtos(
     durations: dict[str, float] = {}
     procedures_path = find(places, "procedures.json")
     if procedures_path is not None:
-        read_procedures(procedures_path, listed, howtos, durations, trouble)
+        crosstask_tasks.read_procedures(procedures_path, listed, howtos, durations, trouble)
     flow_path = Path(flows) if flows is not None else find(places, FLOW_FILE)
     if flow_path is not None:
-        add_published(flow_path, listed, howtos, trouble)
-    add_manual(howtos, trouble.remarks)
+        crosstask_tasks.add_published(flow_path, listed, howtos, trouble)
+    crosstask_tasks.add_manual(howtos, trouble.remarks)
     return howtos, durations
 
 
 def _tasks(
-    names: list[str],
-    listed: Mapping[str, ListedTask],
-    howtos: Mapping[str, HowTo],
-    descriptions: str,
-    trouble: Trouble,
+    names: list[str], listed: Mapping[str, ListedTask], howtos: Mapping[str, HowTo], descriptions: str, trouble: Trouble
 ) -> dict[str, Task]:
     tasks = {}
     for name in names:
@@ -210,19 +188,15 @@ def _tasks(
                 raise FormatError(f"task {name} has annotations but stands in no task list")
             title, steps, howto = listed[name].title, listed[name].steps, howtos.get(name)
             if descriptions == "steps":
-                themselves = tuple((step,) for step in range(len(steps)))
-                tasks[name] = Task(name, title, steps, steps, themselves, _over_steps(howto, steps), howto)
-                continue
-            if howto is None:
+                flows = {} if howto is None else howto.flows
+                rows = () if howto is None else howto.correspondence
+                over_steps = {source: onto_steps(flow, rows, steps) for source, flow in flows.items()}
+                tasks[name] = Task.of_steps(name, title, steps, flows=over_steps, howto=howto)
+            elif howto is None:
                 raise FormatError(f"task {name} ({title}) has no procedure: no instructions in procedures.json")
-            tasks[name] = Task(name, title, steps, howto.instructions, howto.correspondence, howto.flows, howto)
+            else:
+                tasks[name] = Task(name, title, steps, howto.instructions, howto.correspondence, howto.flows, howto)
     return tasks
-
-
-def _over_steps(howto: HowTo | None, steps: tuple[str, ...]) -> dict[str, FlowGraph]:
-    if howto is None:
-        return {}
-    return {source: onto_steps(flow, howto.correspondence, steps) for source, flow in howto.flows.items()}
 
 
 @dataclass(frozen=True)
@@ -258,7 +232,7 @@ def read_executions(data: str | Path) -> tuple[Executions, ...]:
     if not howtos:
         raise FormatError(f"{data} has no procedures.json with instructions, nor has {SUB_FOLDERS[1]}")
     release = sorted(places, key=lambda place: place.name != SUB_FOLDERS[0])
-    files = stems(folder(find(release, "annotations") or places[0] / "annotations", "TASK_VIDEO.csv"), ".csv")
+    files = tools.stems(folder(find(release, "annotations") or places[0] / "annotations", "TASK_VIDEO.csv"), ".csv")
     orders: dict[str, list[tuple[int, ...]]] = {name: [] for name in howtos}
     for stem, path in files.items():
         name = stem.partition("_")[0]
@@ -278,7 +252,7 @@ def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
         found = find(places, "annotations")
         directory = folder(found or place / "annotations", "TASK_VIDEO.csv")
         only = {path.stem for path in place.glob("*/*") if path.parent.name in EVIDENCE}
-    annotated = stems(directory, ".csv")
+    annotated = tools.stems(directory, ".csv")
     if only is not None:
         annotated = {stem: path for stem, path in annotated.items() if {stem, stem.partition("_")[2]} & only}
     if not annotated:
@@ -291,41 +265,35 @@ def _recording(
     path: Path,
     chosen: Path,
     source: _Features | Narration,
-    durations: Mapping[str, float],
+    duration: float | None,
     options: CrossTaskOptions,
 ) -> Recording:
     task, _, video = stem.partition("_")
     if not video:
         raise FormatError(f"{path}: the name should be TASK_VIDEO.csv")
-    n_steps = len(source.tasks[task].steps)
-    clip_seconds, offset = options.clip_seconds, options.offset
+    clip_seconds, offset, n_clips = options.clip_seconds, options.offset, 0
     assert clip_seconds is not None
-    duration = durations.get(stem)
-    n_clips = 0
     if isinstance(source, _Features):
-        _, clips = source.read(task, video)
-        n_clips = len(clips)
+        n_clips = len(source.read(task, video)[1])
         duration = offset + n_clips * clip_seconds  # what the features cover
+    n_steps = len(source.tasks[task].steps)
     rows = [
         _read_annotation(row, n_steps, f"{path}, line {number}", duration, clip_seconds)
         for number, row in read_rows(path, 3)
     ]
     if not rows:
         raise FormatError(f"{path} has no annotations")
-    if not n_clips:
-        cues = read_captions(caption_file(source.files, video, chosen))
-        if duration is None:
-            duration = max([*(cue.end for cue in cues), *(row.end for row in rows)], default=0.0)
-        n_clips = clips_to_cover(duration - offset, clip_seconds)
-    return Recording(stem, task, clip_seconds, offset, n_clips, tuple(rows), {"video": video})
+    if isinstance(source, _Features):
+        return Recording(stem, task, clip_seconds, offset, n_clips, tuple(rows), {"video": video})
+    captions = tools.caption_file(source.files, video, chosen)
+    return tools.captioned_recording(stem, task, rows, duration, captions, options, video=video)
 
 
 def _read_annotation(row: list[str], n_steps: int, where: str, duration: float | None, slack: float) -> Annotation:
     step = count_of(row[0], f"{where}: the number of a step") if row[0].isdecimal() else 0
     if not 1 <= step <= n_steps:
         raise FormatError(f"{where}: there is no step {row[0]!r}; the task has {n_steps}, counted from 1")
-    start, end = as_number(row[1], where, "the start"), as_number(row[2], where, "the end")
-    return annotation(step - 1, start, end, where, duration, slack)
+    return tools.annotation(step - 1, row[1], row[2], where, duration, slack)
 
 
 def _read_validation(path: Path | None, recordings: list[Recording]) -> tuple[Split, ...]:
@@ -333,6 +301,6 @@ def _read_validation(path: Path | None, recordings: list[Recording]) -> tuple[Sp
     if path is None:
         return ()
     listed = {f"{row[0]}_{row[1]}" for _, row in read_rows(path, 2)}
-    test = tuple(recording.id for recording in recordings if recording.id in listed)
-    train = tuple(recording.id for recording in recordings if recording.id not in listed)
-    return (Split("validation", train, test),) if train and test else ()
+    names = [recording.id for recording in recordings]
+    test = [name for name in names if name in listed]
+    return tools.split("validation", (name for name in names if name not in listed), test)

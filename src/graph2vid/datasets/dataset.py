@@ -79,6 +79,11 @@ class Task:
     flows: Mapping[str, FlowGraph] = field(default_factory=dict)
     howto: HowTo | None = None
 
+    @classmethod
+    def of_steps(cls, name: str, title: str, steps: tuple[str, ...], **rest: Any) -> Task:
+        """Return the task whose procedure is the steps themselves; ``rest``: flows, howto."""
+        return cls(name, title, steps, steps, tuple((step,) for step in range(len(steps))), **rest)
+
     def __repr__(self) -> str:
         return f"Task({self.id!r}, {self.title!r}, {len(self.procedure)} steps)"
 

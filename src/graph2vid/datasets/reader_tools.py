@@ -1,21 +1,26 @@
-"""What the readers share: bad input passed over or refused, files and folders found, annotations checked."""
+"""What the readers share: bad input passed over or refused, files found, annotations checked, captions as evidence."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from graph2vid._files import read_text
+import numpy as np
+
+from graph2vid import evidence
+from graph2vid._files import read_json, read_text
 from graph2vid._values import number_of, read_number, table_rows
-from graph2vid.datasets.dataset import Annotation, Dataset, Recording
-from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
+from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
+from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError, MissingDependencyError
+from graph2vid.flow import FlowGraph
 from graph2vid.registry import Registry
 
 _DIGITS = re.compile(r"\d+|\D+")
@@ -24,6 +29,7 @@ DATASETS: Registry[Callable[..., Dataset]] = Registry("dataset", "graph2vid.data
 """The readers by the name of their layout: ``load(data, *, skip_bad=False, **options)``; the options are their own."""
 
 Chosen = TypeVar("Chosen")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class LabelOptions:
     label_rule, label_overlapping : str
         See :class:`graph2vid.datasets.Dataset`.
     """
+
+    told: ClassVar[tuple[str, ...]] = ("clip_seconds",)  # what a dataset tells of them
 
     clip_seconds: float = 1.0
     label_rule: str = "cover"
@@ -143,33 +151,58 @@ class Trouble:
                 raise
             self.problems.append(str(error))
 
-    def dataset(self, name: str, labels: LabelOptions, **parts: Any) -> Dataset:
-        """Return the dataset of these parts, with what was passed over or is worth knowing."""
-        return Dataset(
-            name=name,
-            problems=tuple(self.problems),
-            remarks=tuple(self.remarks),
-            label_rule=labels.label_rule,
-            label_overlapping=labels.label_overlapping,
-            **parts,
-        )
+    def each(self, items: Iterable[tuple[Any, ...]], read: Callable[..., Found]) -> list[Found]:
+        """Return what is read of each item, given its parts as arguments; bad ones may be passed over."""
+        found = []
+        for item in items:
+            with self.passing():
+                found.append(read(*item))
+        return found
 
-    def refuse_nothing_left(self, recordings: Iterable[Recording], source: Path) -> None:
-        """Raise an error if no recording could be read."""
-        if any(True for _ in recordings):
-            return
-        first = f"; the first of {len(self.problems)} problems: {self.problems[0]}" if self.problems else ""
-        raise InputError(f"{source}: there is no usable recording{first}")
+    def dataset(
+        self,
+        name: str,
+        labels: LabelOptions,
+        recordings: Sequence[Recording],
+        source: Path,
+        where: Callable[[Recording], str] = lambda recording: recording.id,
+        remarks: Iterable[str] = (),
+        **parts: Any,
+    ) -> Dataset:
+        """Return the dataset of these parts, with what was passed over or is worth knowing.
 
-    def remark_overlaps(
-        self, recordings: Iterable[Recording], where: Callable[[Recording], str], options: LabelOptions
-    ) -> None:
-        """Remark whose annotations overlap and which one then wins; ``where`` names the place of a recording's."""
+        Parameters
+        ----------
+        source : path
+            What an error names if no recording could be read.
+        where : callable
+            Names the place of a recording's annotations, for the remark that they overlap.
+        remarks : iterable of str
+            Further ones.
+        """
+        if not recordings:
+            first = f"; the first of {len(self.problems)} problems: {self.problems[0]}" if self.problems else ""
+            raise InputError(f"{source}: there is no usable recording{first}")
         overlapping = [recording for recording in recordings if recording.overlaps]
         if overlapping:
             others = f", here and in {len(overlapping) - 1} other recordings" if len(overlapping) > 1 else ""
-            wins = "the one that starts later wins" if options.label_overlapping == "start" else "the later row wins"
+            wins = "the one that starts later wins" if labels.label_overlapping == "start" else "the later row wins"
             self.remarks.append(f"{where(overlapping[0])}: annotations overlap{others}; {wins}")
+        return Dataset(
+            name=name,
+            recordings=tuple(recordings),
+            problems=tuple(self.problems),
+            remarks=(*self.remarks, *remarks),
+            label_rule=labels.label_rule,
+            label_overlapping=labels.label_overlapping,
+            **{"options": {name: getattr(labels, name) for name in labels.told}} | parts,
+        )
+
+
+def split(name: str, train: Iterable[str], test: Iterable[str]) -> tuple[Split, ...]:
+    """Return the split into these recordings, if there are some on both sides."""
+    found = Split(name, tuple(train), tuple(test))
+    return (found,) if found.train and found.test else ()
 
 
 def folder(path: Path, what: str) -> Path:
@@ -217,14 +250,22 @@ def read_rows(path: Path, columns: int) -> list[tuple[int, list[str]]]:
     return rows
 
 
+def read_document(path: Path, kind: type[Found], what: str) -> Found:
+    """Return what a JSON file holds, which must be of this kind; ``what`` says in an error what it should be."""
+    document = read_json(path)
+    if not isinstance(document, kind):
+        raise FormatError(f"{path} should {what}, not a {type(document).__name__}")
+    return document
+
+
 def as_number(value: Any, where: str, what: str) -> float:
     """Return a finite number; ``where`` and ``what`` are named in the error."""
     read = read_number if isinstance(value, str) else number_of
     return read(value, f"{where}: {what}")
 
 
-def annotation(step: int, start: float, end: float, where: str, duration: float | None, slack: float) -> Annotation:
-    """Return an annotation after checking that it lies inside the video.
+def annotation(step: int, start: Any, end: Any, where: str, duration: float | None, slack: float) -> Annotation:
+    """Return an annotation after checking that its times are numbers that lie inside the video.
 
     Parameters
     ----------
@@ -233,12 +274,21 @@ def annotation(step: int, start: float, end: float, where: str, duration: float 
     slack : float
         How far, in seconds, an annotation may reach beyond the end: clips and times are rounded.
     """
-    if end < start:
-        raise FormatError(f"{where}: the annotation ends ({end:g} s) before it starts ({start:g} s)")
-    if start < 0 or (duration is not None and end > duration + slack):
+    first, last = as_number(start, where, "the start"), as_number(end, where, "the end")
+    if last < first:
+        raise FormatError(f"{where}: the annotation ends ({last:g} s) before it starts ({first:g} s)")
+    if first < 0 or (duration is not None and last > duration + slack):
         length = "" if duration is None else f" (0 to {duration:g} s)"
-        raise FormatError(f"{where}: the annotation from {start:g} s to {end:g} s lies outside the video{length}")
-    return Annotation(step, start, end)
+        raise FormatError(f"{where}: the annotation from {first:g} s to {last:g} s lies outside the video{length}")
+    return Annotation(step, first, last)
+
+
+def flow_graph(steps: Sequence[Any], edges: Sequence[Any], title: str, where: str) -> FlowGraph:
+    """Return the flow graph of a file, whose place an error names."""
+    try:
+        return FlowGraph.from_edges(steps, edges, title)
+    except GraphError as error:
+        raise FormatError(f"{where}: {error}") from error
 
 
 def choice(value: str, name: str, known: tuple[str, ...]) -> str:
@@ -257,3 +307,110 @@ def entry(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> A
         names = kind.__name__ if isinstance(kind, type) else " or ".join(one.__name__ for one in kind)
         raise FormatError(f"{where}: {key!r} must be a {names}, not {type(value).__name__}")
     return value
+
+
+# -- captions ------------------------------------------------------------------------------------------------
+
+NARRATIONS = ("weighed", "plain")
+"""How the transcript becomes evidence: weighed against background, or the plain cosines of a clip's cues."""
+
+
+@dataclass(frozen=True)
+class NarrationOptions(ClipOptions):
+    """How captioned videos are read.
+
+    Attributes
+    ----------
+    embedder : str
+        The text embedder.
+    narration : {"weighed", "plain"}
+        How the transcript becomes evidence, see :class:`Narration`.
+    """
+
+    told = ("clip_seconds", "offset", "embedder", "narration")
+
+    embedder: str = "wordllama"
+    narration: str = "weighed"
+
+
+@dataclass(frozen=True)
+class Narration:
+    """Evidence from captions.
+
+    Attributes
+    ----------
+    files : mapping of str to Path
+        The caption file of each video; recordings name their video in ``notes["video"]``.
+    tasks : mapping of str to Task
+    embedder : str
+        The name of the text embedder.
+    narration : {"weighed", "plain"}
+        ``weighed``: log-odds against background, and skip costs
+        (:func:`graph2vid.evidence.narration_evidence`). ``plain``: each clip is as like a step as the most alike of
+        the cues that it touches (:func:`graph2vid.evidence.narration_similarity`), and every step must appear.
+    """
+
+    files: Mapping[str, Path]
+    tasks: Mapping[str, Task]
+    embedder: str
+    narration: str = "weighed"
+
+    def __post_init__(self) -> None:
+        choice(self.narration, "narration", NARRATIONS)
+        evidence.text_embedder(self.embedder)  # a missing package is named now, not in the middle of the work
+
+    def embeddings(self, recording: Recording) -> Embeddings:
+        """Return vectors of the steps and of the transcript around each clip."""
+        steps, cues, embed, clips = self._compared(recording)
+        vectors = evidence.said_vectors(cues, recording.n_clips, embed, **clips)
+        return Embeddings(evidence.step_vectors(steps, embed), vectors)
+
+    def __call__(self, recording: Recording) -> Evidence:
+        steps, cues, embed, clips = self._compared(recording)
+        if self.narration == "plain":
+            similarity = evidence.narration_similarity(steps, cues, recording.n_clips, embed, **clips)
+            return Evidence(similarity, None, "cosine")
+        found = evidence.narration_evidence(steps, cues, recording.n_clips, embed, **clips)
+        background = np.zeros(recording.n_clips, dtype=np.float32)
+        return Evidence(found.log_odds.astype(np.float32), background, "log_odds", found.skip.astype(np.float32))
+
+    def _compared(self, recording: Recording) -> tuple[Any, ...]:
+        """Return the steps, the transcript, what compares them, and where the clips lie."""
+        cues = evidence.read_captions(self.files[recording.notes["video"]])
+        clips = {"clip_seconds": recording.clip_seconds, "offset": recording.offset}
+        return self.tasks[recording.task].procedure, cues, evidence.text_embedder(self.embedder), clips
+
+
+def caption_files(directory: Path) -> dict[str, Path]:
+    """Return the caption files of a folder by the name of their video."""
+    return stems(folder(directory, "VIDEO.vtt or VIDEO.srt"), *evidence.SUFFIXES)
+
+
+def caption_file(files: Mapping[str, Path], video: str, directory: Path) -> Path:
+    """Return the caption file of a video; one without is an error."""
+    if video not in files:
+        wanted = f"{directory / video}.vtt or .srt"
+        raise FormatError(f"video {video} is annotated but has no captions: there is no {wanted}")
+    return files[video]
+
+
+def clips_to_cover(seconds: float, clip_seconds: float) -> int:
+    """Return how many clips cover a video of this length; at least one."""
+    return max(1, math.ceil(seconds / clip_seconds - 1e-9))
+
+
+def captioned_recording(
+    name: str,
+    task: str,
+    rows: Sequence[Annotation],
+    duration: float | None,
+    path: Path,
+    options: NarrationOptions,
+    **notes: Any,
+) -> Recording:
+    """Return a recording with its caption file; where no duration is known, it ends with the last cue or annotation."""
+    cues = evidence.read_captions(path)
+    if duration is None:
+        duration = max([*(cue.end for cue in cues), *(row.end for row in rows)])
+    n_clips = clips_to_cover(duration - options.offset, options.clip_seconds)
+    return Recording(name, task, options.clip_seconds, options.offset, n_clips, tuple(rows), notes)

@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from graph2vid._values import count_of
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
-from graph2vid.datasets.reader_tools import ClipOptions, Trouble, choice, folder, natural, read_lines, reader, stems
+from graph2vid.datasets.reader_tools import (
+    ClipOptions,
+    Trouble,
+    choice,
+    folder,
+    natural,
+    read_lines,
+    reader,
+    split,
+    stems,
+)
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence import cosine_similarity, read_array
 
@@ -110,6 +120,8 @@ class _Arrays:
 class SaladsOptions(ClipOptions):
     """How a folder in the action-segmentation layout is read: see :func:`load`."""
 
+    told = ("clip_seconds", "offset", "layout")
+
     layout: str = "detect"
     background: str | Sequence[str] | None = None
     title: str = "salad"
@@ -148,27 +160,17 @@ def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
     classes = _read_mapping(data / "mapping.txt", options.background)
     truth = stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
     arrays = _arrays(data, classes, options.layout)
-    recordings = []
-    for video, path in truth.items():
-        with trouble.passing():
-            recordings.append(_recording(video, path, arrays, trouble, options))
-    trouble.refuse_nothing_left(recordings, data)
+    recordings = trouble.each(((video, path, arrays, trouble, options) for video, path in truth.items()), _recording)
     splits: list[Split] = []
-    with trouble.passing():
-        used = {recording.id for recording in recordings}
-        directory = folder(data / "splits", "train.splitK.bundle and test.splitK.bundle")
-        splits = _read_splits(directory, used, set(truth), trouble)
-    names = tuple(classes.names[number] for number in classes.steps)
-    texts = tuple(name.replace("_", " ") for name in names)
-    task = Task("salads50", options.title, texts, texts, tuple((step,) for step in range(len(texts))))
+    if recordings:
+        with trouble.passing():
+            used = {recording.id for recording in recordings}
+            directory = folder(data / "splits", "train.splitK.bundle and test.splitK.bundle")
+            splits = _read_splits(directory, used, set(truth), trouble)
+    texts = tuple(classes.names[number].replace("_", " ") for number in classes.steps)
+    task = Task.of_steps("salads50", options.title, texts)
     return trouble.dataset(
-        "salads50",
-        options,
-        tasks={task.id: task},
-        recordings=tuple(recordings),
-        splits=tuple(splits),
-        evidence=arrays,
-        options={name: getattr(options, name) for name in ("clip_seconds", "offset", "layout")},
+        "salads50", options, recordings, data, tasks={task.id: task}, splits=tuple(splits), evidence=arrays
     )
 
 
@@ -216,10 +218,6 @@ def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
     return _Arrays(stems(data / "features", ".npy"), classes, layout, class_features)
 
 
-def _same_length(one: int, other: int) -> bool:
-    return abs(one - other) <= max(2, 0.01 * max(one, other))
-
-
 def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:
     label_of = arrays.classes.label_of
     labels = []
@@ -236,7 +234,7 @@ def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, option
     n_clips = len(arrays.read(video, len(labels)))
     if n_clips != len(labels):
         lengths = f"{arrays.files[video]} has {n_clips} clips and {path} {len(labels)} labels"
-        if not _same_length(n_clips, len(labels)):
+        if abs(n_clips - len(labels)) > max(2, 0.01 * max(n_clips, len(labels))):
             raise FormatError(f"{lengths}: they do not belong together")
         n_clips = min(n_clips, len(labels))
         trouble.remarks.append(f"{lengths}; both are cropped to {n_clips}")
@@ -256,7 +254,7 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
     names = {stem.partition(".")[2] for stem in bundles if stem.startswith(("train.", "test."))}
     if not names:
         raise FormatError(f"{directory} has no train.splitK.bundle and test.splitK.bundle")
-    splits = []
+    splits: list[Split] = []
     named: dict[str, None] = {}
     for name in sorted(names, key=natural):
         with trouble.passing():
@@ -271,9 +269,8 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
             both = [video for video in sides[0] if video in sides[1]]
             if both:
                 raise FormatError(f"{directory}: video {both[0]} is in the training and the test list of {name}")
-            if all(sides):
-                splits.append(Split(name, *sides))
-            else:
+            splits += split(name, *sides)
+            if not all(sides):
                 trouble.remarks.append(f"{directory}: nothing is left on one side of {name}; it is not used")
     absent = [video for video in named if video not in here]
     if len(absent) == len(named):

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,6 +16,8 @@ from graph2vid.datasets.dataset import Embeddings, Evidence, Recording, Task
 from graph2vid.errors import InputError
 from graph2vid.evidence import cosine_similarity
 
+SIMULATED = ("noise", "persistence", "dimensions", "seed")
+"""The options of a simulation."""
 _WORD = re.compile(r"\w\w+")
 
 
@@ -29,14 +30,9 @@ class SimulationOptions:
     dimensions: int = 64
     seed: int = 0
 
-    @property
-    def simulated(self) -> dict[str, Any]:
-        """The settings of the simulation by name."""
-        return {name: getattr(self, name) for name in ("noise", "persistence", "dimensions", "seed")}
-
     def simulation(self, tasks: Mapping[str, Task]) -> Simulation:
         """Return the evidence that is simulated in this way."""
-        return Simulation(tasks, **self.simulated)
+        return Simulation(tasks, **{name: getattr(self, name) for name in SIMULATED})
 
 
 @dataclass(frozen=True)

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from graph2vid.datasets.caption_folder import clips_to_cover
-from graph2vid.datasets.dataset import Annotation, Dataset, Recording, Split, Task
-from graph2vid.datasets.reader_tools import LabelOptions, Trouble, reader
+from graph2vid.datasets.dataset import Annotation, Dataset, Recording, Task
+from graph2vid.datasets.reader_tools import LabelOptions, Trouble, clips_to_cover, reader, split
 from graph2vid.datasets.simulate import SimulationOptions
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph, random_sorts
 
 VERBS = ("add", "cut", "fold", "heat", "mix", "peel", "pour", "press", "rinse", "sand", "shake", "stir", "trim", "wrap")
-THINGS = (
-    "apple",
-    "batter",
-    "beans",
-    "board",
-    "cloth",
-    "cream",
-    "dough",
-    "frame",
-    "herbs",
-    "milk",
-    "oil",
-    "onion",
-    "panel",
-)
+_THINGS = "apple batter beans board cloth cream dough frame herbs milk oil onion panel"
+THINGS = tuple(_THINGS.split())
 
 
 @dataclass(frozen=True)
 class SyntheticOptions(SimulationOptions, LabelOptions):
     """How recordings are made: see :func:`load`."""
+
+    told = ("seed", "noise", "persistence", "dimensions", "clip_seconds", "skip", "repeat", "background")
 
     tasks: int = 8
     recordings: int = 80
@@ -50,22 +37,21 @@ class SyntheticOptions(SimulationOptions, LabelOptions):
 
     def __post_init__(self) -> None:
         for name in ("steps", "threads"):
-            low, high = _pair(getattr(self, name), name)
+            try:
+                low, high = map(int, getattr(self, name))
+            except (TypeError, ValueError):
+                low, high = 0, 0
             if not 1 <= low <= high:
-                raise InputError(
-                    f"{name} must be two whole numbers, the least first and at least 1, not ({low}, {high})"
-                )
-        if self.tasks < 1 or self.recordings < self.tasks:
-            raise InputError(
-                f"{self.recordings} recordings of {self.tasks} tasks: there must be at least one of each task"
-            )
+                wanted = "two whole numbers, the least first and at least 1"
+                raise InputError(f"{name} must be {wanted}, not {getattr(self, name)!r}")
+        tasks, recordings, lengths = self.tasks, self.recordings, (self.step_seconds, self.clip_seconds)
+        if tasks < 1 or recordings < tasks:
+            raise InputError(f"{recordings} recordings of {tasks} tasks: there must be at least one of each task")
         for name in ("skip", "repeat", "background"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} must be from 0 to below 1, not {getattr(self, name)!r}")
-        if not (0 < self.step_seconds < math.inf and 0 < self.clip_seconds < math.inf):
-            raise InputError(
-                f"step_seconds and clip_seconds must be positive: {self.step_seconds!r}, {self.clip_seconds!r}"
-            )
+        if not all(0 < length < math.inf for length in lengths):
+            raise InputError("step_seconds and clip_seconds must be positive: {!r}, {!r}".format(*lengths))
 
 
 @reader("synthetic", SyntheticOptions, needs_data=False)
@@ -107,31 +93,20 @@ def load(data: Path, options: SyntheticOptions, trouble: Trouble) -> Dataset:
         flow = _random_procedure(n_steps, n_threads, f"procedure {number + 1}", random)
         name = f"task{number + 1}"
         count = options.recordings // options.tasks + (number < options.recordings % options.tasks)
-        made[name] = Task(
-            name, flow.title, flow.texts, flow.texts, tuple((i,) for i in range(n_steps)), {"expert": flow}
-        )
+        made[name] = Task.of_steps(name, flow.title, flow.texts, flows={"expert": flow})
         for video, order in enumerate(random_sorts(TSortGraph.compile(flow), count, random)):
             videos.append(_record(f"{name}_{video + 1}", name, order, options, random))
-    half = tuple(video.id for video in videos[::2]), tuple(video.id for video in videos[1::2])
-    told = ("seed", "noise", "persistence", "dimensions", "clip_seconds", "skip", "repeat", "background")
+    names = [video.id for video in videos]
     return trouble.dataset(
         "synthetic",
         options,
+        videos,
+        data,
         tasks=made,
-        recordings=tuple(videos),
-        splits=(Split("halves", *half),) if half[1] else (),
+        splits=split("halves", names[::2], names[1::2]),
         evidence=options.simulation(made),
         simulated=True,
-        options={name: getattr(options, name) for name in told},
     )
-
-
-def _pair(value: Sequence[int], name: str) -> tuple[int, int]:
-    try:
-        low, high = value
-        return int(low), int(high)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be two whole numbers, the least and the largest, not {value!r}") from None
 
 
 def _random_procedure(n_steps: int, n_threads: int, title: str, random: np.random.Generator) -> FlowGraph:

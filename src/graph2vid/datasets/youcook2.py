@@ -6,26 +6,16 @@ or as released (under ``"database"``, with ``"subset"``); ``captions/VIDEO.vtt``
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph2vid._files import read_json
-from graph2vid.datasets.caption_folder import Narration, NarrationOptions, caption_file, caption_files, clips_to_cover
-from graph2vid.datasets.dataset import Dataset, Recording, Split, Task
-from graph2vid.datasets.reader_tools import (
-    Trouble,
-    annotation,
-    as_number,
-    data_folder,
-    entry,
-    reader,
-)
+from graph2vid.datasets import reader_tools as tools
+from graph2vid.datasets.dataset import Dataset, Recording, Task
+from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, entry
 from graph2vid.errors import FormatError
-from graph2vid.evidence import read_captions
 
 
-@reader("youcook2", NarrationOptions)
+@tools.reader("youcook2", NarrationOptions)
 def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     """Read YouCook2.
 
@@ -36,7 +26,7 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
     clip_seconds, offset, embedder, narration, label_rule, label_overlapping
-        See :class:`graph2vid.datasets.caption_folder.NarrationOptions`.
+        See :class:`graph2vid.datasets.reader_tools.NarrationOptions`.
 
     Returns
     -------
@@ -44,44 +34,43 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
         Each video is a task of its own, whose procedure is its sentences in the order in which they are
         annotated (mostly that of the video); the flow graph of such a text is the chain.
     """
-    place = data_folder(data, "youcook2_narrated", "annotations.json", "the step sentences of each video")
-    path, captions = place / "annotations.json", place / "captions"
-    document = read_json(path)
-    videos = document.get("database", document) if isinstance(document, dict) else None
+    place = tools.data_folder(data, "youcook2_narrated", "annotations.json", "the step sentences of each video")
+    path = place / "annotations.json"
+    document = tools.read_document(path, dict, "map each video to its annotations")
+    videos = document.get("database", document)
     if not isinstance(videos, dict):
         raise FormatError(f"{path} should map each video to its annotations")
-    files = caption_files(captions)
     tasks: dict[str, Task] = {}
-    source = Narration(files, tasks, options.embedder, options.narration)
-    recordings = []
-    for video, record in videos.items():
-        with trouble.passing():
-            task, recording = _read_video(video, record, path, options)
-            said = read_captions(caption_file(files, video, captions))
-            if "duration" not in record:
-                length = max([*(cue.end for cue in said), *(row.end for row in recording.annotations)])
-                recording = replace(recording, n_clips=clips_to_cover(length - options.offset, options.clip_seconds))
-            tasks[video] = task
-            recordings.append(recording)
-    trouble.refuse_nothing_left(recordings, path)
-    trouble.remark_overlaps(recordings, lambda recording: f"{path}, video {recording.id}", options)
+    source = Narration(tools.caption_files(place / "captions"), tasks, options.embedder, options.narration)
+
+    def read(video: str, record: Any) -> Recording:
+        task, recording = _read_video(video, record, path, source, options)
+        tasks[video] = task
+        return recording
+
+    recordings = trouble.each(videos.items(), read)
+    of = {recording.id: recording.notes["subset"] for recording in recordings}
+    train = [video for video, subset in of.items() if subset == "training"]
     return trouble.dataset(
         "youcook2",
         options,
+        recordings,
+        path,
+        lambda recording: f"{path}, video {recording.id}",
         tasks=tasks,
-        recordings=tuple(recordings),
-        splits=_splits(recordings),
+        splits=tools.split("subset", train, [video for video in of if of[video] not in ("training", None)]),
         evidence=source,
-        options=options.told,
     )
 
 
-def _read_video(video: str, record: Any, path: Path, options: NarrationOptions) -> tuple[Task, Recording]:
+def _read_video(
+    video: str, record: Any, path: Path, source: Narration, options: NarrationOptions
+) -> tuple[Task, Recording]:
     where = f"{path}, video {video}"
     rows = entry(record, "annotations", list, where)
     if not rows:
         raise FormatError(f"{where} has no procedure: there are no annotations")
-    duration = as_number(record["duration"], where, "the duration") if "duration" in record else None
+    duration = tools.as_number(record["duration"], where, "the duration") if "duration" in record else None
     sentences, annotations = [], []
     for step, row in enumerate(rows):
         here = f"{where}, annotation {step}"
@@ -89,19 +78,10 @@ def _read_video(video: str, record: Any, path: Path, options: NarrationOptions) 
         segment = entry(row, "segment", list, here)
         if len(segment) != 2:
             raise FormatError(f"{here}: a segment is a start and an end, not {segment!r}")
-        start, end = (as_number(value, here, "a segment's end") for value in segment)
-        annotations.append(annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
-    texts = tuple(sentences)
+        start, end = segment
+        annotations.append(tools.annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
     title = str(record.get("dish") or record.get("recipe_type") or video)
-    task = Task(video, title, texts, texts, tuple((step,) for step in range(len(texts))))
-    length = duration if duration is not None else max(row.end for row in annotations)
     notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
-    n_clips = clips_to_cover(length - options.offset, options.clip_seconds)
-    return task, Recording(video, video, options.clip_seconds, options.offset, n_clips, tuple(annotations), notes)
-
-
-def _splits(recordings: list[Recording]) -> tuple[Split, ...]:
-    """Return the split into training and other videos, where the annotations say which is which."""
-    train = tuple(recording.id for recording in recordings if recording.notes["subset"] == "training")
-    test = tuple(recording.id for recording in recordings if recording.notes["subset"] not in ("training", None))
-    return (Split("subset", train, test),) if train and test else ()
+    captions = tools.caption_file(source.files, video, path.with_name("captions"))
+    recording = tools.captioned_recording(video, video, annotations, duration, captions, options, **notes)
+    return Task.of_steps(video, title, tuple(sentences)), recording
