@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from graph2vid.flow import FlowGraph
@@ -52,3 +54,13 @@ def _edges(draw: st.DrawFn, shape: str, count: int) -> list[tuple[int, int]]:
     density = {"sparse": 0.25, "dense": 0.8}.get(shape, 0.5)
     random = draw(st.randoms(use_true_random=False))
     return [pair for pair in pairs if random.random() < density]
+
+
+def thread_flow(lengths: Sequence[int]) -> FlowGraph:
+    """Return the flow graph of separate threads with these numbers of steps."""
+    texts: list[str] = []
+    edges: list[tuple[int, int]] = []
+    for thread, length in enumerate(lengths, start=1):
+        edges.extend((len(texts) + i, len(texts) + i + 1) for i in range(length - 1))
+        texts.extend(f"thread {thread}, step {i}" for i in range(1, length + 1))
+    return FlowGraph.from_edges(texts, edges)

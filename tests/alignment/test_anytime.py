@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graph2vid as g2v
-from dags import dags
+from dags import dags, thread_flow
 from graph2vid.alignment import anytime
 from graph2vid.alignment.backends import Resources
 from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import check_costs
 from graph2vid.alignment.relaxed import Costs64, Relaxation, Video
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
-from graph2vid.tsort.thread_formulas import thread_flow
 
 SKIPS = st.sampled_from(["none", "some", "all"])
 

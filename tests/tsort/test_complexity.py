@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from dags import thread_flow
 from graph2vid.cli import main
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort.complexity import Complexity
-from graph2vid.tsort.thread_formulas import thread_flow
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dags import dags
+from dags import dags, thread_flow
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import SortCount, TSortGraph, count_sorts
 from graph2vid.tsort.bounds import WORK, work_per_ideal
 from graph2vid.tsort.complexity import Complexity
-from graph2vid.tsort.thread_formulas import ThreadFigures, log10, speed_up, thread_flow
 
 
 def beside(first: FlowGraph, second: FlowGraph, *, after: bool) -> FlowGraph:
@@ -98,10 +98,11 @@ def test_a_part_beyond_the_limit_is_bounded_and_the_rest_exact() -> None:
 
 def test_many_threads() -> None:
     lengths = (9, 8, 7, 6, 5, 4, 3, 2, 1)
-    figures = ThreadFigures(lengths)
-    assert count_sorts(thread_flow(lengths)).exact == figures.n_sorts
-    assert figures.speed_up == speed_up(figures.n_sorts, 45, figures.n_nodes, 9)
-    assert math.isclose(log10(figures.speed_up), math.log10(float(figures.speed_up)))
+    figures = Complexity.of_threads(lengths)
+    assert figures.sorts.exact is not None and figures.n_nodes is not None
+    assert count_sorts(thread_flow(lengths)) == figures.sorts
+    assert figures.speed_up == Fraction(figures.sorts.exact * 46, 9 * figures.n_nodes)
+    assert math.isclose(figures.to_json()["log10_speed_up"], math.log10(float(figures.speed_up)))
 
 
 def two_threads(length: int) -> FlowGraph:

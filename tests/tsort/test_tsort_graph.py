@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dags import dags
+from dags import dags, thread_flow
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import FlowGraph, mask_of
 from graph2vid.tsort import TSortGraph, ideals_bound
-from graph2vid.tsort.lattice import Builder, Lattice, build_lattice_numpy, builder, predecessor_masks
-from graph2vid.tsort.thread_formulas import ThreadFigures, even_threads, thread_flow
+from graph2vid.tsort.complexity import Complexity, even_threads
+from graph2vid.tsort.lattice import Builder, Lattice, build_lattice, build_lattice_numpy, words_of
 from tsort import transcriptions
 
 compiled = pytest.mark.skipif(
@@ -120,10 +120,10 @@ def test_networkx_sizes_and_paths(flow: FlowGraph) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_threads_follow_the_closed_formulas(lengths: list[int]) -> None:
-    figures = ThreadFigures(tuple(lengths))
+    figures = Complexity.of_threads(lengths)
     graph = TSortGraph.compile(thread_flow(lengths))
-    assert graph.n_sorts == figures.n_sorts
-    assert graph.n_ideals == figures.n_ideals == ideals_bound(graph.flow)[1]
+    assert graph.n_sorts == figures.sorts.exact
+    assert figures.ideals == (graph.n_ideals, ideals_bound(graph.flow)[1])
     assert 1 + graph.n_states == figures.n_nodes
     in_degrees = np.diff(graph.state_start)[graph.state_from]
     assert in_degrees.max() <= len(lengths)
@@ -177,8 +177,8 @@ def test_builders_agree_across_words(flow: FlowGraph, random: Random) -> None:
 
 
 def assert_builders_agree(flow: FlowGraph) -> None:
-    before = predecessor_masks(flow)
-    native, reference = builder()(before, 2**22), build_lattice_numpy(before, 2**22)
+    before = words_of(map(mask_of, flow.predecessors), len(flow))
+    native, reference = build_lattice(before, 2**22), build_lattice_numpy(before, 2**22)
     for name in Lattice._fields:
         array, expected = getattr(native, name), getattr(reference, name)
         assert array.dtype == expected.dtype
@@ -208,7 +208,7 @@ def test_paths_are_lazy() -> None:
 def test_counts_beyond_64_bits() -> None:
     assert TSortGraph.compile(bag(16)).n_sorts == math.factorial(16)
     lengths = (12, 12, 12, 12)
-    assert TSortGraph.compile(thread_flow(lengths)).n_sorts == ThreadFigures(lengths).n_sorts > 2**64
+    assert TSortGraph.compile(thread_flow(lengths)).n_sorts == Complexity.of_threads(lengths).sorts.lower > 2**64
 
 
 def test_refused_before_building() -> None:
@@ -220,8 +220,8 @@ def test_refused_before_building() -> None:
     )
 
 
-@pytest.mark.parametrize("build", [None, build_lattice_numpy])
-def test_refused_while_building(build: Builder | None) -> None:
+@pytest.mark.parametrize("build", [build_lattice, build_lattice_numpy])
+def test_refused_while_building(build: Builder) -> None:
     flow = thread_flow([9, 9, 9])
     message = "27 steps in 3 parallel threads have 1,000 legal sets of done steps (ideals), "
     with pytest.raises(TooLargeError, match=re.escape(message) + "more than the limit of 999"):

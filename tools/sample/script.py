@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graph2vid.flow import FlowGraph, Step
-from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.sample import random_sorts
+from graph2vid.tsort import TSortGraph, random_sorts
 
 FLOW = FlowGraph.from_edges(
     [

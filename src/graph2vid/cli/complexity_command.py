@@ -55,9 +55,8 @@ def complexity(
     from graph2vid.cli.given import refuse
     from graph2vid.errors import InputError
     from graph2vid.flow import FlowGraph
-    from graph2vid.tsort.complexity import Complexity
+    from graph2vid.tsort.complexity import Complexity, even_threads
     from graph2vid.tsort.speedup_plot import plot_speed_up
-    from graph2vid.tsort.thread_formulas import even_threads
 
     if flow is not None and threads is not None:
         raise InputError("give a flow graph or --threads, not both")

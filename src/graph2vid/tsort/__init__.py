@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graph2vid.tsort.bounds import ideals_bound
-from graph2vid.tsort.count import SortCount, count_sorts
-from graph2vid.tsort.sample import random_sorts
-from graph2vid.tsort.tsort_graph import TSortGraph
+from graph2vid.tsort.complexity import SortCount, count_sorts
+from graph2vid.tsort.tsort_graph import TSortGraph, random_sorts
 
 __all__ = ["SortCount", "TSortGraph", "count_sorts", "ideals_bound", "random_sorts"]

@@ -20,7 +20,7 @@ all sequences alike. A *state* is a node with the step whose segment led to it, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, mask_of
+from graph2vid.tsort.lattice import Masks, flags_of, sums_over, words_of
 
-Words = NDArray[np.uint64]
+Costs = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 AUTOMATON_LIMIT = 2**20
@@ -87,7 +88,7 @@ class Automaton:
     @property
     def n_nodes(self) -> int:
         """Number of nodes, I."""
-        return len(self.end_charged)
+        return len(self.state_start) - 1
 
     @property
     def n_states(self) -> int:
@@ -114,118 +115,72 @@ class Automaton:
         """
         return _compile(flow, may_skip, may_repeat, limit)
 
-    def arc_costs(
-        self, skip: NDArray[np.float64], repeat: NDArray[np.float64], violation: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def arc_costs(self, skip: Costs, repeat: Costs, violation: Costs) -> Costs:
         """Return what each arc costs, [A], from the costs of skips [K], of repeats [K] and of violated edges [Z]."""
         step = np.repeat(self.state_step, np.diff(self.arc_start))
-        repeated = np.where(self.arc_repeats, repeat[step], 0.0)
-        costs: NDArray[np.float64] = self._sums(skip, violation)[self.arc_charged] + repeated
-        return costs
+        charged = sums_over(self.charged, np.concatenate([skip, violation]))[self.arc_charged]
+        return np.asarray(charged + np.where(self.arc_repeats, repeat[step], 0.0))
 
-    def end_costs(self, skip: NDArray[np.float64], violation: NDArray[np.float64]) -> NDArray[np.float64]:
+    def end_costs(self, skip: Costs, violation: Costs) -> Costs:
         """Return what ending at each node costs, [I]."""
-        costs: NDArray[np.float64] = self._sums(skip, violation)[self.end_charged]
+        costs = sums_over(self.charged, np.concatenate([skip, violation]))[self.end_charged]
         for group, untouched in zip(self.flow.alternatives, self.end_open.T, strict=True):
             costs[untouched] += min(float(skip[list(branch)].sum()) for branch in group)
         return costs
 
-    def _sums(self, skip: NDArray[np.float64], violation: NDArray[np.float64]) -> NDArray[np.float64]:
-        cost = np.concatenate([skip, violation])
-        finite = np.where(np.isfinite(cost), cost, 0.0)
-        sums = np.asarray(self.charged @ finite, np.float64)
-        sums[(self.charged & np.isinf(cost)).any(axis=1)] = np.inf
-        return sums
+    @cached_property
+    def node_of_state(self) -> NDArray[np.int64]:
+        """int64 [S]: the node of each state."""
+        return np.repeat(np.arange(self.n_nodes), np.diff(self.state_start))
+
+    @cached_property
+    def state_of_arc(self) -> NDArray[np.int64]:
+        """int64 [E]: the state that each arc leads into."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.arc_start))
 
 
-class _Layout(NamedTuple):
+class _Layout:
     """Where each thing has its bit: of nodes, steps and then branches; of charged sets, steps and then edges."""
 
-    flow: FlowGraph
-    ancestors: tuple[int, ...]  # by certain edges
-    edges: tuple[tuple[int, int], ...]
-    branches: tuple[tuple[int, tuple[int, ...]], ...]  # group and steps of each branch
-    branch_of: dict[int, int]
+    def __init__(self, flow: FlowGraph) -> None:
+        self.flow, self.n_steps, self.ancestors = flow, len(flow), flow.sure.ancestors
+        self.edges = tuple(edge for edge, confidence in flow.confidence.items() if confidence < 1.0)
+        # Group and steps of each branch.
+        self.branches = [(at, mask_of(branch)) for at, group in enumerate(flow.alternatives) for branch in group]
+        branches = (branch for group in flow.alternatives for branch in group)
+        self.branch_of = {step: at for at, branch in enumerate(branches) for step in branch}
+        self.n_bits = self.n_steps + len(self.branches)
 
-    @classmethod
-    def of(cls, flow: FlowGraph) -> _Layout:
-        edges = tuple(edge for edge, confidence in flow.confidence.items() if confidence < 1.0)
-        branches = tuple((number, branch) for number, group in enumerate(flow.alternatives) for branch in group)
-        branch_of = {step: at for at, (_, branch) in enumerate(branches) for step in branch}
-        return cls(flow, flow.sure.ancestors, edges, branches, branch_of)
+    def words(self, mask: int) -> Masks:
+        """Return a set of steps and branches as those of nodes are held, [W]."""
+        return words_of([mask], self.n_bits).reshape(-1)
 
-    def node_bit(self, branch: int) -> int:
-        return len(self.flow) + branch
+    def charges(self, nodes: Masks, lacking: Masks) -> Masks:
+        """Return which of the steps that are lacking at nodes are charged for: those outside of groups, and in branches
+        that have been taken."""
+        charged = lacking & self.words(mask_of(set(range(self.n_steps)) - set(self.branch_of)))
+        for at, (_, steps) in enumerate(self.branches):
+            taken = _has(nodes, self.n_steps + at)
+            charged |= np.where(taken[:, None], lacking & self.words(steps), np.uint64(0))
+        return charged
 
-    def rivals(self, branch: int) -> int:
-        """The node bits of the other branches of the same group."""
-        group = self.branches[branch][0]
-        return mask_of(
-            self.node_bit(at) for at, (other, _) in enumerate(self.branches) if other == group and at != branch
-        )
-
-
-@lru_cache(maxsize=16)
-def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Automaton:
-    layout = _Layout.of(flow)
-    n_steps = len(flow)
-    node_words = (n_steps + len(layout.branches) + 63) // 64
-    # Segments that lead to nodes of as many bits, until these are reached in turn: fewer bits come first.
-    pending: dict[int, list[_Segments]] = {0: [_Segments.start(node_words, _set_words(layout))]}
-    nodes: list[Words] = []
-    found: list[_Segments] = []
-    total = 0
-    for size in range(n_steps + len(layout.branches) + 1):
-        arrived = pending.pop(size, None)
-        if arrived is None:
-            continue
-        segments = _Segments.together(arrived)
-        level, place = _distinct(segments.target)
-        found.append(segments._replace(node=place + total))
-        for step in range(n_steps):
-            go_on()
-            for leaving in _segments_of(layout, level, step, may_skip, may_repeat, total):
-                if len(leaving.node) == 0:
-                    continue
-                if leaving.node[0] >= 0:  # repeats, which lead nowhere else
-                    found.append(leaving)
-                    continue
-                sizes = np.bitwise_count(leaving.target).sum(axis=1)
-                for reached in np.unique(sizes).tolist():
-                    here = sizes == reached
-                    pending.setdefault(reached, []).append(leaving.where(here))
-        nodes.append(level)
-        total += len(level)
-        if total > limit:
-            raise TooLargeError(
-                f"the procedure of {n_steps} steps, with what may be skipped, chosen and done in another order, has "
-                f"more than {limit:,} nodes: give more order, or certain edges"
-            )
-    segments = _Segments.together(found)
-    return _assemble(layout, np.concatenate(nodes), segments.where(slice(1, None)))  # the first is the start
+    def charged_sets(self, steps: Masks) -> Masks:
+        """Return sets of steps, held as nodes are, as charged sets with no edges."""
+        sets = np.zeros((len(steps), (self.n_steps + len(self.edges) + 63) // 64), np.uint64)
+        shared = (self.n_steps + 63) // 64
+        sets[:, :shared] = steps[:, :shared]
+        return sets
 
 
 class _Segments(NamedTuple):
     """Segments out of nodes, side by side."""
 
-    target: Words  # [n, W] the node that is led to
+    target: Masks  # [n, W] the node that is led to
     node: NDArray[np.int64]  # [n] its index; -1 as long as it is not known
     origin: NDArray[np.int64]  # [n] the index of the node left
     step: NDArray[np.int64]  # [n]
-    charged: Words  # [n, X] what is waived and violated
+    charged: Masks  # [n, X] what is waived and violated
     repeats: Flags  # [n]
-
-    @classmethod
-    def start(cls, node_words: int, set_words: int) -> _Segments:
-        nowhere = np.zeros(1, np.int64)
-        return cls(
-            np.zeros((1, node_words), np.uint64),
-            nowhere,
-            nowhere,
-            nowhere,
-            np.zeros((1, set_words), np.uint64),
-            np.zeros(1, bool),
-        )
 
     @classmethod
     def together(cls, parts: list[_Segments]) -> _Segments:
@@ -236,122 +191,110 @@ class _Segments(NamedTuple):
         return _Segments(*columns)
 
 
-def _set_words(layout: _Layout) -> int:
-    return (len(layout.flow) + len(layout.edges) + 63) // 64
+@lru_cache(maxsize=16)
+def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Automaton:
+    layout = _Layout(flow)
+    empty, nowhere = layout.words(0)[None], np.zeros(1, np.int64)
+    start = _Segments(empty, nowhere, nowhere, nowhere, layout.charged_sets(empty), np.zeros(1, bool))
+    # Segments that lead to nodes of as many bits, until these are reached in turn: fewer bits come first.
+    pending: dict[int, list[_Segments]] = {0: [start]}
+    nodes: list[Masks] = []
+    found: list[_Segments] = []
+    total = 0
+    for size in range(layout.n_bits + 1):
+        if size not in pending:
+            continue
+        segments = _Segments.together(pending.pop(size))
+        level, place = _distinct(segments.target)
+        found.append(segments._replace(node=place + total))
+        for step in range(len(flow)):
+            go_on()
+            leaving = _segments_of(layout, level, step, may_skip, may_repeat, total)
+            leads_on = leaving.node < 0
+            found.append(leaving.where(~leads_on))
+            sizes = np.bitwise_count(leaving.target).sum(axis=1)
+            for reached in np.unique(sizes[leads_on]).tolist():
+                pending.setdefault(reached, []).append(leaving.where(leads_on & (sizes == reached)))
+        nodes.append(level)
+        total += len(level)
+        if total > limit:
+            raise TooLargeError(
+                f"the procedure of {len(flow)} steps, with what may be skipped, chosen and done in another order, has "
+                f"more than {limit:,} nodes: give more order, or certain edges"
+            )
+    return _assemble(
+        layout, np.concatenate(nodes), _Segments.together(found).where(slice(1, None))
+    )  # without the start
 
 
-def _segments_of(
-    layout: _Layout, level: Words, step: int, may_skip: int, may_repeat: int, first: int
-) -> tuple[_Segments, _Segments]:
-    """Return the segments of one step out of nodes: those that lead on, and repeats, which stay."""
-    n_steps, words = len(layout.flow), level.shape[1]
-    branch = layout.branch_of.get(step)
-    possible = np.ones(len(level), bool)
+def _segments_of(layout: _Layout, level: Masks, step: int, may_skip: int, may_repeat: int, first: int) -> _Segments:
+    """Return the segments of one step out of nodes, the first of them number ``first``; repeats stay where they are."""
+    branch, done, here = layout.branch_of.get(step), _has(level, step), np.arange(len(level)) + first
+    possible: Any = np.ones(len(level), bool)
     is_new_choice = np.zeros(len(level), bool)
-    chosen = 0
-    if branch is not None:
-        chosen = 1 << layout.node_bit(branch)
-        possible = ~_any(level & _mask(layout.rivals(branch), words))
-        is_new_choice = possible & ~_has(level, layout.node_bit(branch))
-    done = _has(level, step)
-    target = level | _mask(layout.ancestors[step] | 1 << step | chosen, words)
-
+    target = level | layout.words(layout.ancestors[step] | 1 << step)
     # What is charged now: steps passed over outside of groups, and in branches that have been taken.
-    passed = _mask(layout.ancestors[step], words) & ~level
+    passed = layout.words(layout.ancestors[step]) & ~level
     passed[done] = 0
-    waived = passed & _mask(mask_of(range(n_steps)) & ~mask_of(layout.branch_of), words)
-    for at, (_, steps) in enumerate(layout.branches):
-        taken = _has(level, layout.node_bit(at))
-        waived |= np.where(taken[:, None], passed & _mask(mask_of(steps), words), np.uint64(0))
-    if branch is not None:  # all of the branch that was passed over, now that it is taken; the step itself if it was
-        before = mask_of(layout.branches[branch][1])
-        own = target & _mask(before & ~(1 << step), words) | level & _mask(before & 1 << step, words)
+    waived = layout.charges(level, passed)
+    if branch is not None:
+        group, steps = layout.branches[branch]
+        rivals = (at for at, (other, _) in enumerate(layout.branches) if other == group and at != branch)
+        possible = ~(level & layout.words(mask_of(layout.n_steps + at for at in rivals))).any(axis=1)
+        is_new_choice = possible & ~_has(level, layout.n_steps + branch)
+        target |= layout.words(1 << layout.n_steps + branch)
+        # All of the branch that was passed over, now that it is taken; the step itself if it was.
+        own = target & layout.words(steps & ~(1 << step)) | level & layout.words(1 << step)
         waived |= np.where(is_new_choice[:, None], own, np.uint64(0))
-
-    possible &= ~_any(waived & ~_mask(may_skip, words))
+    possible &= ~(waived & ~layout.words(may_skip)).any(axis=1)
     if not may_repeat >> step & 1:
         possible &= ~done
-    charged = np.zeros((len(level), _set_words(layout)), np.uint64)
-    shared = (n_steps + 63) // 64
-    charged[:, :shared] = waived[:, :shared] & _mask(mask_of(range(n_steps)), shared)
-    for number, (before_step, after) in enumerate(layout.edges):
-        if before_step != step:
-            continue
-        violated = _has(level, after) & ~done
-        if after in layout.branch_of:
-            violated &= _has(level, layout.node_bit(layout.branch_of[after]))
-        word, bit = divmod(n_steps + number, 64)
-        charged[:, word] |= violated.astype(np.uint64) << np.uint64(bit)
-
-    def some(which: Flags, node: NDArray[np.int64]) -> _Segments:
-        at = np.flatnonzero(which)
-        steps = np.full(len(at), step, np.int64)
-        return _Segments(target[at], node[at], at + first, steps, charged[at], done[at])
-
-    here = np.arange(len(level)) + first
-    stays = possible & done & ~is_new_choice
-    return some(possible & ~stays, np.full(len(level), -1, np.int64)), some(stays, here)
+    charged = layout.charged_sets(waived)
+    for number, (before, after) in enumerate(layout.edges, start=layout.n_steps):
+        if before == step:
+            violated = _has(level, after) & ~done
+            if after in layout.branch_of:
+                violated &= _has(level, layout.n_steps + layout.branch_of[after])
+            charged[:, number // 64] |= violated.astype(np.uint64) << np.uint64(number % 64)
+    node = np.where(done & ~is_new_choice, here, -1)
+    return _Segments(target, node, here, np.full(len(level), step), charged, done).where(possible)
 
 
-def _assemble(layout: _Layout, nodes: Words, segments: _Segments) -> Automaton:
-    n_steps, words = len(layout.flow), nodes.shape[1]
+def _assemble(layout: _Layout, nodes: Masks, segments: _Segments) -> Automaton:
     # The states in order, and the arcs into each together.
-    key = segments.node * n_steps + segments.step
+    key = segments.node * layout.n_steps + segments.step
     states = np.unique(key)
     order = np.lexsort((segments.origin, key))
-    arc_start = np.concatenate([np.searchsorted(key[order], states), [len(key)]])
-    state_start = np.searchsorted(states // n_steps, np.arange(len(nodes) + 1))
-
-    left = _mask(mask_of(range(n_steps)) & ~mask_of(layout.branch_of), words) & ~nodes
-    for at, (_, steps) in enumerate(layout.branches):
-        taken = _has(nodes, layout.node_bit(at))
-        left |= np.where(taken[:, None], _mask(mask_of(steps), words) & ~nodes, np.uint64(0))
-    end = np.zeros((len(nodes), segments.charged.shape[1]), np.uint64)
-    shared = (n_steps + 63) // 64
-    end[:, :shared] = left[:, :shared] & _mask(mask_of(range(n_steps)), shared)
     untouched = np.ones((len(nodes), len(layout.flow.alternatives)), bool)
     for at, (group, _) in enumerate(layout.branches):
-        untouched[:, group] &= ~_has(nodes, layout.node_bit(at))
-
+        untouched[:, group] &= ~_has(nodes, layout.n_steps + at)
+    end = layout.charged_sets(layout.charges(nodes, ~nodes))
     sets, place = _distinct(np.concatenate([segments.charged[order], end]))
-    charged = np.stack([_has(sets, item) for item in range(n_steps + len(layout.edges))], axis=1)
     arrays: dict[str, Any] = {
-        "state_start": state_start.astype(np.int64),
-        "state_step": (states % n_steps).astype(np.int32),
-        "arc_start": arc_start.astype(np.int64),
+        "state_start": np.searchsorted(states // layout.n_steps, np.arange(len(nodes) + 1)).astype(np.int64),
+        "state_step": (states % layout.n_steps).astype(np.int32),
+        "arc_start": np.append(np.searchsorted(key[order], states), len(key)).astype(np.int64),
         "arc_from": segments.origin[order].astype(np.int32),
         "arc_charged": place[: len(key)].astype(np.int32),
         "arc_repeats": segments.repeats[order],
         "end_charged": place[len(key) :].astype(np.int32),
         "end_open": untouched,
-        "charged": charged,
+        "charged": flags_of(sets, layout.n_steps + len(layout.edges)),
     }
     for array in arrays.values():
         array.setflags(write=False)
     return Automaton(layout.flow, layout.edges, **arrays)
 
 
-# -- bit sets of several words ----------------------------------------------------------------------------------
-
-
-def _mask(mask: int, words: int) -> Words:
-    return np.frombuffer(mask.to_bytes(8 * words, "little"), dtype="<u8").astype(np.uint64)
-
-
-def _has(sets: Words, bit: int) -> Flags:
+def _has(sets: Masks, bit: int) -> Flags:
     found: Flags = (sets[:, bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
     return found
 
 
-def _any(sets: Words) -> Flags:
-    found: Flags = (sets != 0).any(axis=1)
-    return found
-
-
-def _distinct(sets: Words) -> tuple[Words, NDArray[np.int64]]:
+def _distinct(sets: Masks) -> tuple[Masks, NDArray[np.int64]]:
     """Return the different rows, sorted, and the index of each row among them."""
     if sets.shape[1] == 1:
         rows, place = np.unique(sets[:, 0], return_inverse=True)
-        return rows[:, None], place.astype(np.int64)
+        return rows[:, None], place
     rows, place = np.unique(sets, axis=0, return_inverse=True)
-    return rows, place.reshape(-1).astype(np.int64)
+    return rows, place.reshape(-1)

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from graph2vid._stopping import go_on, native_watch
-from graph2vid.flow import FlowGraph
 
 Masks = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
+
+
+def words_of(masks: Iterable[int], n_bits: int) -> Masks:
+    """Return sets of steps, bit masks of Python, as rows of words, uint64 [n, W]."""
+    words = (n_bits + 63) // 64
+    raw = b"".join(mask.to_bytes(8 * words, "little") for mask in masks)
+    return np.frombuffer(raw, "<u8").astype(np.uint64).reshape(-1, words)
+
+
+def flags_of(sets: Masks, n_bits: int) -> npt.NDArray[np.bool_]:
+    """Return such rows as flags, bool [n, n_bits]."""
+    return np.unpackbits(sets.astype("<u8").view(np.uint8), axis=1, count=n_bits, bitorder="little").astype(bool)
+
+
+def sums_over(flags: npt.NDArray[np.bool_], costs: npt.NDArray[np.floating[Any]]) -> npt.NDArray[Any]:
+    """Return what sets of things cost, [n], from flags [n, M] and the cost of each thing [M], which may be ∞."""
+    sums = np.asarray(flags @ np.where(np.isfinite(costs), costs, 0.0))
+    sums[(flags & np.isinf(costs)).any(axis=1)] = np.inf
+    return sums
 
 
 class Lattice(NamedTuple):
@@ -29,21 +47,13 @@ class Lattice(NamedTuple):
 Builder = Callable[[Masks, int], Lattice]
 
 
-def predecessor_masks(flow: FlowGraph) -> Masks:
-    """Return the direct predecessors of each step as bit sets, uint64 [K, W]."""
-    masks = np.zeros((len(flow), (len(flow) + 63) // 64), dtype=np.uint64)
-    for before, after in flow.edges:
-        masks[after, before // 64] |= np.uint64(1 << before % 64)
-    return masks
-
-
-def builder() -> Builder:
-    """Return the compiled builder, or the NumPy one where the extension is missing."""
+def build_lattice(before: Masks, limit: int) -> Lattice:
+    """Build the lattice by the compiled builder, or the NumPy one where the extension is missing."""
     try:
         from graph2vid import _native
     except ImportError:
-        return build_lattice_numpy
-    return lambda before, limit: Lattice(*_native.build_lattice(before, limit, native_watch()))
+        return build_lattice_numpy(before, limit)
+    return Lattice(*_native.build_lattice(before, limit, native_watch()))
 
 
 def build_lattice_numpy(before: Masks, limit: int) -> Lattice:
@@ -66,11 +76,9 @@ def build_lattice_numpy(before: Masks, limit: int) -> Lattice:
         When there are more than ``limit`` ideals, or the precedences have a cycle.
     """
     n_steps, words = before.shape
-    level = np.zeros((1, words), dtype=np.uint64)
-    first = 0
+    level, first = np.zeros((1, words), dtype=np.uint64), 0
     levels, level_start, states_of_level = [level], [0, 1], [np.zeros(1, dtype=np.int64)]
-    steps_of_level: list[Indices] = []
-    from_of_level: list[Indices] = []
+    steps_of_level, from_of_level = [], []
     for _ in range(n_steps):
         go_on()
         masks, steps, origins = _arrivals(level, before)
@@ -103,9 +111,8 @@ def build_lattice_numpy(before: Masks, limit: int) -> Lattice:
 def _arrivals(level: Masks, before: Masks) -> tuple[Masks, Indices, npt.NDArray[np.int64]]:
     """Return every way to do one more step: the ideal reached, the step, the row of ``level`` left."""
     masks, steps, origins = [], [], []
-    for step, needed in enumerate(before):
-        own = np.zeros(before.shape[1], dtype=np.uint64)
-        own[step // 64] = np.uint64(1 << step % 64)
+    singles = words_of((1 << step for step in range(len(before))), len(before))
+    for step, (needed, own) in enumerate(zip(before, singles, strict=True)):
         # Ready: of the step and what it needs, exactly the latter is there.
         ready = np.flatnonzero(np.all((level & (needed | own)) == needed, axis=1))
         masks.append(level[ready] | own)

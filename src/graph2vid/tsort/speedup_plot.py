@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
-from graph2vid.tsort.thread_formulas import ThreadFigures, even_threads, log10
+from graph2vid.tsort.complexity import Complexity, even_threads
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -50,7 +50,7 @@ def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequ
             if not steps:
                 continue
             # Logarithms are drawn, not ratios: those of many steps are beyond floating point.
-            heights = [log10(ThreadFigures(even_threads(n, count)).speed_up) for n in steps]
+            heights = [Complexity.of_threads(even_threads(n, count)).to_json()["log10_speed_up"] for n in steps]
             axes.plot(steps, heights, color=colour, linewidth=2, solid_capstyle="round")
             axes.plot(steps[-1], heights[-1], "o", color=colour, markersize=4.5, clip_on=False)
             ends.append((heights[-1], f"{count} threads", colour))

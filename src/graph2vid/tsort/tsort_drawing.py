@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, Layout, bits, colour_of, ink_on, lay_out
@@ -21,7 +20,6 @@ MOST_STATES = 250
 
 _SIZE = 12.0
 _HEIGHT = 26.0
-_ENDS = ("root", "sink")
 
 
 @dataclass(frozen=True)
@@ -46,31 +44,21 @@ def _plan(graph: TSortGraph) -> _Plan:
         )
     flow = graph.flow
     last = graph.state_step.tolist()
-    ideal_of_state = np.repeat(np.arange(graph.n_ideals), np.diff(graph.state_start)).tolist()
-    members: dict[int, list[int]] = {}
-    for state, ideal in enumerate(ideal_of_state, start=1):
-        members.setdefault(ideal, []).append(state)
     sink = len(last) + 1
+    # The nodes at which each ideal is left: the root, and then its states.
+    members = [[0], *(range(start + 1, stop + 1) for start, stop in pairwise(graph.state_start[1:].tolist()))]
     edges = [(0, state) for state in range(1, sink) if graph.state_from[state - 1] == 0]
     for state, origin in enumerate(graph.state_from.tolist(), start=1):
-        edges += [(before, state) for before in members.get(origin, ())]
-    edges += [(state, sink) for state in members[graph.n_ideals - 1]]
+        edges += [(before, state) for before in members[origin] if before]
+    edges += [(state, sink) for state in members[-1]]
     short = [wrapped(step_id, _SIZE, 78.0, 1)[0] for step_id in flow.ids]
-    names = (_ENDS[0], *(short[step] for step in last), _ENDS[1])
-    done = [
-        [flow.ids[step] for step in bits(int.from_bytes(mask.astype("<u8").tobytes(), "little"))]
-        for mask in graph.masks
-    ]
-    lasts = zip(last, ideal_of_state, strict=True)
-    titles = (
-        "nothing done",
-        *(f"{flow.ids[step]}, last of {', '.join(done[ideal])}" for step, ideal in lasts),
-        "all done",
-    )
+    names = ("root", *(short[step] for step in last), "sink")
+    done = [", ".join(flow.ids[step] for step in bits(graph.mask(ideal))) for ideal in graph.ideal_of_state.tolist()]
+    lasts = (f"{flow.ids[step]}, last of {steps}" for step, steps in zip(last, done, strict=True))
+    titles = ("nothing done", *lasts, "all done")
     width = max(text_width(name, _SIZE) for name in names) + 18.0
-    layout = lay_out(
-        FlowGraph.from_edges([str(node) for node in range(sink + 1)], edges), [(width, _HEIGHT)] * (sink + 1)
-    )
+    states = FlowGraph.from_edges([str(node) for node in range(sink + 1)], edges)
+    layout = lay_out(states, [(width, _HEIGHT)] * len(states))
     return _Plan((None, *last, None), names, titles, tuple(edges), layout)
 
 
@@ -102,11 +90,7 @@ def plot(graph: TSortGraph, ax: Axes | None = None) -> Axes:
     for box, step, name in zip(plan.layout.boxes, plan.steps, plan.names, strict=True):
         face = "#f1f5f9" if step is None else colour_of(step)
         rounded_box(axes, box, face=face, edge="#94a3b8" if step is None else "none", corner=_HEIGHT / 2)
-        style: dict[str, Any] = {
-            "color": INK if step is None else ink_on(face),
-            "ha": "center",
-            "va": "center_baseline",
-        }
+        style = {"color": INK if step is None else ink_on(face), "ha": "center", "va": "center_baseline"}
         words(axes, box.x + box.width / 2, box.y + box.height / 2, name, _SIZE, **style)
     if graph.flow.title:
         axes.set_title(shown(graph.flow.title), color=INK, fontweight="bold", fontsize=min(17 * points, 13))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from graph2vid._memory import available_memory
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph, bits, mask_of
 from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
-from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, builder, predecessor_masks
+from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, build_lattice, flags_of, words_of
 
 if TYPE_CHECKING:
     import networkx
@@ -84,7 +85,7 @@ class TSortGraph:
         return _by_number[number]
 
     @classmethod
-    def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder | None = None) -> TSortGraph:
+    def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder = build_lattice) -> TSortGraph:
         """Build the tSort graph of a procedure.
 
         Parameters
@@ -116,7 +117,7 @@ class TSortGraph:
             raise too_large(flow, limit)
         fitting = MAX_IDEALS if len(flow) <= _FREE_STEPS else available_memory() // 2 // bytes_per_ideal(flow)
         try:
-            lattice = (build or builder())(predecessor_masks(flow), min(limit, fitting))
+            lattice = build(words_of(map(mask_of, flow.predecessors), len(flow)), min(limit, fitting))
         except ValueError as error:
             raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
         for array in lattice:
@@ -155,7 +156,12 @@ class TSortGraph:
     @cached_property
     def n_sorts(self) -> int:
         """Exact number of topological sorts."""
+        return int(deque(self._sorts_by_level(), maxlen=1)[0][0])
+
+    def _sorts_by_level(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield in how many legal orders the steps of each ideal can be done, level by level."""
         sorts: npt.NDArray[Any] = np.ones(1, dtype=np.int64)
+        yield sorts
         for level in range(1, self.n_steps + 1):
             # Whatever might not fit into 64 bits goes on in Python's integers.
             if sorts.dtype != object and int(sorts.max()) * self.n_steps >= 2**63:
@@ -163,18 +169,20 @@ class TSortGraph:
             starts = self.state_start[self.level_start[level] : self.level_start[level + 1] + 1]
             origins = self.state_from[starts[0] : starts[-1]] - self.level_start[level - 1]
             sorts = np.add.reduceat(sorts[origins], starts[:-1] - starts[0])
-        return int(sorts[0])
+            yield sorts
 
     @cached_property
-    def _ways_on(self) -> tuple[Offsets, npt.NDArray[np.int64]]:
-        """The states turned round: for each ideal the slice of states that leave it, ascending by step.
+    def ideal_of_state(self) -> npt.NDArray[np.int64]:
+        """int64 [S]: the index of each state's ideal."""
+        return np.repeat(np.arange(self.n_ideals), np.diff(self.state_start))
 
-        Ideals of a level are ordered as integers, so the ideals reached from one ideal lie in the order of
-        the steps added, and a stable sort keeps them so.
-        """
-        leaving = np.bincount(self.state_from, minlength=self.n_ideals)
-        start = np.concatenate([[0], np.cumsum(leaving)]).astype(np.int64)
-        return start, np.argsort(self.state_from, kind="stable")
+    def states(self, ideal: int) -> slice:
+        """Return which states are those of an ideal."""
+        return slice(*self.state_start[ideal : ideal + 2].tolist())
+
+    def mask(self, ideal: int) -> int:
+        """Return the steps of an ideal as a bit mask."""
+        return int.from_bytes(self.masks[ideal].astype("<u8").tobytes(), "little")
 
     def skip_arcs(self, skippable: npt.NDArray[np.bool_], limit: int | None = None) -> SkipArcs:
         """List every way to begin a step where steps may be skipped, by state.
@@ -197,7 +205,7 @@ class TSortGraph:
         """
         number = np.empty(self.n_steps, np.int64)
         number[list(self.flow.topological_order)] = np.arange(self.n_steps)
-        is_before = np.array([[mask >> step & 1 for step in range(self.n_steps)] for mask in self.flow.ancestors], bool)
+        is_before = flags_of(words_of(self.flow.ancestors, self.n_steps), self.n_steps)
         state, origin = np.arange(self.n_states), self.state_from.astype(np.int64)
         last_taken = np.full(self.n_states, self.n_steps)
         rounds = [(state, origin)]
@@ -230,33 +238,17 @@ class TSortGraph:
         tuple of int
             The K step indices in the order in which they are done.
         """
-        start, states = self._ways_on
-        ideal_of_state = np.repeat(np.arange(self.n_ideals), np.diff(self.state_start))
-        known: dict[int, list[tuple[int, int]]] = {}
-
-        def ways_on(ideal: int) -> Iterator[tuple[int, int]]:
-            if ideal not in known:
-                leaving = states[start[ideal] : start[ideal + 1]]
-                known[ideal] = list(
-                    zip(self.state_step[leaving].tolist(), ideal_of_state[leaving].tolist(), strict=True)
-                )
-            return iter(known[ideal])
-
-        done: list[int] = []
-        open_ways = [ways_on(0)]
-        while open_ways:
-            step, ideal = next(open_ways[-1], (-1, -1))
-            if step < 0:
-                open_ways.pop()
-                if done:
-                    done.pop()
-                continue
-            done.append(step)
+        # Ideals of a level are ordered as integers: those reached from one ideal lie in the order of the steps added.
+        leaving = np.argsort(self.state_from, kind="stable")
+        start = np.searchsorted(self.state_from[leaving], np.arange(self.n_ideals + 1))
+        waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]
+        while waiting:
+            done, ideal = waiting.pop()
             if len(done) == self.n_steps:
-                yield tuple(done)
-                done.pop()
-            else:
-                open_ways.append(ways_on(ideal))
+                yield done
+            states = leaving[start[ideal] : start[ideal + 1]][::-1]
+            reached = zip(self.state_step[states].tolist(), self.ideal_of_state[states].tolist(), strict=True)
+            waiting += [((*done, step), after) for step, after in reached]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph in a figure (matplotlib), from nothing done to all done, states in their steps' colours.
@@ -304,22 +296,56 @@ class TSortGraph:
         root, sink = ("ROOT", frozenset[Any]()), ("SINK", frozenset[Any]())
 
         def states_of(ideal: int) -> list[tuple[Any, frozenset[Any]]]:
-            done = int.from_bytes(self.masks[ideal].astype("<u8").tobytes(), "little")
+            done = self.mask(ideal)
             # A step without successors waits for the sink, which is never done here.
             front: set[Any] = {step for step in bits(done) if step in sinks or successors[step] & ~done}
             if sources & ~done:
                 front.add("ROOT")
-            return [(step, frozenset(front - {step})) for step in self.state_step[self._states(ideal)].tolist()]
+            return [(step, frozenset(front - {step})) for step in self.state_step[self.states(ideal)].tolist()]
 
         graph = networkx.DiGraph()
         graph.add_node(root)
         nodes = [[root]]
         for ideal in range(1, self.n_ideals):
             nodes.append(states_of(ideal))
-            for node, origin in zip(nodes[ideal], self.state_from[self._states(ideal)].tolist(), strict=True):
+            for node, origin in zip(nodes[ideal], self.state_from[self.states(ideal)].tolist(), strict=True):
                 graph.add_edges_from((before, node) for before in nodes[origin])
         graph.add_edges_from((last, sink) for last in nodes[-1])
         return graph
 
-    def _states(self, ideal: int) -> slice:
-        return slice(int(self.state_start[ideal]), int(self.state_start[ideal + 1]))
+
+def random_sorts(tsort: TSortGraph, count: int, random: np.random.Generator) -> list[tuple[int, ...]]:
+    """Draw topological sorts, all of which are equally likely.
+
+    Goes backwards from the ideal that holds all steps: the chance that a step comes last is the share of the
+    sorts that end with it.
+
+    Parameters
+    ----------
+    tsort : TSortGraph
+        The procedure, of K steps.
+    count : int
+        How many to draw, with replacement.
+    random : numpy.random.Generator
+
+    Returns
+    -------
+    list of tuples of int
+        Each the K steps in the order in which they are done.
+    """
+    if count < 0:
+        raise InputError(f"cannot draw {count} orders")
+    # Python's integers: the counts outgrow 64 bits, and even floats, long before the ideals are too many.
+    sorts = np.concatenate([level.astype(object) for level in tsort._sorts_by_level()])
+    drawn = []
+    for _ in range(count):
+        ideal, reversed_order = tsort.n_ideals - 1, []
+        while ideal:
+            states = tsort.states(ideal)
+            origins = tsort.state_from[states]
+            chances = (sorts[origins] / sorts[ideal]).astype(np.float64)
+            last = min(int(np.searchsorted(np.cumsum(chances), random.random(), side="right")), len(origins) - 1)
+            reversed_order.append(int(tsort.state_step[states][last]))
+            ideal = int(origins[last])
+        drawn.append(tuple(reversed_order[::-1]))
+    return drawn
