@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._deprecated import warn_renamed
-from graph2vid._options import Options, option
+from graph2vid._options import Options, basic_option, option
 from graph2vid.errors import InputError
 
 METRICS = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
@@ -114,48 +114,40 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
 class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
     """What is evaluated on a dataset, and how."""
 
-    methods: tuple[str, ...] | None = option(
+    methods: tuple[str, ...] | None = basic_option(
         None,
         "argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
         "all that the dataset has something for by default.",
         panel="Methods",
         metavar="NAME,…",
-        basic=True,
     )
-    parsers: tuple[str, ...] | None = option(
+    parsers: tuple[str, ...] | None = basic_option(
         None,
         "Parsers whose graphs are grounded beside the given ones: of the text of a task, or else of its steps. By "
         "default rules,learned where tasks come with a text; none: no parser's.",
         panel="Methods",
         metavar="NAME,…",
-        basic=True,
     )
-    noise: Any = option(
+    noise: Any = basic_option(
         None,
         "Levels of noise of simulated evidence; the tables are about the middle one, the curve about all.",
         panel="Data",
         metavar="N,…",
-        basic=True,
     )
-    skip_bad: bool = option(
-        False, "Pass over videos and files that cannot be used; list them at the end.", panel="Data", basic=True
+    skip_bad: bool = basic_option(
+        False, "Pass over videos and files that cannot be used; list them at the end.", panel="Data"
     )
-    compare_graphs: str | None = option(
-        None, "Compare the graphs of this task, edge by edge.", panel="Methods", metavar="TASK", basic=True
+    compare_graphs: str | None = basic_option(
+        None, "Compare the graphs of this task, edge by edge.", panel="Methods", metavar="TASK"
     )
     video: tuple[str, ...] = option(
         (), "Draw this video (repeatable); by default a typical one.", panel="Output", metavar="ID"
     )
-    workers: int | None = option(
-        None, "Processes and threads; all processors by default.", panel="Options", basic=True, least=1
+    workers: int | None = basic_option(
+        None, "Processes and threads; all processors by default.", panel="Options", least=1
     )
-    option: tuple[str, ...] = option(
-        (),
-        "An option of the dataset's reader (repeatable).",
-        panel="Data",
-        metavar="NAME=VALUE",
-        short="-o",
-        basic=True,
+    option: tuple[str, ...] = basic_option(
+        (), "An option of the dataset's reader (repeatable).", panel="Data", metavar="NAME=VALUE", short="-o"
     )
 
     def __post_init__(self) -> None:
@@ -172,27 +164,22 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
 class ParserOptions(Options, panel="Data"):
     """What parsers are evaluated on."""
 
-    split: str = option("dev", "The split of the corpus.", basic=True)
-    parsers: tuple[str, ...] = option(
+    split: str = basic_option("dev", "The split of the corpus.")
+    parsers: tuple[str, ...] = basic_option(
         PARSERS_BY_DEFAULT,
         "The parsers; rules,learned,linear,bag by default. What cannot work here is listed with the reason.",
         metavar="NAME,…",
-        basic=True,
     )
-    crosstask: Path | None = option(
+    crosstask: Path | None = basic_option(
         None,
         "CrossTask with its procedures; by default crosstask_release beside the corpus, if it is there.",
         metavar="DIR",
-        basic=True,
     )
-    captaincook4d: Path | None = option(
-        None,
-        "CaptainCook4D; by default the folder of that name beside the corpus, if it is there.",
-        metavar="DIR",
-        basic=True,
+    captaincook4d: Path | None = basic_option(
+        None, "CaptainCook4D; by default the folder of that name beside the corpus, if it is there.", metavar="DIR"
     )
-    weights: Path | None = option(None, "Of the learned parser; by default those that come with graph2vid.", basic=True)
-    model: str | None = option(None, "The spaCy model of the rules.", basic=True)
+    weights: Path | None = basic_option(None, "Of the learned parser; by default those that come with graph2vid.")
+    model: str | None = basic_option(None, "The spaCy model of the rules.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,8 +192,8 @@ class ParserOptions(Options, panel="Data"):
 class MiningOptions(Options, panel="Mining"):
     """How graphs are mined."""
 
-    min_support: int = option(5, "Recordings that must show both steps of an edge.", least=1, basic=True)
-    tolerance: float = option(0.0, "The share of them that may violate it.", least=0.0, most=0.5, basic=True)
+    min_support: int = basic_option(5, "Recordings that must show both steps of an edge.", least=1)
+    tolerance: float = basic_option(0.0, "The share of them that may violate it.", least=0.0, most=0.5)
 
 
 @dataclass(frozen=True)
@@ -233,13 +220,13 @@ class CalibrationOptions(Options, panel="Calibration"):
 class CheckOptions(Options, panel="Check"):
     """How deviations from the procedure are looked for; see ``graph2vid check``."""
 
-    noise: Any = option(
-        None, "Levels of noise of the simulated evidence; 0.5,1,1.5,2,3 by default.", metavar="N,…", basic=True
+    noise: Any = basic_option(
+        None, "Levels of noise of the simulated evidence; 0.5,1,1.5,2,3 by default.", metavar="N,…"
     )
-    skip: float = option(0.0, "Cost of skipping a step.", basic=True)
-    repeat: float = option(6.0, "Cost of repeating a step.", basic=True)
-    certainty: float = option(0.9, "How certain a deviation must be to be reported.", basic=True, least=0.0, most=1.0)
-    seed: int = option(0, "Of the simulation.", basic=True, least=0)
+    skip: float = basic_option(0.0, "Cost of skipping a step.")
+    repeat: float = basic_option(6.0, "Cost of repeating a step.")
+    certainty: float = basic_option(0.9, "How certain a deviation must be to be reported.", least=0.0, most=1.0)
+    seed: int = basic_option(0, "Of the simulation.", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -250,34 +237,30 @@ class CheckOptions(Options, panel="Check"):
 class ComparisonOptions(Options, panel="Training"):
     """How objectives of training are compared."""
 
-    datasets: tuple[str, ...] = option(
-        (), "crosstask, salads50; by default those that are in the folder.", metavar="NAME,…", basic=True
+    datasets: tuple[str, ...] = basic_option(
+        (), "crosstask, salads50; by default those that are in the folder.", metavar="NAME,…"
     )
-    seeds: int = option(3, "How often features are trained with each objective.", basic=True)
+    seeds: int = basic_option(3, "How often features are trained with each objective.", least=1)
     epochs: int | None = option(None, "In place of the usual number of epochs.", basic=True, least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "datasets", _names(self.datasets))
-        if self.seeds < 1:
-            raise InputError(f"at least one seed is needed, not {self.seeds}")
 
 
 @dataclass(frozen=True)
 class ReportOptions(Options, panel="Output"):
     """Where results go, as soon as they are ready."""
 
-    json: Path | None = option(None, "Write everything as JSON.", basic=True)
-    markdown: Path | None = option(
-        None, "Write the tables into this page; sections of other experiments stay.", basic=True
-    )
+    json: Path | None = basic_option(None, "Write everything as JSON.")
+    markdown: Path | None = basic_option(None, "Write the tables into this page; sections of other experiments stay.")
 
 
 @dataclass(frozen=True)
 class PlotOptions(ReportOptions, panel="Output"):
     """Where results and pictures go."""
 
-    plots: Path | None = option(None, "Draw pictures into this folder (PNG).", metavar="DIR", basic=True)
+    plots: Path | None = basic_option(None, "Draw pictures into this folder (PNG).", metavar="DIR")
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

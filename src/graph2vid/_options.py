@@ -45,6 +45,11 @@ def option(default: Any, help: str, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata={"about": About(help, **about)})
 
 
+def basic_option(default: Any, help: str, **about: Any) -> Any:
+    """Declare an option that ``--help`` shows, as :func:`option` does."""
+    return option(default, help, basic=True, **about)
+
+
 @dataclass(frozen=True)
 class About:
     """What is declared of an option beside its name, type and default.

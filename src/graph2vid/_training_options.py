@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graph2vid._options import Options, option
+from graph2vid._options import Options, basic_option, option
 from graph2vid.errors import InputError
 
 OBJECTIVES = ("bag", "linear", "graph", "true-order")
@@ -19,16 +19,15 @@ _LOSS = "Loss"
 class TrainingOptions(Options, panel="Training"):
     """How to train; the defaults were chosen on several datasets (docs, "Learning")."""
 
-    objective: str = option(
+    objective: str = basic_option(
         "graph",
         "What is learnt from: bag, linear, graph or true-order; each with the clustering loss, all but bag with the "
         "soft cost of grounding.",
         choices=OBJECTIVES,
-        basic=True,
     )
-    epochs: int = option(30, "How often every video is seen at most.", least=0, basic=True)
-    batch: int = option(16, "Videos at once, of all processes together.", least=1, basic=True)
-    rate: float = option(3e-3, "The learning rate of Adam.", above=0.0, short="--lr", basic=True)
+    epochs: int = basic_option(30, "How often every video is seen at most.", least=0)
+    batch: int = basic_option(16, "Videos at once, of all processes together.", least=1)
+    rate: float = basic_option(3e-3, "The learning rate of Adam.", above=0.0, short="--lr")
     weight_decay: float = option(1e-4, "Of Adam.", least=0.0)
     gamma: float = option(0.3, "Temperature of the soft minimum over alignments.", above=0.0, panel=_LOSS)
     smoothing: str = option("softmin", "softmin or smoothmin.", choices=("softmin", "smoothmin"), panel=_LOSS)
@@ -62,7 +61,7 @@ class TrainingOptions(Options, panel="Training"):
         "Stop after so many epochs in which neither the training loss fell nor the validation was better; 0: never.",
         least=0,
     )
-    seed: int = option(0, "Another seed gives other features, the same seed the same.", least=0, most=2**53, basic=True)
+    seed: int = basic_option(0, "Another seed gives other features, the same seed the same.", least=0, most=2**53)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,24 +73,19 @@ class TrainingOptions(Options, panel="Training"):
 class TrainingDataOptions(Options, panel="Data"):
     """What features are trained and tested on."""
 
-    split: str | None = option(
-        None, "Whose training videos train and test videos test; by default the first.", basic=True
-    )
+    split: str | None = basic_option(None, "Whose training videos train and test videos test; by default the first.")
     folds: int | None = option(None, "Deal the videos into so many folds for splits; 0: the dataset's own.", least=0)
-    graph: str | None = option(
-        None, "Flow graphs: expert, manual, mined, rules, …; by default the best known.", metavar="SOURCE", basic=True
+    graph: str | None = basic_option(
+        None, "Flow graphs: expert, manual, mined, rules, …; by default the best known.", metavar="SOURCE"
     )
     tolerance: float = option(
         0.0, "Mined graphs: the share of the videos that may violate an edge.", least=0.0, most=0.5
     )
-    validate: bool = option(
+    validate: bool = basic_option(
         True,
         "Keep one of eight training videos, and choose the best epoch by their labels.",
         off="Keep no videos to choose the best epoch by their labels: the last epoch counts. By default one of eight "
         "training videos is kept.",
-        basic=True,
     )
-    skip_bad: bool = option(False, "Pass over what cannot be used.", basic=True)
-    option: tuple[str, ...] = option(
-        (), "An option of the dataset's reader (repeatable).", metavar="NAME=VALUE", basic=True
-    )
+    skip_bad: bool = basic_option(False, "Pass over what cannot be used.")
+    option: tuple[str, ...] = basic_option((), "An option of the dataset's reader (repeatable).", metavar="NAME=VALUE")

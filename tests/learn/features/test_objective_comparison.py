@@ -103,7 +103,7 @@ def test_means_spreads_and_differences() -> None:
         (["--datasets", "youcook2"], "there is no regime of training for 'youcook2'"),
         (["-o", "rate=1"], "unknown option 'rate'; known: datasets, epochs, seeds"),
         (["--temperature", "1"], "No such option: --temperature"),
-        (["-o", "seeds=0"], "at least one seed"),
+        (["-o", "seeds=0"], "seeds must be a whole number of at least 1"),
         ([], "holds none of these datasets"),
     ],
 )
@@ -114,7 +114,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, capsys: Any, more: list
 
 def test_regimes_are_complete() -> None:
     assert set(REGIMES) == {"crosstask", "salads50"}
-    with pytest.raises(InputError, match="at least one seed"):
+    with pytest.raises(InputError, match="seeds must be a whole number of at least 1"):
         ComparisonOptions(seeds=0)
     with pytest.raises(InputError, match="holds none of these datasets"):
         next(evaluate_training("."))
