@@ -281,7 +281,7 @@ def test_wrong_names_are_refused_with_the_known_ones() -> None:
         evaluate_dataset(dataset, ["graphs"], OWN)
     with pytest.raises(InputError, match="no method 'graph' here"):
         evaluate_dataset(dataset, ["graph"], OWN)
-    with pytest.raises(InputError, match="at least one worker"):
+    with pytest.raises(InputError, match="workers must be a whole number of at least 1"):
         evaluate_dataset(dataset, workers=0)
     with pytest.raises(InputError, match="no videos"):
         evaluate_dataset(replace(dataset, recordings=()))

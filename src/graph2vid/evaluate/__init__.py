@@ -32,52 +32,17 @@ from graph2vid.evaluate.parser import evaluate_parsers
 from graph2vid.evaluate.plots import check_plots
 from graph2vid.evaluate.report import CUT_SHORT, Report, Table
 
-__all__ = [
-    "CUT_SHORT",
-    "DatasetExperiment",
-    "EvaluationOptions",
-    "ExperimentOptions",
-    "Interval",
-    "MethodResult",
-    "ParsedGraphs",
-    "Plan",
-    "Progress",
-    "Report",
-    "Results",
-    "Table",
-    "Training",
-    "Video",
-    "acc",
-    "acc_paper",
-    "bootstrap_interval",
-    "check_plots",
-    "crosstask_recall",
-    "edit",
-    "evaluate_calibration",
-    "evaluate_check",
-    "evaluate_dataset",
-    "evaluate_mining",
-    "evaluate_parsers",
-    "evaluate_video",
-    "f1",
-    "f1_counts",
-    "f1_of_counts",
-    "folds_of",
-    "in_folds",
-    "instructions_in_order",
-    "iou",
-    "iou_strict",
-    "labels_from_annotations",
-    "linear_of",
-    "mean_over_videos",
-    "mof",
-    "paired_interval",
-    "segments",
-    "shared_classes",
-    "step_times",
-    "to_classes",
-    "true_labels",
-    "with_parsed_graphs",
-]
+# Experiments and what they report.
+__all__ = ["DatasetExperiment", "EvaluationOptions", "ExperimentOptions", "Progress", "Results", "evaluate_calibration"]
+__all__ += ["evaluate_check", "evaluate_dataset", "evaluate_mining", "evaluate_parsers"]
+__all__ += ["CUT_SHORT", "Report", "Table", "check_plots"]
+# What stands side by side: videos, methods, and what they learn from.
+__all__ += ["MethodResult", "ParsedGraphs", "Plan", "Training", "Video", "folds_of", "in_folds"]
+__all__ += ["instructions_in_order", "linear_of", "with_parsed_graphs"]
+# Labels, metrics and intervals.
+__all__ += ["labels_from_annotations", "segments", "shared_classes", "step_times", "to_classes", "true_labels"]
+__all__ += ["acc", "acc_paper", "crosstask_recall", "edit", "evaluate_video", "f1", "f1_counts", "f1_of_counts", "iou"]
+__all__ += ["iou_strict", "mof"]
+__all__ += ["Interval", "bootstrap_interval", "mean_over_videos", "paired_interval"]
 
 __getattr__ = renamed_attributes(__name__, runs="segments")

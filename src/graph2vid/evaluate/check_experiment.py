@@ -74,33 +74,20 @@ class CheckLevel:
     def to_json(self) -> dict[str, Any]:
         """Return counts and F1 scores, shares."""
         of_kind = {
-            kind: {
-                "right": counts.right,
-                "wrong": counts.predicted - counts.right,
-                "missed": counts.gold - counts.right,
-                "f1": counts.f1,
-            }
-            for kind, counts in self.counts.items()
+            kind: {"right": one.right, "wrong": one.predicted - one.right, "missed": one.gold - one.right, "f1": one.f1}
+            for kind, one in self.counts.items()
         }
         return {"noise": self.noise, **of_kind, "false_alarms": self.false_alarms, "alarmed": self.alarmed}
 
     def cells(self, clean: int) -> tuple[str, ...]:
-        """Return a row of the table."""
-        scores = [
-            cells.percent(100 * share) for counts in self.counts.values() for share in (*_shares(counts), counts.f1)
-        ]
-        clean = max(clean, 1)
-        return (
-            f"{self.noise:g}",
-            *scores,
-            f"{self.false_alarms / clean:.2f}",
-            cells.percent(100 * self.alarmed / clean),
-        )
-
-
-def _shares(counts: Counts) -> tuple[float, float]:
-    """Return precision and recall; 0 where there is nothing."""
-    return counts.right / max(counts.predicted, 1), counts.right / max(counts.gold, 1)
+        """Return a row of the table; precision and recall are 0 where there is nothing."""
+        scores: list[float] = []
+        for one in self.counts.values():
+            scores += [one.right / max(one.predicted, 1), one.right / max(one.gold, 1), one.f1]
+        alarms = f"{self.false_alarms / max(clean, 1):.2f}"
+        shares = (cells.percent(100 * share) for share in (*scores, self.alarmed / max(clean, 1)))
+        *shown, alarmed = shares
+        return f"{self.noise:g}", *shown, alarms, alarmed
 
 
 def evaluate_check(
@@ -118,13 +105,12 @@ def evaluate_check(
         Called as (what is done, done, total).
     """
     options = options or CheckOptions()
-    noises = options.noise
-    if not noises:
+    if not options.noise:
         raise InputError("there is no level of noise to evaluate")
     chosen = {name: getattr(options, name) for name in ("skip", "repeat", "certainty")}
     report = Report("check", format="graph2vid-check-evaluation")
     levels: list[CheckLevel] = []
-    for noise in noises:
+    for noise in options.noise:
         dataset = captaincook4d.load(data, noise=noise, seed=options.seed)
         known = [known_deviations(dataset, recording) for recording in dataset.recordings]
         levels.append(CheckLevel(noise))
@@ -139,8 +125,9 @@ def evaluate_check(
             f"{steps['skipped']} steps are skipped and {steps['out of order']} done too late; "
             f"{clean} recordings follow the expert graph"
         )
-        report.is_complete = len(levels) == len(noises)
+        report.is_complete = len(levels) == len(options.noise)
         costs = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
+        scores = [f"{kind} {name}" for kind in KINDS for name in ("p", "r", "F1")]
         report.tables = [
             Table(
                 "Deviations found",
@@ -148,23 +135,13 @@ def evaluate_check(
                 f"steps. False alarms: deviations of any kind reported in the {clean} clean recordings, per recording, "
                 f"and the share of them with any. Evidence: the log-likelihood ratio of cosines of a step shown and of "
                 f"others, as the recording itself tells them, over {_DISCOUNT:g}; {costs}.",
-                (
-                    "noise",
-                    *(f"{kind} {name}" for kind in KINDS for name in ("p", "r", "F1")),
-                    "false alarms",
-                    "with any",
-                ),
-                tuple(level.cells(clean) for level in levels),
+                ("noise", *scores, "false alarms", "with any"),
+                [level.cells(clean) for level in levels],
                 is_growing=not report.is_complete,
             )
         ]
-        report.document = {
-            "recordings": len(known),
-            "clean": clean,
-            "known": steps,
-            "options": chosen,
-            "noise": [level.to_json() for level in levels],
-        }
+        report.document = {"recordings": len(known), "clean": clean, "known": steps, "options": chosen}
+        report.document["noise"] = [level.to_json() for level in levels]
         yield report
 
 
@@ -182,11 +159,8 @@ def known_deviations(dataset: Dataset, recording: Recording) -> Known:
         begins[row.step] = min(begins.get(row.step, row.start), row.start)
     node_of = {step: nodes[0] for step, nodes in enumerate(task.correspondence) if len(nodes) == 1}
     first = {node: begins[step] for step, node in node_of.items() if step in begins}
-    late = {
-        node
-        for node, began in first.items()
-        if any(flow.ancestors[other] >> node & 1 and first[other] < began for other in first)
-    }
+    pairs = [(node, other) for node in first for other in first if flow.ancestors[other] >> node & 1]
+    late = {node for node, other in pairs if first[other] < first[node]}
     skipped = set(node_of.values()) - first.keys()
     known = {node for step, node in node_of.items() if step not in begins or _is_seen(recording, step)}
     shown = {node for step in begins for node in task.correspondence[step]}
@@ -200,14 +174,13 @@ def known_deviations(dataset: Dataset, recording: Recording) -> Known:
 
 def _is_seen(recording: Recording, step: int) -> bool:
     """Say whether no other step goes on for most of the time of a step that is done."""
-    own = [(row.start, row.end) for row in recording.annotations if row.step == step]
-    others = [(row.start, row.end) for row in recording.annotations if row.step != step]
-    cuts = sorted({time for span in (*own, *others) for time in span})
+    cuts = sorted({time for row in recording.annotations for time in (row.start, row.end)})
     whole = alone = 0.0
     for start, end in pairwise(cuts):
-        if any(first <= start and end <= last for first, last in own):
+        shown = {row.step for row in recording.annotations if row.start <= start and end <= row.end}
+        if step in shown:
             whole += end - start
-            alone += (end - start) * (not any(first <= start and end <= last for first, last in others))
+            alone += (end - start) * (len(shown) == 1)
     return alone >= _LEAST_SHARE * whole
 
 

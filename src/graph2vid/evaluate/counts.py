@@ -49,14 +49,7 @@ class Counts:
 
     def to_json(self) -> dict[str, Any]:
         """Return shares and counts."""
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "right": self.right,
-            "predicted": self.predicted,
-            "gold": self.gold,
-        }
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **vars(self)}
 
 
 def compare(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> Counts:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from graph2vid._evaluation_options import EvaluationOptions
-from graph2vid._processes import worker_pool
-from graph2vid.alignment import align, align_many, posterior
-from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
+from graph2vid._evaluation_options import EvaluationOptions, ExperimentOptions
+from graph2vid._processes import cpu_count, worker_pool
+from graph2vid.alignment import Problem, align_many
+from graph2vid.datasets import Dataset, Evidence, Recording, Split
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
 from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
-from graph2vid.evaluate.labels import shared_classes
-from graph2vid.evaluate.methods import (
-    Absent,
-    Labels,
-    Method,
-    MethodResult,
-    Plan,
-    Training,
-    Video,
-    available_methods,
-    choose_methods,
-    true_labels,
-)
+from graph2vid.evaluate.labels import Labels, shared_classes
+from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, methods_of, true_labels
 from graph2vid.evaluate.metrics import evaluate_video
 from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, Costs, costs_from_arrays
 from graph2vid.flow import FlowGraph
@@ -160,67 +149,50 @@ def evaluate_dataset(
     -------
     Results
     """
-    *_, results = evaluate_one_by_one(dataset, methods, options, workers=workers, skip_bad=skip_bad, progress=progress)
+    given = vars(options or EvaluationOptions()) | {"workers": workers, "skip_bad": skip_bad}
+    *_, results = evaluate_one_by_one(dataset, methods, ExperimentOptions(**given), progress or (lambda *_: None))
     return results
 
 
 def evaluate_one_by_one(
-    dataset: Dataset,
-    methods: Sequence[str] | None = None,
-    options: EvaluationOptions | None = None,
-    *,
-    workers: int | None = None,
-    skip_bad: bool = False,
-    progress: Progress | None = None,
+    dataset: Dataset, methods: Sequence[str] | None, options: ExperimentOptions, tell: Progress
 ) -> Iterator[Results]:
     """Do what :func:`evaluate_dataset` does, and yield the results so far after each method."""
     started = perf_counter()
-    options = options or EvaluationOptions()
     check_preset(options)
-    workers = _check_workers(workers)
+    workers = options.workers or cpu_count()
     if options.drop_unmapped:
         dataset = without_unmapped(dataset)
     options = replace(options, folds=folds_of(options, dataset))  # as decided from the dataset's own splits
     if options.folds:
         dataset = replace(dataset, splits=in_folds(dataset, options.folds))
     training = Training(dataset, linear_of(options, dataset), options.min_support, options.tolerance)
-    if methods is not None:  # refuse wrong names before the work; of argmax+background it cannot be told yet
-        choose_methods(available_methods(dataset, training, with_background=True), methods)
+    # Refuse wrong names before the work; of argmax+background it cannot be told yet.
+    methods_of(dataset, training, methods, with_background=True)
     tested = list(_tested(dataset))
     if not tested:
         raise InputError(f"{dataset.name}: there are no videos to evaluate")
     problems = list(dataset.problems)
     videos: list[Video] = []
-    tell = progress or (lambda *_: None)
     with _mapper(workers, len(tested), (dataset, options)) as each:
         prepared = each(_prepare, [recording for recording, _ in tested])
         for done, ((recording, split), found) in enumerate(zip(tested, prepared, strict=True), start=1):
             tell("evidence and costs", done, len(tested))
             if not isinstance(found, Graph2VidError):
                 videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
-            elif skip_bad:
+            elif options.skip_bad:
                 problems.append(str(found))
             else:
                 raise found
         if not videos:
             raise InputError(f"{dataset.name}: none of the {len(tested)} videos can be evaluated; {problems[0]}")
         with_background = any(video.evidence.background is not None for video in videos)
-        known = available_methods(dataset, training, with_background=with_background)
+        chosen = methods_of(dataset, training, methods, with_background=with_background)
         runner = _Runner(options, workers, each, tell)
-        done_methods: dict[str, MethodResult] = {}
-        for name, result in runner.results(choose_methods(known, methods), LearntCosts(dataset, training), videos):
-            done_methods[name] = result
-            yield Results(
-                dataset,
-                options,
-                tuple(videos),
-                dict(done_methods),
-                runner.tsorts,
-                tuple(problems),
-                training,
-                perf_counter() - started,
-                workers,
-            )
+        results = Results(dataset, options, tuple(videos), {}, runner.tsorts, tuple(problems), training, 0.0, workers)
+        for name, result in runner.results(chosen, LearntCosts(training), videos):
+            results = replace(results, methods=results.methods | {name: result}, seconds=perf_counter() - started)
+            yield results
 
 
 def in_folds(dataset: Dataset, folds: int) -> tuple[Split, ...]:
@@ -228,14 +200,10 @@ def in_folds(dataset: Dataset, folds: int) -> tuple[Split, ...]:
     dealt: list[list[str]] = [[] for _ in range(folds)]
     for name in dataset.tasks:
         of_task = sorted(recording.id for recording in dataset.recordings if recording.task == name)
-        for place, video in enumerate(of_task):
-            dealt[place % folds].append(video)
+        for place, fold in enumerate(dealt):
+            fold += of_task[place::folds]
     return tuple(
-        Split(
-            f"fold {number}",
-            tuple(video for other in dealt if other is not test for video in other),
-            tuple(test),
-        )
+        Split(f"fold {number}", tuple(video for other in dealt if other is not test for video in other), tuple(test))
         for number, test in enumerate(dealt, start=1)
         if test
     )
@@ -251,17 +219,15 @@ def without_unmapped(dataset: Dataset) -> Dataset:
     tasks = {}
     for name, task in dataset.tasks.items():
         mapped = sorted({instruction for instructions in task.correspondence for instruction in instructions})
-        keep = tuple(mapped) if mapped else tuple(range(len(task.procedure)))
-        place = {instruction: at for at, instruction in enumerate(keep)}
+        kept[name] = tuple(mapped or range(len(task.procedure)))
+        place = {instruction: at for at, instruction in enumerate(kept[name])}
         gone = [step for step in range(len(task.procedure)) if step not in place]
-        kept[name] = keep
-        tasks[name] = Task(
-            task.id,
-            task.title,
-            task.steps,
-            tuple(task.procedure[step] for step in keep),
-            tuple(tuple(place[instruction] for instruction in of_step) for of_step in task.correspondence),
-            {source: flow.without(gone) if gone else flow for source, flow in task.flows.items()},
+        tasks[name] = replace(
+            task,
+            procedure=tuple(task.procedure[step] for step in place),
+            correspondence=tuple(tuple(place[one] for one in of_step) for of_step in task.correspondence),
+            flows={source: flow.without(gone) if gone else flow for source, flow in task.flows.items()},
+            howto=None,
         )
     return replace(dataset, tasks=tasks, evidence=_KeptRows(dataset.evidence, kept))
 
@@ -281,17 +247,13 @@ class _KeptRows:
 
 
 def _tested(dataset: Dataset) -> Iterator[tuple[Recording, Split | None]]:
-    by_id = {recording.id: recording for recording in dataset.recordings}
-    if not dataset.splits:
-        for recording in dataset.recordings:
-            yield recording, None
-        return
-    seen = set()
+    waiting = {recording.id: recording for recording in dataset.recordings}
     for split in dataset.splits:
         for name in split.test:
-            if name in by_id and name not in seen:
-                seen.add(name)
-                yield by_id[name], split
+            if name in waiting:
+                yield waiting.pop(name), split
+    for recording in () if dataset.splits else dataset.recordings:
+        yield recording, None
 
 
 _shared: tuple[Dataset, EvaluationOptions]
@@ -324,11 +286,7 @@ def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2Vid
         if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
             temperature = COSINE_TEMPERATURE
         costs = costs_from_arrays(
-            scores=evidence.similarity,
-            preset=preset,
-            temperature=temperature,
-            drop=options.drop,
-            skip=skip,
+            scores=evidence.similarity, preset=preset, temperature=temperature, drop=options.drop, skip=skip
         )
         return evidence, costs, true_labels(dataset, recording)
     except Graph2VidError as error:
@@ -373,26 +331,25 @@ class _Runner:
                 result.labels[at] = found
         self._align(result, videos)
         result.seconds = perf_counter() - began
-        members = sorted(result.labels)
+        result.labels = dict(sorted(result.labels.items()))
+        tasks = {at: videos[at].task for at in result.labels}
         asked = [
-            (result.labels[at], videos[at].truth, videos[at].task.correspondence, len(videos[at].task.procedure))
-            for at in members
+            (labels, videos[at].truth, tasks[at].correspondence, len(tasks[at].procedure))
+            for at, labels in result.labels.items()
         ]
-        for done, (at, metrics) in enumerate(zip(members, self.each(_metrics, asked), strict=True), start=1):
+        for done, (at, metrics) in enumerate(zip(tasks, self.each(_metrics, asked), strict=True), start=1):
             result.metrics[at] = metrics
-            self.tell(f"{name}: metrics", done, len(members))
-        result.labels = {at: result.labels[at] for at in members}
+            self.tell(f"{name}: metrics", done, len(tasks))
         return result
 
     def _align(self, result: MethodResult, videos: Sequence[Video]) -> None:
         """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
-        for flow in {plan.flow: None for plan in result.plans.values() if not plan.is_extended}:
+        plain = {at: plan.flow for at, plan in result.plans.items() if not plan.is_extended}
+        for flow in dict.fromkeys(plain.values()):
             if flow not in self.tsorts:
                 with suppress(TooLargeError):
                     self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
-        for at, plan in result.plans.items():
-            if plan.flow not in self.tsorts and not plan.is_extended:
-                result.absent[at] = NOT_EXACT
+        result.absent |= {at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts}
         members = [at for at in result.plans if at not in result.absent]
         pairs = [(result.plans[at], videos[at].costs) for at in members]
         for at, labels in zip(members, self._labels(result.name, pairs), strict=True):
@@ -407,39 +364,29 @@ class _Runner:
             return
         flows = [plan.flow if plan.is_extended else self.tsorts[plan.flow] for plan, _ in pairs]
         rows = [(match_costs(plan, costs), costs.drop, skip_costs(plan, costs)) for plan, costs in pairs]
-        extras: list[dict[str, Any]] = [{"repeat": plan.repeat, "durations": plan.durations} for plan, _ in pairs]
-        violation = max(plan.violation for plan, _ in pairs)
-        contiguous = self.options.contiguous
-        if any(plan.max_marginal for plan, _ in pairs):
-            for done, (flow, row, extra) in enumerate(zip(flows, rows, extras, strict=True), start=1):
-                labels = posterior(flow, *row, violation=violation, **extra).probability.argmax(axis=0)
+        plans, contiguous = [plan for plan, _ in pairs], self.options.contiguous
+        violation = max(plan.violation for plan in plans)
+        if not any(plan.max_marginal for plan in plans):
+            extras: dict[str, Any] = {"durations": [plan.durations for plan in plans], "violation": violation}
+            extras |= {"repeats": [plan.repeat for plan in plans], "workers": self.workers}
+            with suppress(TooLargeError):  # of some video alone the table may not fit
+                matches, drops, skips = zip(*rows, strict=True)
+                tell = partial(self.tell, name)
+                aligned = align_many(flows, matches, drops, skips, contiguous, progress=tell, **extras)
+                yield from (alignment.labels for alignment in aligned)
+                return
+        for done, (plan, flow, row) in enumerate(zip(plans, flows, rows, strict=True), start=1):
+            self.tell(name, done, len(plans))
+            extras = {"repeat": plan.repeat, "durations": plan.durations, "violation": violation}
+            problem = Problem(flow, *row, contiguous=contiguous, **extras)
+            if plan.max_marginal:
+                labels = problem.posterior().probability.argmax(axis=0)
                 yield np.where(labels == len(row[0]), -1, labels)
-                self.tell(name, done, len(pairs))
-            return
-        try:
-            matches, drops, skips = zip(*rows, strict=True)
-            aligned = align_many(
-                flows,
-                matches,
-                drops,
-                skips,
-                contiguous,
-                repeats=[extra["repeat"] for extra in extras],
-                durations=[extra["durations"] for extra in extras],
-                violation=violation,
-                workers=self.workers,
-                progress=lambda done, total: self.tell(name, done, total),
-            )
-        except TooLargeError:  # of some video alone the table does not fit
-            for done, (flow, row, extra) in enumerate(zip(flows, rows, extras, strict=True), start=1):
-                self.tell(name, done, len(pairs))
-                try:
-                    yield align(flow, *row, contiguous, workers=self.workers, violation=violation, **extra).labels
-                except TooLargeError:
-                    yield None
-            return
-        for alignment in aligned:
-            yield alignment.labels
+                continue
+            try:
+                yield problem.align(workers=self.workers).labels
+            except TooLargeError:
+                yield None
 
 
 def match_costs(plan: Plan, costs: Costs) -> Any:
@@ -459,14 +406,6 @@ def _metrics(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int]) -> 
     labels, truth, correspondence, n_instructions = asked
     true_classes, predicted_classes = shared_classes(correspondence, n_instructions)
     return evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
-
-
-def _check_workers(workers: int | None) -> int:
-    if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers < 1:
-        raise InputError(f"at least one worker is needed, not {workers}")
-    return workers
 
 
 @contextmanager

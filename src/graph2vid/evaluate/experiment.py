@@ -10,16 +10,8 @@ from typing import Any
 from graph2vid._evaluation_options import ExperimentOptions
 from graph2vid.datasets import Dataset
 from graph2vid.errors import InputError
+from graph2vid.evaluate import graph_statistics
 from graph2vid.evaluate.engine import Progress, Results, check_preset, evaluate_one_by_one
-from graph2vid.evaluate.graph_statistics import (
-    Comparison,
-    brute_force_table,
-    compare_graphs,
-    find_task,
-    graph_sizes,
-    size_table,
-    time_against_brute_force,
-)
 from graph2vid.evaluate.methods import Video
 from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, check_parsers, with_parsed_graphs
 from graph2vid.evaluate.plots import draw_all
@@ -32,6 +24,9 @@ NOISES = (1.0, 2.0, 4.0, 8.0, 16.0)
 PLAIN = "without skipped steps or order errors"
 
 _MOST_TASKS = 60  # in a table for people; the JSON has all
+_SIMULATED = (
+    "The clip embeddings are simulated: step times are real or drawn, what the clips look like is drawn at random."
+)
 
 
 @dataclass
@@ -57,7 +52,7 @@ class DatasetExperiment:
     progress: Progress | None = None
     results: Results = field(init=False)
     sweep: dict[float, Summary] = field(init=False, default_factory=dict)
-    comparison: Comparison | None = field(init=False, default=None)
+    comparison: graph_statistics.Comparison | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check_preset(self.options)
@@ -138,21 +133,19 @@ class DatasetExperiment:
                 raise InputError(f"{dataset.name} has no video {name!r}")
         if task is None:
             return methods
-        find_task(dataset, task)
+        graph_statistics.find_task(dataset, task)
         if methods is None and any(of_task.flows for of_task in dataset.tasks.values()):
             # Beside ready graphs mined ones are not evaluated by default, but here the sources are the point.
             return ["argmax", "bag", "linear", "graph", "true-order", "true-order-repeats"]
         return methods
 
     def _evaluate(self, dataset: Dataset, methods: Sequence[str] | None, prefix: str = "") -> Iterator[Results]:
-        def tell(stage: str, done: int, total: int) -> None:
-            if self.progress is not None:
-                self.progress(f"{prefix}{stage}", done, total)
+        tell = self.progress or (lambda *_: None)
 
-        options = self.options
-        return evaluate_one_by_one(
-            dataset, methods, options, workers=options.workers, skip_bad=options.skip_bad, progress=tell
-        )
+        def prefixed(stage: str, *numbers: int) -> None:
+            tell(f"{prefix}{stage}", *numbers)
+
+        return evaluate_one_by_one(dataset, methods, self.options, prefixed)
 
     @staticmethod
     def _head(summary: Summary, about: str) -> dict[str, Any]:
@@ -173,38 +166,26 @@ class DatasetExperiment:
 
     def _tell_problems(self, report: Report) -> None:
         problems, dataset = self.results.problems, self.results.dataset
-        report.notes, report.remarks = [], []
-        if dataset.simulated:
-            report.notes.append(
-                "The clip embeddings are simulated: step times are real or drawn, what the clips look like is drawn at "
-                "random."
-            )
-        if problems:
-            report.notes.append(f"{len(problems)} videos or files were passed over.")
-        report.remarks += [f"passed over: {problem}" for problem in problems]
-        report.remarks += [f"note: {remark}" for remark in dataset.remarks]
-        report.remarks.append(f"{self.results.workers} workers")
+        report.notes = [_SIMULATED] if dataset.simulated else []
+        report.notes += [f"{len(problems)} videos or files were passed over."] if problems else []
+        report.remarks = [f"passed over: {problem}" for problem in problems]
+        report.remarks += [*(f"note: {remark}" for remark in dataset.remarks), f"{self.results.workers} workers"]
 
     @staticmethod
     def _fill(report: Report, summary: Summary, groups: Mapping[str, Summary]) -> None:
         """Add everything about the methods."""
-        common = summary.results.common
-        intervals = {
-            method: {name: [found.low, found.high] for name, found in of_method.items()}
-            for method, of_method in summary.intervals.items()
-        }
+        common, rows = summary.results.common, summary.rows()
+        for row in rows:
+            intervals = summary.intervals[row["method"]]
+            row["intervals"] = {name: [found["low"], found["high"]] for name, found in intervals.items()}
         report.document |= {
-            "rows": [row | {"intervals": intervals[row["method"]]} for row in summary.rows()],
+            "rows": rows,
             "common": {"videos": len(common), "rows": summary.rows(common)} if summary.is_partial else None,
             "differences": summary.differences(),
             "tasks": summary.by_task(),
             "groups": [
-                {
-                    "group": name,
-                    "videos": len(group.results.videos),
-                    "rows": group.rows(),
-                    "differences": group.differences(("acc", "iou")),
-                }
+                {"group": name, "videos": len(group.results.videos), "rows": group.rows()}
+                | {"differences": group.differences(("acc", "iou"))}
                 for name, group in groups.items()
             ],
             "per_video": summary.by_video(),
@@ -216,9 +197,11 @@ class DatasetExperiment:
             report.tables.append(summary.task_table())
 
     def _add_graphs(self, report: Report) -> None:
-        sizes, times = graph_sizes(self.results), time_against_brute_force(self.results)
+        sizes = graph_statistics.graph_sizes(self.results)
+        times = graph_statistics.time_against_brute_force(self.results)
         report.document |= {"graphs": sizes, "exact_against_brute_force": times}
-        report.tables += [*([size_table(sizes)] if sizes else []), *([brute_force_table(times)] if times else [])]
+        report.tables += [graph_statistics.size_table(sizes)] if sizes else []
+        report.tables += [graph_statistics.brute_force_table(times)] if times else []
 
     def _add_sweep(self, report: Report, *, is_growing: bool) -> None:
         report.document["noise"] = [
@@ -229,7 +212,7 @@ class DatasetExperiment:
         report.tables = [*whole, *noise_tables(self.sweep, is_growing=is_growing)]
 
     def _compare(self, report: Report, task: str) -> None:
-        self.comparison = found = compare_graphs(self.results, task)
+        self.comparison = found = graph_statistics.compare_graphs(self.results, task)
         summary = Summary(self.results)
         members = summary.members[found.task.id]
         rows = summary.rows(members)
@@ -244,15 +227,12 @@ def _kinds(dataset: Dataset) -> dict[str, Callable[[Video], bool]]:
     if not any("order_error" in recording.notes for recording in dataset.recordings):
         return {}
 
-    def skips(video: Video) -> bool:
-        return bool(video.recording.notes.get("skipped"))
-
-    def misorders(video: Video) -> bool:
-        return bool(video.recording.notes.get("order_error"))
+    def has(video: Video, *notes: str) -> bool:
+        return any(video.recording.notes.get(note) for note in notes)
 
     return {
-        PLAIN: lambda video: not skips(video) and not misorders(video),
-        "with skipped steps": skips,
-        "with order errors": misorders,
+        PLAIN: lambda video: not has(video, "skipped", "order_error"),
+        "with skipped steps": lambda video: has(video, "skipped"),
+        "with order errors": lambda video: has(video, "order_error"),
         "all": lambda _: True,
     }

@@ -11,26 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._evaluation_options import MAX_MARGINAL
 from graph2vid.alignment import Durations
-from graph2vid.datasets import Dataset, Recording, Split, Task
-from graph2vid.evaluate.methods import (
-    NO_TRAINING,
-    Absent,
-    Labels,
-    Method,
-    MethodResult,
-    Plan,
-    Training,
-    Video,
-    true_labels,
-)
+from graph2vid.datasets import Split, Task
+from graph2vid.evaluate.labels import Labels
+from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, learnt_once
 from graph2vid.evaluate.metrics import segments
-from graph2vid.flow import FlowGraph
 
 Values = NDArray[np.float64]
 Weights = dict[str, float]
@@ -79,12 +71,12 @@ class Habits:
     def skip(self, weight: float) -> Values:
         """Return the skip cost of each step, [K]; below 0 for what most videos do not show."""
         odds = (self.shown + _SEEN) / (self.videos - self.shown + _SEEN)
-        return np.asarray(weight * np.log(odds), dtype=np.float64)
+        return np.asarray(weight * np.log(odds))
 
     def repeat(self, weight: float) -> Values:
         """Return the repeat cost of each step, [K]: -log of the share of its segments that are repeats."""
         share = (self.repeats + _SEEN) / (self.shown + self.repeats + 2 * _SEEN)
-        return np.asarray(-weight * np.log(share), dtype=np.float64)
+        return np.asarray(-weight * np.log(share))
 
     def durations(self, weight: float, clip_seconds: float) -> Durations:
         """Return the log-normal prior of the lengths of segments, in clips."""
@@ -93,53 +85,34 @@ class Habits:
     def clip(self, weight: float) -> Values:
         """Return what each clip of a step costs besides its evidence, [K]: less where a step takes more time."""
         share = self.share + _LEAST_SHARE
-        return np.asarray(-weight * np.log(share / share.mean()), dtype=np.float64)
+        return np.asarray(-weight * np.log(share / share.mean()))
 
 
 @dataclass
 class LearntCosts:
     """Methods of the extended model, their costs learnt from the training split of each video."""
 
-    dataset: Dataset
     training: Training
-    _habits: dict[tuple[str, str], Habits | None] = field(default_factory=dict)
-    _labels: dict[str, Labels] = field(default_factory=dict)
-    _soft: dict[tuple[str, str, FlowGraph], FlowGraph] = field(default_factory=dict)
+    _known: dict[tuple[str | None, ...], Habits | None] = field(default_factory=dict)
 
+    @learnt_once
     def habits(self, task: Task, split: Split | None) -> Habits | None:
         """Return what the training videos of a task show; None where there are none."""
-        if split is None:
-            return None
-        key = (task.id, split.name)
-        if key not in self._habits:
-            train = set(split.train) - set(split.test)
-            n_steps = len(task.procedure)
-            shown, repeats, share = np.zeros(n_steps), np.zeros(n_steps), np.zeros(n_steps)
-            lengths: list[list[float]] = [[] for _ in range(n_steps)]
-            members = [one for one in self.dataset.recordings if one.task == task.id and one.id in train]
-            for recording in members:
-                count = np.zeros(n_steps)
-                for label, start, stop in segments(self._truth(recording)):
-                    for instruction in task.correspondence[label]:
-                        count[instruction] += 1
-                        lengths[instruction].append((stop - start) * recording.clip_seconds)
-                        share[instruction] += (stop - start) / (recording.n_clips * len(members))
-                shown += count > 0
-                repeats += np.maximum(count - 1, 0)
-            seen = tuple(map(tuple, lengths))
-            self._habits[key] = Habits(len(members), shown, repeats, seen, share) if any(seen) else None
-        return self._habits[key]
-
-    def _truth(self, recording: Recording) -> Labels:
-        if recording.id not in self._labels:
-            self._labels[recording.id] = true_labels(self.dataset, recording)
-        return self._labels[recording.id]
-
-    def _with_soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
-        key = (task.id, "" if split is None else split.name, flow)
-        if key not in self._soft:
-            self._soft[key] = self.training.soft_precedence(task, split, flow)
-        return self._soft[key]
+        n_steps = len(task.procedure)
+        shown, repeats, share = np.zeros((3, n_steps))
+        lengths: list[list[float]] = [[] for _ in range(n_steps)]
+        members = self.training.recordings(task, split)
+        for recording in members:
+            count = np.zeros(n_steps)
+            for label, start, stop in segments(self.training.truth(recording)):
+                for instruction in task.correspondence[label]:
+                    count[instruction] += 1
+                    lengths[instruction].append((stop - start) * recording.clip_seconds)
+                    share[instruction] += (stop - start) / (recording.n_clips * len(members))
+            shown += count > 0
+            repeats += np.maximum(count - 1, 0)
+        seen = tuple(map(tuple, lengths))
+        return Habits(len(members), shown, repeats, seen, share) if any(seen) else None
 
     def method(self, plain: Method, weights: Mapping[str, float]) -> Method:
         """Return a method that plans as ``plain`` does, with the features that have weights."""
@@ -150,25 +123,22 @@ class LearntCosts:
                 return plan
             habits = self.habits(video.task, video.split)
             if habits is None:
-                return Absent(NO_TRAINING)
+                return Absent()
+            changed: dict[str, Any] = {"max_marginal": MAX_MARGINAL in weights}
             if "precedence" in weights:
-                plan = replace(
-                    plan,
-                    flow=self._with_soft_precedence(video.task, video.split, plan.flow),
-                    violation=weights["precedence"],
-                )
+                flow = self.training.soft_precedence(video.task, video.split, plan.flow)
+                changed |= {"flow": flow, "violation": weights["precedence"]}
             if "skip" in weights:
                 said = 0.0 if video.evidence.skip is None else video.evidence.skip.astype(np.float64)
-                plan = replace(plan, skip=(habits.skip(weights["skip"]) + said)[plan.rows])
+                changed["skip"] = (habits.skip(weights["skip"]) + said)[plan.rows]
             if "repeat" in weights:
-                plan = replace(plan, repeat=habits.repeat(weights["repeat"])[plan.rows])
+                changed["repeat"] = habits.repeat(weights["repeat"])[plan.rows]
             if "share" in weights:
-                plan = replace(plan, clip=habits.clip(weights["share"])[plan.rows])
-            plan = replace(plan, max_marginal=MAX_MARGINAL in weights)
+                changed["clip"] = habits.clip(weights["share"])[plan.rows]
             if "durations" in weights:
                 durations = habits.durations(weights["durations"], video.recording.clip_seconds)
-                plan = replace(plan, durations=durations.rows(plan.rows))
-            return plan
+                changed["durations"] = durations.rows(plan.rows)
+            return replace(plan, **changed)
 
         return with_features
 
@@ -179,34 +149,24 @@ def inner_videos(videos: Sequence[Video], split: Split) -> list[Video]:
     found = []
     inner: dict[str, Split] = {}
     for video in videos:
-        if video.split is None or video.split.name == split.name or video.recording.id not in training:
+        if (part := video.split) is None or part.name == split.name or video.recording.id not in training:
             continue
-        part = video.split.name
-        if part not in inner:
-            left_out = set(video.split.test)
-            inner[part] = Split(
-                f"{split.name} without {part}",
-                tuple(name for name in split.train if name in training and name not in left_out),
-                tuple(name for name in video.split.test if name in training),
-            )
-        found.append(replace(video, split=inner[part]))
+        if part.name not in inner:
+            rest = training - set(part.test)
+            parts = ([name for name in split.train if name in rest], [name for name in part.test if name in training])
+            inner[part.name] = Split(f"{split.name} without {part.name}", *map(tuple, parts))
+        found.append(replace(video, split=inner[part.name]))
     return found
 
 
 def climb(grid: Mapping[str, Sequence[float]], score: Callable[[Weights], float]) -> Weights:
     """Return weights of a high score: from the middle of the grid on, one after the other is set to its best value."""
     best = {name: values[len(values) // 2] for name, values in grid.items()}
-    tried: dict[tuple[float, ...], float] = {}
-
-    def of(weights: Weights) -> float:
-        key = tuple(weights.values())
-        if key not in tried:
-            tried[key] = score(weights)
-        return tried[key]
-
+    tried = cache(lambda values: score(dict(zip(grid, values, strict=True))))
     for name, values in grid.items():
         if len(values) > 1:
-            best = max((best, *(best | {name: value} for value in values)), key=of)
+            choices = (best, *(best | {name: value} for value in values))
+            best = max(choices, key=lambda weights: tried(tuple(weights.values())))
     return best
 
 
@@ -241,7 +201,7 @@ def nested_result(
     for split_name, split in splits.items():
         inner = [] if split is None else inner_videos(videos, split)
 
-        def score(weights: Weights, inner: Sequence[Video] = inner) -> float:
+        def score(weights: Weights, inner: list[Video] = inner) -> float:
             rows = run(name, weights, inner).metrics.values()
             found = np.array([[row[metric] for metric in metrics] for row in rows])
             return float(np.nan_to_num(found).mean()) if len(found) else 0.0

@@ -61,7 +61,7 @@ def graph_sizes(results: Results) -> list[dict[str, Any]]:
             continue
         counts = [count_sorts(flow, results.options.limit) for flow in flows]
         nodes = [results.tsorts[flow].n_states + 1 for flow in flows if flow in results.tsorts]
-        exact = all(count.exact is not None for count in counts)
+        lower = _number(median(count.lower for count in counts))
         rows.append(
             {
                 "source": source,
@@ -69,8 +69,8 @@ def graph_sizes(results: Results) -> list[dict[str, Any]]:
                 "compiled": len(nodes),
                 "steps": fmean(len(flow) for flow in flows),
                 "threads": fmean(flow.width for flow in flows),
-                "sorts": _number(median(count.lower for count in counts)) if exact else None,
-                "sorts_lower": _number(median(count.lower for count in counts)),
+                "sorts": lower if all(count.exact is not None for count in counts) else None,
+                "sorts_lower": lower,
                 "sorts_upper": _number(median(count.upper for count in counts)),
                 "tsort_nodes": fmean(nodes) if nodes else None,
                 "tsort_nodes_median": median(nodes) if nodes else None,
@@ -86,52 +86,38 @@ def _number(value: float) -> float:
 
 def size_table(sizes: list[dict[str, Any]]) -> Table:
     """Return the table of :func:`graph_sizes`."""
+    rows = []
+    for row in sizes:
+        means = [f"{row[name]:.1f}" for name in ("steps", "threads")]
+        sorts = cells.bounded_count(row["sorts"], row["sorts_lower"], row["sorts_upper"])
+        nodes = [cells.count(row[name]) for name in ("tsort_nodes", "tsort_nodes_median")]
+        rows.append((row["source"], row["graphs"], *means, sorts, *nodes, row["graphs"] - row["compiled"]))
     return Table(
         "Graphs",
         "Means over the graphs (one per task, and per split where they are mined); sorts: the median. "
         "tSort nodes over those within the limit.",
         ("source", "graphs", "steps", "threads", "sorts", "tSort nodes", "median", "beyond limit"),
-        tuple(
-            (
-                row["source"],
-                str(row["graphs"]),
-                f"{row['steps']:.1f}",
-                f"{row['threads']:.1f}",
-                cells.bounded_count(row["sorts"], row["sorts_lower"], row["sorts_upper"]),
-                cells.count(row["tsort_nodes"]),
-                cells.count(row["tsort_nodes_median"]),
-                str(row["graphs"] - row["compiled"]),
-            )
-            for row in sizes
-        ),
+        rows,
     )
 
 
 def brute_force_table(times: list[dict[str, Any]]) -> Table:
     """Return the table of :func:`time_against_brute_force`."""
+    rows = []
+    for row in times:
+        seconds = [cells.duration(row[name]) for name in ("exact_seconds", "brute_seconds")]
+        rows.append((row["source"], row["graphs"], row["complete"], *seconds, f"{cells.count(row['ratio'])}×"))
     return Table(
         "Exact against brute force",
         f"On these graphs, one video each, one thread. Brute force: every topological sort through Drop-DTW by the "
         f"same kernels; capped at {times[0]['most_sorts']:,} sorts per graph, beyond which the time is estimated at "
         "the same pace. Where all sorts were tried, the costs agreed.",
         ("source", "graphs", "all tried", "exact", "brute force", "ratio (median)"),
-        tuple(
-            (
-                row["source"],
-                str(row["graphs"]),
-                str(row["complete"]),
-                cells.duration(row["exact_seconds"]),
-                cells.duration(row["brute_seconds"]),
-                f"{cells.count(row['ratio'])}×",
-            )
-            for row in times
-        ),
+        rows,
     )
 
 
-def time_against_brute_force(
-    results: Results, *, most_sorts: int = MOST_SORTS, most_graphs: int = MOST_GRAPHS
-) -> list[dict[str, Any]]:
+def time_against_brute_force(results: Results, *, most_sorts: int = MOST_SORTS) -> list[dict[str, Any]]:
     """Time the exact method and brute force on the real graphs, one video each, on one thread.
 
     Brute force puts every topological sort through Drop-DTW by the same compiled kernels, many sorts at once. A graph
@@ -145,31 +131,23 @@ def time_against_brute_force(
     """
     rows = []
     for source, method in graph_methods(results).items():
-        pairs = [pair for pair in distinct_plans(results, method) if pair[0].flow in results.tsorts][:most_graphs]
+        pairs = [pair for pair in distinct_plans(results, method) if pair[0].flow in results.tsorts][:MOST_GRAPHS]
         cases = [_time(results, plan, video, most_sorts) for plan, video in pairs]
         if cases:
-            rows.append(
-                {
-                    "source": source,
-                    "graphs": len(cases),
-                    "complete": sum(case["complete"] for case in cases),
-                    "most_sorts": most_sorts,
-                    "exact_seconds": fmean(case["exact_seconds"] for case in cases),
-                    "brute_seconds": fmean(case["brute_seconds"] for case in cases),
-                    "ratio": median(case["brute_seconds"] / case["exact_seconds"] for case in cases),
-                    "cases": cases,
-                }
-            )
+            complete = sum(case["complete"] for case in cases)
+            row = {"source": source, "graphs": len(cases), "complete": complete, "most_sorts": most_sorts}
+            row |= {name: fmean(case[name] for case in cases) for name in ("exact_seconds", "brute_seconds")}
+            ratio = median(case["brute_seconds"] / case["exact_seconds"] for case in cases)
+            rows.append(row | {"ratio": ratio, "cases": cases})
     return rows
 
 
 def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[str, Any]:
-    tsort = results.tsorts[plan.flow]
-    costs = video.costs
-    skip = costs.skip
+    tsort, costs = results.tsorts[plan.flow], video.costs
+    how: dict[str, Any] = {"contiguous": results.options.contiguous, "cost_only": True, "workers": 1}
 
     def exact() -> float:
-        return align(tsort, costs.match, costs.drop, skip, results.options.contiguous, cost_only=True, workers=1).cost
+        return align(tsort, costs.match, costs.drop, costs.skip, **how).cost
 
     exact()  # the first call lays the procedure out for the kernel
     began = perf_counter()
@@ -181,16 +159,9 @@ def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[s
     began = perf_counter()
     for start in range(0, len(orders), _BLOCK):
         block = orders[start : start + _BLOCK]
-        found = align_many(
-            chain,
-            [costs.match[order] for order in block],
-            [costs.drop] * len(block),
-            None if skip is None else [skip[order] for order in block],
-            results.options.contiguous,
-            cost_only=True,
-            workers=1,
-        )
-        best = min(best, *(alignment.cost for alignment in found))
+        matches, drops = [costs.match[order] for order in block], [costs.drop] * len(block)
+        skips = None if costs.skip is None else [costs.skip[order] for order in block]
+        best = min(best, *(alignment.cost for alignment in align_many(chain, matches, drops, skips, **how)))
     measured = perf_counter() - began
     sorts = tsort.n_sorts
     complete = sorts == len(orders)
@@ -271,21 +242,16 @@ class Comparison:
     def table(self) -> Table:
         """Return the edges on which the graphs differ."""
         texts = self.task.procedure
+        rows = []
+        for edge in self.differences:
+            honoured = f"{100 * edge.honoured / edge.seen:.0f}%" if edge.seen else "—"
+            rows.append((texts[edge.before], texts[edge.after], ", ".join(edge.sources), honoured, edge.seen))
         return Table(
             f"{self.task.title or self.task.id}: edges on which the graphs differ",
             f"honoured: the share of the {self.executions} executions in which the one step begins first, of those "
             "that show both.",
             ("before", "after", "in", "honoured", "of"),
-            tuple(
-                (
-                    texts[edge.before],
-                    texts[edge.after],
-                    ", ".join(edge.sources),
-                    f"{100 * edge.honoured / edge.seen:.0f}%" if edge.seen else "—",
-                    str(edge.seen),
-                )
-                for edge in self.differences
-            ),
+            rows,
             words=3,
         )
 
@@ -311,15 +277,12 @@ def compare_graphs(results: Results, name: str) -> Comparison:
                 flows.setdefault(source, plan.flow.transitive_reduction())
     split = next((video.split for video in results.videos if video.task.id == task.id), None)
     order = results.training.linear_order(task, split).tolist()
-    pairs = list(pairwise(order))
-    flows["linear"] = FlowGraph.from_edges(list(task.procedure), pairs, title=task.title)
+    flows["linear"] = FlowGraph.from_edges(list(task.procedure), list(pairwise(order)), title=task.title)
     if len(flows) < 2:
         raise InputError(f"task {task.id} has no flow graph to compare")
-    orders = [
-        {instruction: place for place, instruction in enumerate(instructions_in_order(task, recording.order))}
-        for recording in results.dataset.recordings
-        if recording.task == task.id
-    ]
+    recordings = [recording for recording in results.dataset.recordings if recording.task == task.id]
+    shown = [instructions_in_order(task, recording.order) for recording in recordings]
+    orders = [{instruction: place for place, instruction in enumerate(order)} for order in shown]
     return Comparison(task, flows, tuple(_differences(flows, orders)), len(orders))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graph2vid.errors import InputError
 
@@ -48,10 +48,7 @@ def mean_over_videos(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = list(rows[0])
     if any(list(row) != names for row in rows):
         raise InputError("the videos must have the same metrics")
-    means: dict[str, float] = {
-        name: _defined_mean(np.array([row[name] for row in rows], dtype=np.float64)) for name in names
-    }
-    return means | {"videos": len(rows)}
+    return {name: defined_mean([row[name] for row in rows]) for name in names} | {"videos": len(rows)}
 
 
 def bootstrap_interval(values: ArrayLike, *, level: float = 0.95, samples: int = 10_000, seed: int = 0) -> Interval:
@@ -100,6 +97,8 @@ def paired_interval(
     return bootstrap_interval(one - other, level=level, samples=samples, seed=seed)
 
 
-def _defined_mean(values: NDArray[np.float64]) -> float:
-    defined = values[~np.isnan(values)]
+def defined_mean(values: Sequence[float]) -> float:
+    """Return the mean of the values that are not NaN; NaN where there are none."""
+    array = np.array(values, dtype=np.float64)
+    defined = array[~np.isnan(array)]
     return float(defined.mean()) if defined.size else np.nan

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid.errors import InputError
 
+Labels: TypeAlias = NDArray[np.int64]
+"""A label per clip, -1 = background; or a class per label."""
+
 RULES = ("cover", "touch")
 OVERLAPPING = ("start", "row")
 
 
-def as_labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
+def as_labels(values: ArrayLike, name: str) -> Labels:
     """Return ``values`` as a vector of labels: whole numbers from -1 (background)."""
     array = np.asarray(values)
     if array.ndim != 1:
@@ -36,7 +40,7 @@ def labels_from_annotations(
     *,
     rule: str = "cover",
     overlapping: str = "start",
-) -> NDArray[np.int64]:
+) -> Labels:
     """Lay annotations in seconds on clips.
 
     Parameters
@@ -71,46 +75,39 @@ def labels_from_annotations(
             raise InputError(f"annotation of step {step} from {start} s to {end} s: impossible step or span")
     if overlapping == "start":
         rows.sort(key=lambda row: row[1])  # stable: of equals, the later row comes last and wins
-    lay = _cover if rule == "cover" else _touch
-    return lay(rows, n_clips, clip_seconds, offset)
-
-
-def _touch(rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float) -> NDArray[np.int64]:
     labels = np.full(n_clips, -1, dtype=np.int64)
-    for step, start, end in rows:
-        first = math.floor((start - offset) / clip_seconds)
-        last = math.floor((end - offset) / clip_seconds)
-        labels[max(first, 0) : max(last + 1, 0)] = step
+    if rule == "touch":
+        for step, start, end in rows:
+            first, last = (math.floor((time - offset) / clip_seconds) for time in (start, end))
+            labels[max(first, 0) : max(last + 1, 0)] = step
+    elif rows and n_clips:
+        labels[:] = _cover(rows, offset + np.arange(n_clips + 1) * clip_seconds, clip_seconds)
     return labels
 
 
-def _cover(rows: list[tuple[int, float, float]], n_clips: int, clip_seconds: float, offset: float) -> NDArray[np.int64]:
+def _cover(rows: list[tuple[int, float, float]], edges: NDArray[np.floating[Any]], clip_seconds: float) -> list[int]:
     """Cut time at every edge of a clip or annotation: each piece has one label, each clip its longest one."""
-    labels = np.full(n_clips, -1, dtype=np.int64)
-    if not rows or n_clips == 0:
-        return labels
-    edges = offset + np.arange(n_clips + 1) * clip_seconds
     ends = np.array([(start, end) for _, start, end in rows]).ravel()
     cuts = np.unique(np.concatenate([edges, np.clip(ends, edges[0], edges[-1])]))
     winner = np.full(len(cuts) - 1, -1, dtype=np.int64)  # the row that wins each piece
     for index, (_, start, end) in enumerate(rows):
         winner[np.searchsorted(cuts, start) : np.searchsorted(cuts, end)] = index
     clip = np.searchsorted(edges, cuts[:-1], side="right") - 1
-    length = np.diff(cuts)
-    shares: list[dict[int, tuple[float, int]]] = [{} for _ in range(n_clips)]  # step: seconds, its last row
-    for at, row, seconds in zip(clip.tolist(), winner.tolist(), length.tolist(), strict=True):
+    shares: list[dict[int, tuple[float, int]]] = [{} for _ in edges[1:]]  # step: seconds, its last row
+    for at, row, seconds in zip(clip.tolist(), winner.tolist(), np.diff(cuts).tolist(), strict=True):
         step = rows[row][0] if row >= 0 else -1
         before, last = shares[at].get(step, (0.0, -1))
         shares[at][step] = (before + seconds, max(last, row))
     slack = 1e-9 * clip_seconds  # equal shares must not be told apart by rounding
-    for at, of_clip in enumerate(shares):
+    labels = []
+    for of_clip in shares:
         most = max(seconds for seconds, _ in of_clip.values()) - slack
         equal = {last: step for step, (seconds, last) in of_clip.items() if seconds >= most}
-        labels[at] = equal[max(equal)]
+        labels.append(equal[max(equal)])
     return labels
 
 
-def to_classes(labels: ArrayLike, classes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def to_classes(labels: ArrayLike, classes: Sequence[int] | Labels) -> Labels:
     """Replace each label by its class; background stays.
 
     Parameters
@@ -127,9 +124,7 @@ def to_classes(labels: ArrayLike, classes: Sequence[int] | NDArray[np.int64]) ->
     return np.append(table, -1)[found]  # label -1 reads the last entry
 
 
-def shared_classes(
-    instructions_of_step: Sequence[Iterable[int]], n_instructions: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def shared_classes(instructions_of_step: Sequence[Iterable[int]], n_instructions: int) -> tuple[Labels, Labels]:
     """Form classes of dataset steps and instructions that correspond to each other.
 
     Dataset steps that share an instruction are one class, with all their instructions. A dataset step
@@ -150,20 +145,12 @@ def shared_classes(
         Use as ``predicted_classes``.
     """
     n_steps = len(instructions_of_step)
-    parent = list(range(n_steps + n_instructions))
-
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    first = list(range(n_steps + n_instructions))  # of the same class
     for step, instructions in enumerate(instructions_of_step):
         for instruction in instructions:
             if not 0 <= instruction < n_instructions:
                 raise InputError(f"dataset step {step} names instruction {instruction}, but there are {n_instructions}")
-            one, other = root(step), root(n_steps + instruction)
-            parent[max(one, other)] = min(one, other)
-    roots = np.array([root(node) for node in range(len(parent))], dtype=np.int64)
-    number = np.unique(roots, return_inverse=True)[1].astype(np.int64)
+            low, high = sorted((first[step], first[n_steps + instruction]))
+            first = [low if one == high else one for one in first]
+    number = np.unique(first, return_inverse=True)[1].astype(np.int64)
     return number[:n_steps], number[n_steps:]

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TypeAlias
+from functools import cache, partial, wraps
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,13 @@ from numpy.typing import NDArray
 from graph2vid.alignment import Durations
 from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
-from graph2vid.evaluate.labels import labels_from_annotations
+from graph2vid.evaluate.labels import Labels, labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph, add_soft_precedence
 
-Labels: TypeAlias = NDArray[np.int64]
-
 MINED = "graph:mined"
 EXPERT = "graph:expert"
-NO_GRAPH = "no graph"
-NO_TRAINING = "no training videos"
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class Plan:
 class Absent:
     """A method has nothing for a video, and why."""
 
-    reason: str
+    reason: str = "no training videos"
 
 
 Method: TypeAlias = Callable[[Video], "Plan | Labels | Absent"]
@@ -152,7 +148,7 @@ class MethodResult:
 
 
 @cache
-def _chain(length: int) -> FlowGraph:
+def chain_of(length: int) -> FlowGraph:
     """Chains of one length are one graph for all videos, so that they are compiled once and run side by side."""
     return FlowGraph.chain([str(place) for place in range(length)])
 
@@ -164,6 +160,22 @@ def _bag(length: int) -> FlowGraph:
 
 def _all_rows(task: Task) -> Labels:
     return np.arange(len(task.procedure), dtype=np.int64)
+
+
+Learns = TypeVar("Learns", bound=Callable[..., Any])
+
+
+def learnt_once(method: Learns) -> Learns:
+    """Let a method that learns from the training videos of (task, split) do so once, and keep it in ``_known``."""
+
+    @wraps(method)
+    def found(self: Any, task: Task, split: Split | None, *more: Any) -> Any:
+        key = (method.__name__, task.id, None if split is None else split.name, *more)
+        if key not in self._known:
+            self._known[key] = method(self, task, split, *more)
+        return self._known[key]
+
+    return found  # type: ignore[return-value]
 
 
 def true_labels(dataset: Dataset, recording: Recording) -> Labels:
@@ -191,26 +203,27 @@ class Training:
     linear: str = "listed"
     min_support: int = 5
     tolerance: float = 0.0
-    _sequences: dict[tuple[str, str], list[tuple[int, ...]]] = field(default_factory=dict)
-    _mined: dict[tuple[str, str], FlowGraph] = field(default_factory=dict)
-    _orders: dict[tuple[str, str], Labels] = field(default_factory=dict)
+    _known: dict[Any, Any] = field(default_factory=dict)
 
+    def recordings(self, task: Task, split: Split | None) -> list[Recording]:
+        """Return the training videos of a task; none without a split."""
+        train = set() if split is None else set(split.train) - set(split.test)
+        return [one for one in self.dataset.recordings if one.task == task.id and one.id in train]
+
+    def truth(self, recording: Recording) -> Labels:
+        """Return the true labels of a video."""
+        if recording.id not in self._known:
+            self._known[recording.id] = true_labels(self.dataset, recording)
+        found: Labels = self._known[recording.id]
+        return found
+
+    @learnt_once
     def sequences(self, task: Task, split: Split | None) -> list[tuple[int, ...]]:
         """Return the order of first occurrences, in steps of the procedure, of each training video of the task."""
-        if split is None:
-            return []
-        key = (task.id, split.name)
-        if key not in self._sequences:
-            train = set(split.train) - set(split.test)
-            self._sequences[key] = [
-                order
-                for recording in self.dataset.recordings
-                if recording.task == task.id
-                and recording.id in train
-                and (order := instructions_in_order(task, recording.order))
-            ]
-        return self._sequences[key]
+        orders = (instructions_in_order(task, recording.order) for recording in self.recordings(task, split))
+        return [order for order in orders if order]
 
+    @learnt_once
     def mined(self, task: Task, split: Split | None) -> FlowGraph | None:
         """Return the graph of the precedences that the training videos (almost) never violate; None without a split.
 
@@ -219,17 +232,16 @@ class Training:
         if split is None:
             return None
         sequences = self.sequences(task, split)
-        key = (task.id, split.name)
-        if key not in self._mined:
-            self._mined[key] = FlowGraph.mine(
-                sequences, task.procedure, min_support=self.min_support, tolerance=self.tolerance, title=task.title
-            )
-        return self._mined[key]
+        return FlowGraph.mine(
+            sequences, task.procedure, min_support=self.min_support, tolerance=self.tolerance, title=task.title
+        )
 
+    @learnt_once
     def soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
         """Return a graph with the precedences added that most training videos honour, though not all."""
         return add_soft_precedence(flow, self.sequences(task, split), min_support=self.min_support)
 
+    @learnt_once
     def linear_order(self, task: Task, split: Split | None) -> Labels:
         """Return the steps in the listed order, or by their mean relative position in the training videos.
 
@@ -238,18 +250,12 @@ class Training:
         """
         if self.linear == "listed":
             return _all_rows(task)
-        sequences = self.sequences(task, split)
-        if split is None or not sequences:
-            return _all_rows(task)
-        key = (task.id, split.name)
-        if key not in self._orders:
-            positions: list[list[float]] = [[] for _ in task.procedure]
-            for sequence in sequences:
-                for place, step in enumerate(sequence):
-                    positions[step].append(place / max(len(sequence) - 1, 1))
-            means = [float(np.mean(seen)) if seen else 2.0 for seen in positions]
-            self._orders[key] = np.array(sorted(range(len(means)), key=lambda step: means[step]), dtype=np.int64)
-        return self._orders[key]
+        positions: list[list[float]] = [[] for _ in task.procedure]
+        for sequence in self.sequences(task, split):
+            for place, step in enumerate(sequence):
+                positions[step].append(place / max(len(sequence) - 1, 1))
+        means = [float(np.mean(seen)) if seen else 2.0 for seen in positions]
+        return np.argsort(means, kind="stable").astype(np.int64)
 
 
 # -- the methods ---------------------------------------------------------------------------------------------
@@ -298,67 +304,54 @@ def _true_chain(video: Video, rows: Sequence[int]) -> Plan | Labels:
     if not rows:  # nothing of the procedure is there
         return np.full(n_clips, -1, dtype=np.int64)
     required = None if video.costs.skip is None else np.full(len(rows), np.inf)
-    return Plan(_chain(len(rows)), np.array(rows, dtype=np.int64), skip=required)
+    return Plan(chain_of(len(rows)), np.array(rows, dtype=np.int64), skip=required)
 
 
-def _linear(training: Training) -> Method:
-    def linear(video: Video) -> Plan:
-        order = training.linear_order(video.task, video.split)
-        return Plan(_chain(len(order)), order)
-
-    return linear
+def _linear(training: Training, video: Video) -> Plan:
+    order = training.linear_order(video.task, video.split)
+    return Plan(chain_of(len(order)), order)
 
 
-def _mined(training: Training) -> Method:
-    def mined(video: Video) -> Plan | Absent:
-        flow = training.mined(video.task, video.split)
-        return Absent(NO_TRAINING) if flow is None else Plan(flow, _all_rows(video.task))
-
-    return mined
+def _mined(training: Training, video: Video) -> Plan | Absent:
+    flow = training.mined(video.task, video.split)
+    return Absent() if flow is None else Plan(flow, _all_rows(video.task))
 
 
-def _given(source: str) -> Method:
-    def given(video: Video) -> Plan | Absent:
-        flow = video.task.flows.get(source)
-        return Absent(NO_GRAPH) if flow is None else Plan(flow, _all_rows(video.task))
-
-    return given
+def _given(source: str, video: Video) -> Plan | Absent:
+    flow = video.task.flows.get(source)
+    return Absent("no graph") if flow is None else Plan(flow, _all_rows(video.task))
 
 
-def available_methods(dataset: Dataset, training: Training, *, with_background: bool) -> dict[str, Method]:
-    """Return every method that the dataset has something for, by name, in the order of the tables.
+def methods_of(
+    dataset: Dataset, training: Training, wanted: Sequence[str] | None = None, *, with_background: bool
+) -> dict[str, Method]:
+    """Return the methods named in ``wanted`` in the order of the tables; ``graph`` stands for all graphs.
+
+    With None, every method that the dataset has something for, but mined graphs not beside those of experts: the few
+    executions of a task say less.
 
     Parameters
     ----------
     dataset : Dataset
     training : Training
+    wanted : sequence of str, optional
     with_background : bool
         Whether scores of background are there.
-    """
-    methods: dict[str, Method] = {"argmax": argmax}
-    if with_background:
-        methods["argmax+background"] = argmax_with_background
-    methods["bag"] = bag
-    methods["linear"] = _linear(training)
-    for source in dict.fromkeys(source for task in dataset.tasks.values() for source in task.flows):
-        methods[f"graph:{source}"] = _given(source)
-    if MINED not in methods and any(
-        training.sequences(task, split) for split in dataset.splits for task in dataset.tasks.values()
-    ):
-        methods[MINED] = _mined(training)
-    return methods | {"true-order": true_order, "true-order-repeats": true_order_with_repeats}
-
-
-def choose_methods(known: Mapping[str, Method], wanted: Sequence[str] | None) -> dict[str, Method]:
-    """Return the methods named in ``wanted`` in the order of the tables; ``graph`` stands for all graphs.
-
-    With None, all of them, but mined graphs not beside those of experts: the few executions of a task say less.
 
     Raises
     ------
     InputError
         For a name that the dataset has nothing for; the message lists those it has.
     """
+    tasks = dataset.tasks.values()
+    known: dict[str, Method] = {"argmax": argmax}
+    if with_background:
+        known["argmax+background"] = argmax_with_background
+    known |= {"bag": bag, "linear": partial(_linear, training)}
+    known |= {f"graph:{source}": partial(_given, source) for task in tasks for source in task.flows}
+    if MINED not in known and any(training.sequences(task, split) for split in dataset.splits for task in tasks):
+        known[MINED] = partial(_mined, training)
+    known |= {"true-order": true_order, "true-order-repeats": true_order_with_repeats}
     if wanted is None:
         return {name: method for name, method in known.items() if name != MINED or EXPERT not in known}
     chosen = set()

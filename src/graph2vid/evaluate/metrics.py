@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graph2vid.errors import InputError
-from graph2vid.evaluate.labels import as_labels, to_classes
+from graph2vid.evaluate.labels import Labels, as_labels, to_classes
 
 BACKGROUND = -1
 OVERLAPS = (0.10, 0.25, 0.50)
@@ -63,21 +64,15 @@ def segments(labels: ArrayLike) -> tuple[tuple[int, int, int], ...]:
     Two segments of one step with background between them are two.
     """
     found = as_labels(labels, "labels")
-    edges = np.flatnonzero(np.diff(found)) + 1
-    starts = np.concatenate([[0], edges]) if len(found) else edges
-    stops = np.concatenate([edges, [len(found)]])
-    return tuple(
-        (int(found[start]), int(start), int(stop))
-        for start, stop in zip(starts, stops, strict=False)
-        if found[start] != BACKGROUND
-    )
+    edges = [0, *(np.flatnonzero(np.diff(found)) + 1).tolist(), len(found)]
+    pieces = [(int(found[start]), start, stop) for start, stop in pairwise(edges) if start < stop]
+    return tuple(piece for piece in pieces if piece[0] != BACKGROUND)
 
 
 def edit(predicted: ArrayLike, true: ArrayLike) -> float:
     """Return 1 - (edit distance of the sequences of segments) / (length of the longer), background excluded."""
     guess, truth = _pair(predicted, true)
-    left = [label for label, _, _ in segments(guess)]
-    right = [label for label, _, _ in segments(truth)]
+    left, right = ([label for label, _, _ in segments(labels)] for labels in (guess, truth))
     longer = max(len(left), len(right))
     return _share(longer - _edit_distance(left, right), longer)
 
@@ -98,17 +93,15 @@ def f1_counts(predicted: ArrayLike, true: ArrayLike, overlap: float) -> tuple[in
     right, wrong, missed : int
     """
     guess, truth = _pair(predicted, true)
-    there = segments(truth)
+    guessed, there = segments(guess), segments(truth)
     taken: set[int] = set()
-    guessed = segments(guess)
     for label, start, stop in guessed:
         best, best_iou = -1, 0.0
         for index, (true_label, true_start, true_stop) in enumerate(there):
-            if true_label == label:
-                inside = min(stop, true_stop) - max(start, true_start)
-                found = inside / (max(stop, true_stop) - min(start, true_start))
-                if found > best_iou:
-                    best, best_iou = index, found
+            inside = min(stop, true_stop) - max(start, true_start)
+            found = inside / (max(stop, true_stop) - min(start, true_start))
+            if true_label == label and found > best_iou:
+                best, best_iou = index, found
         if best_iou >= overlap and best >= 0:
             taken.add(best)
     return len(taken), len(guessed) - len(taken), len(there) - len(taken)
@@ -151,8 +144,8 @@ def evaluate_video(
     predicted: ArrayLike,
     true: ArrayLike,
     *,
-    predicted_classes: Sequence[int] | NDArray[np.int64] | None = None,
-    true_classes: Sequence[int] | NDArray[np.int64] | None = None,
+    predicted_classes: Sequence[int] | Labels | None = None,
+    true_classes: Sequence[int] | Labels | None = None,
     times: Mapping[int, float] | None = None,
 ) -> dict[str, float]:
     """Return every metric for one video.
@@ -180,25 +173,20 @@ def evaluate_video(
     if true_classes is not None:
         truth = to_classes(truth, true_classes)
     return {
-        "acc": acc(guess, truth),
-        "iou": iou(guess, truth),
-        "iou_strict": iou_strict(guess, truth),
-        "acc_paper": acc_paper(guess, truth),
-        "mof": mof(guess, truth),
-        "edit": edit(guess, truth),
+        **{metric.__name__: metric(guess, truth) for metric in (acc, iou, iou_strict, acc_paper, mof, edit)},
         **{f"f1@{round(100 * overlap)}": f1(guess, truth, overlap) for overlap in OVERLAPS},
         "recall": crosstask_recall(step_times(guess) if times is None else times, segments(truth)),
     }
 
 
-def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[Labels, Labels]:
     guess, truth = as_labels(predicted, "predicted labels"), as_labels(true, "true labels")
     if guess.shape != truth.shape:
         raise InputError(f"predicted labels {guess.shape} and true labels {truth.shape} must agree on axis 0 (clips)")
     return guess, truth
 
 
-def _hits(guess: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
+def _hits(guess: Labels, truth: Labels) -> int:
     return int(((guess == truth) & (truth >= 0)).sum())
 
 

@@ -53,7 +53,7 @@ def evaluate_mining(data: str | Path, options: MiningOptions | None = None) -> I
         "graph2vid-mining-evaluation",
         document={"min_support": min_support, "tolerance": tolerance, "rows": []},
     )
-    shown: list[tuple[str, ...]] = []
+    shown: list[tuple[str | int, ...]] = []
     for number, (kind, is_kept) in enumerate(_KINDS.items(), start=1):
         kept = [recording for recording in dataset.recordings if is_kept(recording)]
         training = Training(dataset, "mean-position", min_support, tolerance)
@@ -71,9 +71,11 @@ def evaluate_mining(data: str | Path, options: MiningOptions | None = None) -> I
                 | total(edges).to_json()
                 | {"interval": list(f1_interval(edges)), "precedence": total(closure).to_json()}
             )
-            shown.append((method, kind, str(len(kept)), *_cells(edges), *_cells(closure)))
+            shown.append((method, kind, len(kept), *_cells(edges), *_cells(closure)))
         report.is_complete = number == len(_KINDS)
-        report.tables = [_table(shown, fmean(len(task.procedure) for task in tasks), not report.is_complete)]
+        steps = fmean(len(task.procedure) for task in tasks)
+        note = f"Recipes have {steps:.1f} steps in the mean. {_NOTE}"
+        report.tables = [Table("Mined graphs", note, _COLUMNS, shown, 2, is_growing=not report.is_complete)]
         yield report
 
 
@@ -101,15 +103,9 @@ def _cells(counts: Sequence[Counts]) -> tuple[str, ...]:
     return *shares, cells.span(100 * whole.f1, 100 * low, 100 * high)
 
 
-def _table(rows: Sequence[tuple[str, ...]], steps: float, is_growing: bool) -> Table:
-    return Table(
-        "Mined graphs",
-        f"Recipes have {steps:.1f} steps in the mean. Edges: of the transitively reduced graphs; precedences: all "
-        f"pairs in the closure. Micro averages, in percent; in brackets {LEVEL:.0%} intervals over recipes. "
-        "Recordings: all, or those without skipped steps and order errors (plain). Pairs of nodes that stand for one "
-        "and the same step are left out: recordings do not tell them apart.",
-        ("method", "recordings", "number", "edge P", "R", "F1", "precedence P", "R", "F1"),
-        tuple(rows),
-        words=2,
-        is_growing=is_growing,
-    )
+_NOTE = (
+    "Edges: of the transitively reduced graphs; precedences: all pairs in the closure. Micro averages, in percent; in "
+    f"brackets {LEVEL:.0%} intervals over recipes. Recordings: all, or those without skipped steps and order errors "
+    "(plain). Pairs of nodes that stand for one and the same step are left out: recordings do not tell them apart."
+)
+_COLUMNS = ("method", "recordings", "number", "edge P", "R", "F1", "precedence P", "R", "F1")

@@ -22,18 +22,20 @@ from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.graph_statistics import Comparison, graph_methods
-from graph2vid.evaluate.intervals import bootstrap_interval
-from graph2vid.evaluate.labels import shared_classes, to_classes
-from graph2vid.evaluate.methods import Labels, MethodResult
+from graph2vid.evaluate.intervals import bootstrap_interval, defined_mean
+from graph2vid.evaluate.labels import Labels, shared_classes, to_classes
+from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evaluate.report import Pictures
-from graph2vid.evaluate.summary import SIMULATED
+from graph2vid.evaluate.summary import SIMULATED, Summary
 from graph2vid.flow import PALETTE, lay_out
 from graph2vid.tsort import count_sorts
 
 _INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 _MARKERS = "osD^vP*X"
+_BELOW: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 8}
+"""Of legends."""
 
 
 def plot_video(path: str | os.PathLike[str], results: Results, name: str, methods: Sequence[str] | None = None) -> None:
@@ -61,37 +63,25 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
             rows.append((f"{method}\nacc {acc:.0f}%", to_classes(labels, predicted_classes)))
     texts = _class_texts(task.steps, true_classes, task.procedure, predicted_classes)
     there = sorted({int(label) for _, labels in rows for label in labels if label >= 0})
-    look = {label: (PALETTE[i % len(PALETTE)], _HATCHES[i // len(PALETTE) % 5]) for i, label in enumerate(there)}
+    look = {
+        label: {"facecolor": PALETTE[i % len(PALETTE)], "hatch": _HATCHES[i // len(PALETTE) % 5], "edgecolor": "white"}
+        for i, label in enumerate(there)
+    }
     edges = recording.offset + np.arange(recording.n_clips + 1) * recording.clip_seconds
     legend_rows = -(-len(there) // 3)
     with _figure(path, (9.6, 1.3 + 0.52 * len(rows) + 0.21 * legend_rows)) as (figure, patches):
         axes = figure.add_subplot()
+        bar = partial(axes.barh, height=0.72)
         for place, (_, labels) in enumerate(rows):
-            axes.barh(place, edges[-1] - edges[0], left=edges[0], height=0.72, color=_EMPTY, linewidth=0)
+            bar(place, edges[-1] - edges[0], left=edges[0], color=_EMPTY, linewidth=0)
             for label, start, stop in segments(labels):
-                colour, hatch = look[label]
-                axes.barh(
-                    place,
-                    edges[stop] - edges[start],
-                    left=edges[start],
-                    height=0.72,
-                    color=colour,
-                    hatch=hatch,
-                    edgecolor="white",
-                    linewidth=0.4,
-                )
+                bar(place, edges[stop] - edges[start], left=edges[start], linewidth=0.4, **look[label])
         axes.set_yticks(range(len(rows)), [title for title, _ in rows])
         axes.invert_yaxis()
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_xlabel("seconds")
-        _plain(axes)
-        note = f" ({SIMULATED})" if results.dataset.simulated else ""
-        axes.set_title(f"{task.title or task.id}: {recording.id}{note}", loc="left", fontweight="bold")
-        handles = [
-            patches.Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=textwrap.shorten(texts[label], 42))
-            for label, (colour, hatch) in look.items()
-        ]
-        figure.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=8)
+        axes.set(xlim=(edges[0], edges[-1]), xlabel="seconds")
+        _plain(axes, f"{task.title or task.id}: {recording.id}{Summary(results).suffix}")
+        handles = [patches.Patch(**look[label], label=textwrap.shorten(texts[label], 42)) for label in there]
+        figure.legend(handles=handles, ncols=3, **_BELOW)
 
 
 _SHOWN = ("linear", "true-order")
@@ -116,8 +106,8 @@ def plot_noise(path: str | os.PathLike[str], sweep: Mapping[float, Results], met
             axes.set_xscale("log", base=2)
             axes.set_xticks(noises, [f"{noise:g}" for noise in noises])
             axes.minorticks_off()
-        title = f"{first.dataset.name}: {metric} against noise ({SIMULATED})"
-        _describe(axes, title, "noise of the simulated clip embeddings", f"{metric}, percent")
+        _plain(axes, f"{first.dataset.name}: {metric} against noise ({SIMULATED})", has_grid=True)
+        axes.set(xlabel="noise of the simulated clip embeddings", ylabel=f"{metric}, percent")
 
 
 def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str, metric: str = "acc") -> None:
@@ -131,43 +121,33 @@ def plot_flexibility(path: str | os.PathLike[str], results: Results, source: str
         Which graphs count.
     metric : str
     """
-    plans = graph_methods(results)[source].plans
     members: dict[tuple[str, Any], list[int]] = {}
-    for at, plan in plans.items():
+    for at, plan in graph_methods(results)[source].plans.items():
         members.setdefault((results.videos[at].task.id, plan.flow), []).append(at)
-    logs = {}
-    for key in members:
-        count = count_sorts(key[1], results.options.limit)
-        # Python's logarithm: counts are whole numbers beyond any machine's word.
-        logs[key] = (math.log10(count.lower) + math.log10(count.upper)) / 2
+    counts = {key: count_sorts(key[1], results.options.limit) for key in members}
+    # Python's logarithm: counts are whole numbers beyond any machine's word.
+    logs = {key: (math.log10(count.lower) + math.log10(count.upper)) / 2 for key, count in counts.items()}
     with _figure(path, (7.2, 4.4)) as (figure, _):
         axes = figure.add_subplot()
         for place, name in enumerate([f"graph:{source}", "linear", "bag", "true-order"]):
-            if name not in results.methods:
-                continue
-            metrics = results.methods[name].metrics
+            metrics = results.methods[name].metrics if name in results.methods else {}
             points = []
             for key, videos in members.items():
-                values = [metrics[at][metric] for at in videos if at in metrics]
-                if values and not np.isnan(values).all():
-                    points.append((logs[key], 100 * float(np.nanmean(values))))
+                mean = defined_mean([metrics[at][metric] for at in videos if at in metrics])
+                if not math.isnan(mean):
+                    points.append((logs[key], 100 * mean))
             if not points:
                 continue
-            colour = PALETTE[place]
-            points.sort()
-            x, y = np.array(points).T
-            axes.plot(x, y, _MARKERS[place], color=colour, markersize=5, alpha=0.85, linewidth=0, label=name)
+            x, y = np.array(sorted(points)).T
+            axes.plot(x, y, _MARKERS[place], color=PALETTE[place], markersize=5, alpha=0.85, linewidth=0, label=name)
             if len(np.unique(x)) > 2:
                 slope, level = np.polyfit(x, y, 1)
                 ends = np.array([x[0], x[-1]])
-                axes.plot(ends, slope * ends + level, color=colour, linewidth=1.5, alpha=0.7)
-        note = f" ({SIMULATED})" if results.dataset.simulated else ""
-        title = f"{results.dataset.name}: {metric} against flexibility{note}"
-        sorts, means = (
-            "topological sorts of the task's graph, log10",
-            f"{metric}, percent (mean over the task's videos)",
-        )
-        _describe(axes, title, sorts, means)
+                axes.plot(ends, slope * ends + level, color=PALETTE[place], linewidth=1.5, alpha=0.7)
+        title = f"{results.dataset.name}: {metric} against flexibility{Summary(results).suffix}"
+        _plain(axes, title, has_grid=True)
+        axes.set_xlabel("topological sorts of the task's graph, log10")
+        axes.set_ylabel(f"{metric}, percent (mean over the task's videos)")
 
 
 def plot_reliability(path: str | os.PathLike[str], bins: Mapping[str, Mapping[str, Sequence[ArrayLike]]]) -> None:
@@ -186,15 +166,8 @@ def plot_reliability(path: str | os.PathLike[str], bins: Mapping[str, Mapping[st
             axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1)
             for place, (name, columns) in enumerate(curves.items()):
                 clips, confidence, right = (np.asarray(column, np.float64) for column in columns)
-                some = clips > 0
-                axes.plot(
-                    confidence[some] / clips[some],
-                    right[some] / clips[some],
-                    color=PALETTE[place],
-                    marker=_MARKERS[place],
-                    markersize=4,
-                    label=name,
-                )
+                some, look = clips > 0, {"color": PALETTE[place], "marker": _MARKERS[place], "label": name}
+                axes.plot(confidence[some] / clips[some], right[some] / clips[some], markersize=4, **look)
             axes.set(title=dataset, xlabel="confidence", xlim=(0, 1), ylim=(0, 1), aspect="equal")
             axes.legend(frameon=False, loc="upper left")
             _plain(axes)
@@ -218,49 +191,26 @@ def plot_comparison(path: str | os.PathLike[str], comparison: Comparison, result
             layout = layouts[source]
             for edge in flow.edges:
                 start, end = layout.boxes[edge[0]], layout.boxes[edge[1]]
-                points = [
-                    (start.x + size[0] / 2, start.y + size[1]),
-                    *((x, y) for x, top, bottom in layout.lanes.get(edge, ()) for y in (top, bottom)),
-                    (end.x + size[0] / 2, end.y),
-                ]
+                lanes = [(x, y) for x, top, bottom in layout.lanes.get(edge, ()) for y in (top, bottom)]
+                points = [(start.x + size[0] / 2, start.y + size[1]), *lanes]
                 colour = "#D55E00" if edge in different else "#8a8a96"
-                x, y = zip(*points, strict=True)
-                axes.plot(x[:-1], y[:-1], color=colour, linewidth=1.2)
-                axes.annotate(
-                    "",
-                    points[-1],
-                    points[-2],
-                    arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0},
-                )
+                axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.2)
+                arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
+                axes.annotate("", (end.x + size[0] / 2, end.y), points[-1], arrowprops=arrow)
+            look = {"boxstyle": "round,pad=0,rounding_size=6", "facecolor": "white", "edgecolor": _INK}
             for step, box in enumerate(layout.boxes):
-                axes.add_patch(
-                    patches.FancyBboxPatch(
-                        (box.x, box.y), *size, boxstyle="round,pad=0,rounding_size=6", facecolor="white", edgecolor=_INK
-                    )
-                )
+                axes.add_patch(patches.FancyBboxPatch((box.x, box.y), *size, **look))
                 axes.text(box.x + size[0] / 2, box.y + size[1] / 2, str(step + 1), ha="center", va="center", fontsize=9)
             middle = layout.width / 2
-            axes.set_xlim(middle - width / 2, middle + width / 2)
-            axes.set_ylim(height + 10, -10)  # one scale for all
+            axes.set(xlim=(middle - width / 2, middle + width / 2), ylim=(height + 10, -10))  # one scale for all
             axes.set_axis_off()
             axes.set_title(f"{source}: {len(flow.edges)} edges", fontsize=10, fontweight="bold")
             axes.text(0.5, -0.01, _scores(results, comparison, source), transform=axes.transAxes, ha="center", va="top")
-        figure.suptitle(
-            f"{comparison.task.title or comparison.task.id} (orange: not all sources imply it)", fontsize=11
-        )
-        handles = [
-            patches.Patch(alpha=0, label=f"{number} {textwrap.shorten(text, 60)}")
-            for number, text in enumerate(comparison.task.procedure, start=1)
-        ]
-        figure.legend(
-            handles=handles,
-            loc="outside lower left",
-            ncols=2,
-            frameon=False,
-            fontsize=8,
-            handlelength=0,
-            handletextpad=0,
-        )
+        title = comparison.task.title or comparison.task.id
+        figure.suptitle(f"{title} (orange: not all sources imply it)", fontsize=11)
+        texts = [f"{at} {textwrap.shorten(text, 60)}" for at, text in enumerate(comparison.task.procedure, start=1)]
+        handles = [patches.Patch(alpha=0, label=text) for text in texts]
+        figure.legend(handles=handles, ncols=2, handlelength=0, handletextpad=0, **_BELOW)
 
 
 def _scores(results: Results, comparison: Comparison, source: str) -> str:
@@ -275,14 +225,14 @@ def _scores(results: Results, comparison: Comparison, source: str) -> str:
 
 def typical_video(results: Results) -> str:
     """Return the id of the video whose difference graph - linear (else its accuracy) is the median one."""
+    graph = next((name for name in results.methods if name.startswith("graph:")), "")
 
-    def worth(at: int) -> float:
-        graph = next((method for name, method in results.methods.items() if name.startswith("graph:")), None)
-        value = _acc(graph, at) - _acc(results.methods.get("linear"), at)
-        return value if not np.isnan(value) else 0.0
+    def acc(name: str, at: int) -> float:
+        return results.methods.get(name, MethodResult(name)).metrics.get(at, {"acc": 0.0})["acc"]
 
-    ranked = sorted(range(len(results.videos)), key=lambda at: (worth(at), results.videos[at].recording.id))
-    return results.videos[ranked[len(ranked) // 2]].recording.id
+    gains = [np.nan_to_num(acc(graph, at) - acc("linear", at)) for at in range(len(results.videos))]
+    ranked = sorted(zip(gains, (video.recording.id for video in results.videos), strict=True))
+    return ranked[len(ranked) // 2][1]
 
 
 def find_video(results: Results, name: str) -> int:
@@ -310,32 +260,21 @@ def draw_all(
     tuple of (str, str)
         Titles and file names of those drawn.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    name = results.dataset.name
-    made = []
-
-    def add(title: str, file: str, draw: Callable[[Path], None]) -> None:
-        if is_drawn(folder / file, draw):
-            made.append((title, file))
-
+    wanted: list[tuple[str, str, Callable[[Path], None]]] = []
     for video in list(videos) or [typical_video(results)]:
-        file = f"{name}-video-{_file_name(video)}.png"
-        add(f"Video {video}: ground truth and methods", file, partial(plot_video, results=results, name=video))
+        draw = partial(plot_video, results=results, name=video)
+        wanted.append((f"Video {video}: ground truth and methods", f"video-{_file_name(video)}", draw))
     if sweep is not None and len(sweep) > 1:
-        add("Accuracy against noise", f"{name}-noise.png", partial(plot_noise, sweep=sweep))
+        wanted.append(("Accuracy against noise", "noise", partial(plot_noise, sweep=sweep)))
     for source in graph_methods(results):
-        file = f"{name}-flexibility-{source}.png"
-        add(
-            f"Accuracy against flexibility ({source} graphs)",
-            file,
-            partial(plot_flexibility, results=results, source=source),
-        )
+        draw = partial(plot_flexibility, results=results, source=source)
+        wanted.append((f"Accuracy against flexibility ({source} graphs)", f"flexibility-{source}", draw))
     if comparison is not None:
-        file = f"{name}-graphs-{_file_name(comparison.task.id)}.png"
         title = f"Graphs of {comparison.task.title or comparison.task.id}"
-        add(title, file, partial(plot_comparison, comparison=comparison, results=results))
-    return tuple(made)
+        draw = partial(plot_comparison, comparison=comparison, results=results)
+        wanted.append((title, f"graphs-{_file_name(comparison.task.id)}", draw))
+    named = [(title, f"{results.dataset.name}-{name}.png", draw) for title, name, draw in wanted]
+    return tuple((title, file) for title, file, draw in named if is_drawn(Path(folder, file), draw))
 
 
 def is_drawn(path: Path, draw: Callable[[Path], None]) -> bool:
@@ -359,32 +298,24 @@ def _file_name(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in name)
 
 
-def _acc(method: MethodResult | None, at: int) -> float:
-    return method.metrics[at]["acc"] if method is not None and at in method.metrics else 0.0
-
-
 def _class_texts(
     steps: Sequence[str], true_classes: Labels, procedure: Sequence[str], predicted_classes: Labels
 ) -> dict[int, str]:
     """Return what each class is called: by the dataset's steps, else by the instructions."""
+    known = set(true_classes.tolist())
+    rest = [pair for pair in zip(predicted_classes.tolist(), procedure, strict=True) if pair[0] not in known]
     names: dict[int, list[str]] = {}
-    for text, of_class in zip(steps, true_classes.tolist(), strict=True):
+    for of_class, text in [*zip(true_classes.tolist(), steps, strict=True), *rest]:
         names.setdefault(of_class, []).append(text)
-    for text, of_class in zip(procedure, predicted_classes.tolist(), strict=True):
-        if of_class not in set(true_classes.tolist()):
-            names.setdefault(of_class, []).append(text)
     return {of_class: " / ".join(texts) for of_class, texts in names.items()}
 
 
-def _describe(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set(xlabel=x, ylabel=y)
-    axes.grid(color=_FAINT, linewidth=0.6)
-    _plain(axes)
-    axes.legend(frameon=False, fontsize=8)
-
-
-def _plain(axes: Any) -> None:
+def _plain(axes: Any, title: str = "", *, has_grid: bool = False) -> None:
+    if title:
+        axes.set_title(title, loc="left", fontweight="bold")
+    if has_grid:
+        axes.grid(color=_FAINT, linewidth=0.6)
+        axes.legend(frameon=False, fontsize=8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(_FAINT)
@@ -397,12 +328,11 @@ def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in ("png", "svg", "pdf"):
         raise InputError(f"cannot draw {path}: the name must end in .png, .svg or .pdf")
-    try:
-        import matplotlib
-        from matplotlib import patches
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
+    check_plots(Path(path).parent)
+    import matplotlib
+    from matplotlib import patches
+    from matplotlib.figure import Figure
+
     look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 9, "hatch.linewidth": 0.6}
     with matplotlib.rc_context(look):
         figure = Figure(figsize=size, facecolor="white")

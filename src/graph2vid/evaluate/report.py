@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -29,7 +29,8 @@ class Table:
     title, note : str
     columns : tuple of str
         What stands above the columns.
-    rows : tuple of tuples of str
+    rows : sequence of sequences
+        The cells; they are kept as text.
     words : int
     is_growing : bool
         Whether rows are still to come: such a table is saved, and shown when it is whole.
@@ -38,19 +39,18 @@ class Table:
     title: str
     note: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[Sequence[Any]]
     words: int = 1
     is_growing: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(tuple(map(str, row)) for row in self.rows))
 
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
         rule = [":---" if place < self.words else "---:" for place in range(len(self.columns))]
-        lines = [f"**{self.title}.** {self.note}".rstrip(), "", *map(_line, (self.columns, rule, *self.rows)), ""]
-        return "\n".join(lines)
-
-
-def _line(entries: Iterable[str]) -> str:
-    return "| " + " | ".join(entry.replace("|", "\\|") for entry in entries) + " |"
+        rows = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in (self.columns, rule, *self.rows)]
+        return "\n".join([f"**{self.title}.** {self.note}".rstrip(), "", *(f"| {row} |" for row in rows), ""])
 
 
 @dataclass
@@ -103,30 +103,18 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as a JSON document; what is not defined is null."""
+        head = {"format": self.format, "version": 1, "graph2vid": __version__, "dataset": self.name}
         remarks = self.document.get("remarks", []) + ([] if self.is_complete else [CUT_SHORT])
-        document = {
-            "format": self.format,
-            "version": 1,
-            "graph2vid": __version__,
-            "dataset": self.name,
-            "command": self.command,
-            **self.document,
-            "remarks": remarks,
-            "complete": self.is_complete,
-            "seconds": self.seconds,
-        }
-        plain: dict[str, Any] = without_nan(document)
+        end = {"remarks": remarks, "complete": self.is_complete, "seconds": self.seconds}
+        plain: dict[str, Any] = without_nan(head | {"command": self.command} | self.document | end)
         return plain
 
     def to_markdown(self, folder: str = "") -> str:
         """Return the section for a page of results; ``folder`` leads from the page to the pictures."""
-        lines = [f"## {self.name}", "", f"    {self.command}", "", f"{self.headline}.", ""]
-        for note in [*self.notes, *([] if self.is_complete else [f"{CUT_SHORT[0].upper()}{CUT_SHORT[1:]}."])]:
-            lines += [note, ""]
-        lines += [table.to_markdown() for table in self.tables]
-        for title, file in self.pictures:
-            lines += [f"![{title}]({folder}/{file})" if folder else f"![{title}]({file})", ""]
-        return "\n".join(lines)
+        notes = self.notes if self.is_complete else [*self.notes, f"{CUT_SHORT[0].upper()}{CUT_SHORT[1:]}."]
+        above = [f"## {self.name}", f"    {self.command}", f"{self.headline}.", *notes]
+        pictures = [f"![{title}]({f'{folder}/{file}' if folder else file})" for title, file in self.pictures]
+        return "\n\n".join([*above, *(table.to_markdown().rstrip("\n") for table in self.tables), *pictures]) + "\n"
 
     def into_page(self, page: str, folder: str = "") -> str:
         """Return a page of results with the section of this experiment put in or replaced."""
@@ -178,10 +166,8 @@ def milliseconds(seconds: float | None) -> str:
 
 def count(value: float | None) -> str:
     """Return a number of things."""
-    if value is None:
-        return "—"
-    if not math.isfinite(value):
-        return "> 1e300"
+    if value is None or not math.isfinite(value):
+        return "—" if value is None else "> 1e300"
     return f"{value:,.0f}" if value < 1e7 else f"{value:.1e}"
 
 
@@ -194,7 +180,5 @@ def duration(value: float) -> str:
     """Return a span of time in a fitting unit."""
     if not value < 1e5:
         return f"{value / 31_557_600:.1e} years" if value > 3e7 else f"{value / 86400:,.0f} days"
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-6:.3g} µs"
+    size, unit = (1.0, "s") if value >= 1 else (1e-3, "ms") if value >= 1e-3 else (1e-6, "µs")
+    return f"{value / size:.3g} {unit}"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from graph2vid._evaluation_options import METRICS
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.engine import NOT_EXACT, Results, folds_of, linear_of
-from graph2vid.evaluate.intervals import Interval, bootstrap_interval, paired_interval
+from graph2vid.evaluate.intervals import Interval, bootstrap_interval, defined_mean, paired_interval
 from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.report import Table
 
@@ -59,61 +57,54 @@ class Summary:
 
     def rows(self, members: Iterable[int] | None = None) -> list[dict[str, Any]]:
         """Return one row per method: means over the videos (of ``members``; by default all that it has)."""
-        wanted = None if members is None else set(members)
+        wanted = set(range(len(self.results.videos)) if members is None else members)
         return [self._row(method, wanted) for method in self.results.methods.values()]
 
-    def _row(self, method: MethodResult, wanted: set[int] | None) -> dict[str, Any]:
-        videos = [at for at in method.metrics if wanted is None or at in wanted]
+    def _row(self, method: MethodResult, wanted: set[int]) -> dict[str, Any]:
+        videos = [at for at in method.metrics if at in wanted]
         kept = set(videos)
         by_task = [some for of_task in self.members.values() if (some := [at for at in of_task if at in kept])]
-        reasons: dict[str, int] = {}
-        for at, reason in method.absent.items():
-            if wanted is None or at in wanted:
-                reasons[reason] = reasons.get(reason, 0) + 1
+        means = {name: [defined_mean(_values(method, some, name)) for some in by_task] for name in METRICS}
+        reasons = Counter(reason for at, reason in method.absent.items() if at in wanted)
         return {
             "method": method.name,
-            **{name: 100 * _mean(_values(method, videos, name)) for name in METRICS},
+            **{name: 100 * defined_mean(_values(method, videos, name)) for name in METRICS},
             "videos": len(videos),
             "exact": NOT_EXACT not in reasons,
-            "absent": reasons,
+            "absent": dict(reasons),
             "tasks": len(by_task),
-            "macro": {
-                name: 100 * _mean([_mean(_values(method, of_task, name)) for of_task in by_task]) for name in METRICS
-            },
+            "macro": {name: 100 * defined_mean(of_tasks) for name, of_tasks in means.items()},
             "seconds_per_video": method.seconds / len(method.metrics) if method.metrics else None,
             **({"weights": method.weights} if method.weights else {}),
         }
 
     @cached_property
-    def intervals(self) -> dict[str, dict[str, Interval]]:
-        """The bootstrap interval of every metric per method."""
-        return {
-            method.name: {
-                name: _in_percent(bootstrap_interval(_values(method, method.metrics, name), **self.bootstrap))
-                for name in METRICS
+    def intervals(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The bootstrap interval of every metric per method: ``mean``, ``low`` and ``high``."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for method in self.results.methods.values():
+            values = {name: _values(method, method.metrics, name) for name in METRICS}
+            found[method.name] = {
+                name: _in_percent(bootstrap_interval(of_metric, **self.bootstrap)) for name, of_metric in values.items()
             }
-            for method in self.results.methods.values()
-        }
+        return found
 
     @cached_property
     def _differences(self) -> list[dict[str, Any]]:
         methods = self.results.methods
+        pairs: list[tuple[str, str]] = []
+        for name in methods:
+            plain = name.partition("+")[0]
+            others = () if not name.startswith("graph:") else ("linear", "bag") if plain == name else (plain,)
+            pairs += [(name, other) for other in others if other in methods]
         found = []
-        for first in methods.values():
-            if not first.name.startswith("graph:"):
-                continue
-            plain = first.name.partition("+")[0]
-            for other in ("linear", "bag") if plain == first.name else (plain,):
-                if other not in methods:
-                    continue
-                second = methods[other]
-                common = [at for at in first.metrics if at in second.metrics]
-                row: dict[str, Any] = {"first": first.name, "second": other, "videos": len(common)}
-                for name in METRICS:
-                    values = (_values(one, common, name) for one in (first, second))
-                    interval = _in_percent(paired_interval(*values, **self.bootstrap))
-                    row[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
-                found.append(row)
+        for first, second in pairs:
+            common = [at for at in methods[first].metrics if at in methods[second].metrics]
+            row: dict[str, Any] = {"first": first, "second": second, "videos": len(common)}
+            for name in METRICS:
+                values = (_values(methods[one], common, name) for one in (first, second))
+                row[name] = _in_percent(paired_interval(*values, **self.bootstrap))
+            found.append(row)
         return found
 
     def differences(self, names: Sequence[str] = METRICS) -> list[dict[str, Any]]:
@@ -154,16 +145,12 @@ class Summary:
         """Return the settings, fit for JSON."""
         results, dataset = self.results, self.results.dataset
         chosen, costs = results.options, results.videos[0].costs.options
+        decided = replace(chosen, linear=linear_of(chosen, dataset), folds=folds_of(chosen, dataset))
+        names = ("contiguous", "linear", "min_support", "tolerance", "folds", "limit", "drop_unmapped")
         return {
             **dict(dataset.options),
             **{name: costs[name] for name in ("preset", "match", "drop", "skip", "temperature")},
-            "contiguous": chosen.contiguous,
-            "linear": linear_of(chosen, dataset),
-            "min_support": chosen.min_support,
-            "tolerance": chosen.tolerance,
-            "folds": folds_of(chosen, dataset),
-            "limit": chosen.limit,
-            "drop_unmapped": chosen.drop_unmapped,
+            **{name: getattr(decided, name) for name in names},
             "labels": f"{dataset.label_rule}, {dataset.label_overlapping}",
             "bootstrap": self.bootstrap,
         }
@@ -186,9 +173,8 @@ class Summary:
             *(["steps without a counterpart removed"] if options["drop_unmapped"] else []),
             *([f"labels by {options['labels']}"] if options["labels"] != "cover, start" else []),
         ]
-        for name, value in results.dataset.options.items():
-            if value is not None:
-                parts.append(f"{name} {f'{value:g}' if isinstance(value, float) else value}")
+        given = {name: value for name, value in results.dataset.options.items() if value is not None}
+        parts += [f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in given.items()]
         return ", ".join(parts)
 
     # -- tables ------------------------------------------------------------------------------------------------
@@ -216,44 +202,38 @@ class Summary:
             note = "The same metrics where every method has an answer."
             made.append(metric_table(title, note, self.rows(self.results.common)))
         if len(self.members) > 1:
-            macro = tuple(
-                (_method(row), str(row["tasks"]), *(cells.percent(row["macro"][name]) for name in METRICS))
-                for row in self.rows()
-            )
+            macro = [(_method(row), row["tasks"], *_percents(row["macro"])) for row in self.rows()]
             note = "Means over tasks of the means over their videos."
             made.append(Table("Macro means", note, ("method", "tasks", *_HEADINGS), macro))
-        made.append(
-            Table(
-                f"{self.level:.0%} intervals",
-                f"Percentile bootstrap over videos, {self.samples:,} samples, seed {self.seed}.",
-                ("method", *_WITH_INTERVAL),
-                tuple(
-                    (name, *(cells.span(i.mean, i.low, i.high) for i in map(of_method.get, _WITH_INTERVAL) if i))
-                    for name, of_method in self.intervals.items()
-                ),
-            )
-        )
-        names = _WITH_INTERVAL[:3]
-        paired = [
-            (f"{row['first']} - {row['second']}", str(row["videos"]), *(cells.signed_span(**row[one]) for one in names))
+        spans = [
+            (method, *(cells.span(**found[name]) for name in _WITH_INTERVAL))
+            for method, found in self.intervals.items()
+        ]
+        note = f"Percentile bootstrap over videos, {self.samples:,} samples, seed {self.seed}."
+        made.append(Table(f"{self.level:.0%} intervals", note, ("method", *_WITH_INTERVAL), spans))
+        if paired := self.paired_cells(*_WITH_INTERVAL[:3]):
+            columns = ("difference", "videos", *_WITH_INTERVAL[:3])
+            made.append(Table("Paired differences", self.paired_note, columns, paired))
+        return made
+
+    def paired_cells(self, *names: str) -> list[tuple[str, ...]]:
+        """Return the cells of :meth:`differences`."""
+        return [
+            (f"{row['first']} - {row['second']}", row["videos"], *(cells.signed_span(**row[name]) for name in names))
             for row in self.differences(names)
         ]
-        if paired:
-            note = f"In points, with {self.level:.0%} intervals over the videos that both methods have."
-            made.append(Table("Paired differences", note, ("difference", "videos", *names), tuple(paired)))
-        return made
+
+    @property
+    def paired_note(self) -> str:
+        """What tables of differences say of them."""
+        return f"In points, with {self.level:.0%} intervals over the videos that both methods have."
 
     def task_table(self) -> Table:
         """Return acc and iou of each task."""
-        return Table(
-            "Tasks",
-            "acc / iou in percent, means over the task's videos.",
-            ("task", "videos", *self.method_headings),
-            tuple(
-                (task["title"] or task["task"], str(task["videos"]), *map(acc_and_iou, task["rows"]))
-                for task in self.by_task()
-            ),
-        )
+        note, columns = "acc / iou in percent, means over the task's videos.", ("task", "videos", *self.method_headings)
+        by_task = self.by_task()
+        rows = [(task["title"] or task["task"], task["videos"], *acc_and_iou(task["rows"])) for task in by_task]
+        return Table("Tasks", note, columns, rows)
 
     @property
     def method_headings(self) -> tuple[str, ...]:
@@ -264,20 +244,10 @@ class Summary:
 
 def metric_table(title: str, note: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of all metrics, a row per method."""
-    return Table(
-        title,
-        note,
-        ("method", "videos", *_HEADINGS, "ms/video"),
-        tuple(
-            (
-                _method(row),
-                str(row["videos"]),
-                *(cells.percent(row[name]) for name in METRICS),
-                cells.milliseconds(row["seconds_per_video"]),
-            )
-            for row in rows
-        ),
-    )
+    found = [
+        (_method(row), row["videos"], *_percents(row), cells.milliseconds(row["seconds_per_video"])) for row in rows
+    ]
+    return Table(title, note, ("method", "videos", *_HEADINGS, "ms/video"), found)
 
 
 def noise_tables(sweep: Mapping[float, Summary], *, is_growing: bool = False) -> list[Table]:
@@ -289,52 +259,30 @@ def noise_tables(sweep: Mapping[float, Summary], *, is_growing: bool = False) ->
         for method in first.results.methods.values()
         if len(method.metrics) < total
     )
-    paired = tuple(
-        (
-            f"{noise:g}",
-            f"{row['first']} - {row['second']}",
-            str(row["videos"]),
-            *(cells.signed_span(**row[name]) for name in ("acc", "iou")),
-        )
-        for noise, summary in sweep.items()
-        for row in summary.differences(("acc", "iou"))
-    )
-    return [
-        Table(
-            f"Noise{first.suffix}",
-            f"acc / iou in percent at each level of noise.{covered}",
-            ("noise", *first.method_headings),
-            tuple((f"{noise:g}", *map(acc_and_iou, summary.rows())) for noise, summary in sweep.items()),
-            is_growing=is_growing,
-        ),
-        Table(
-            f"Paired differences against noise{first.suffix}",
-            f"In points, with {first.level:.0%} intervals over the videos that both methods have.",
-            ("noise", "difference", "videos", "acc", "iou"),
-            paired,
-            words=2,
-            is_growing=is_growing,
-        ),
-    ]
+    note, columns = f"acc / iou in percent at each level of noise.{covered}", ("noise", *first.method_headings)
+    rows = [(f"{noise:g}", *acc_and_iou(summary.rows())) for noise, summary in sweep.items()]
+    paired = [(f"{noise:g}", *row) for noise, summary in sweep.items() for row in summary.paired_cells("acc", "iou")]
+    titles = (f"Noise{first.suffix}", f"Paired differences against noise{first.suffix}")
+    of_pairs = (first.paired_note, ("noise", "difference", "videos", "acc", "iou"), paired)
+    return [Table(titles[0], note, columns, rows, 1, is_growing), Table(titles[1], *of_pairs, 2, is_growing)]
 
 
 def group_table(groups: Mapping[str, Summary]) -> Table:
     """Return acc and iou of each kind of recordings."""
     first = next(iter(groups.values()))
-    return Table(
-        f"Kinds of recordings{first.suffix}",
-        "acc / iou in percent, over the videos that each method covers.",
-        ("recordings", "videos", *first.method_headings),
-        tuple(
-            (name, str(len(summary.results.videos)), *map(acc_and_iou, summary.rows()))
-            for name, summary in groups.items()
-        ),
-    )
+    note = "acc / iou in percent, over the videos that each method covers."
+    rows = [(name, len(one.results.videos), *acc_and_iou(one.rows())) for name, one in groups.items()]
+    columns = ("recordings", "videos", *first.method_headings)
+    return Table(f"Kinds of recordings{first.suffix}", note, columns, rows)
 
 
-def acc_and_iou(row: Mapping[str, Any]) -> str:
-    """Return both metrics in one cell."""
-    return f"{cells.percent(row['acc'])}/{cells.percent(row['iou'])}" if row["videos"] else "—"
+def acc_and_iou(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return both metrics in one cell for each row."""
+    return [f"{cells.percent(row['acc'])}/{cells.percent(row['iou'])}" if row["videos"] else "—" for row in rows]
+
+
+def _percents(row: Mapping[str, Any]) -> list[str]:
+    return [cells.percent(row[name]) for name in METRICS]
 
 
 def _method(row: Mapping[str, Any]) -> str:
@@ -346,11 +294,5 @@ def _values(method: MethodResult, videos: Iterable[int], name: str) -> list[floa
     return [method.metrics[at][name] for at in videos]
 
 
-def _mean(values: Iterable[float]) -> float:
-    array = np.array(list(values), dtype=np.float64)
-    defined = array[~np.isnan(array)]
-    return float(defined.mean()) if defined.size else math.nan
-
-
-def _in_percent(found: Interval) -> Interval:
-    return Interval(100 * found.mean, 100 * found.low, 100 * found.high, found.level, found.videos)
+def _in_percent(found: Interval) -> dict[str, float]:
+    return {"mean": 100 * found.mean, "low": 100 * found.low, "high": 100 * found.high}
