@@ -1,21 +1,11 @@
-"""Groundings in the formats of other programs, a module each, and annotations read back from them."""
+"""Groundings in the formats of other programs, and annotations read back from them."""
 
 from __future__ import annotations
 
-from graph2vid.export import (
-    crosstask_csv,
-    csv_table,
-    elan,
-    ffmetadata,
-    label_studio,
-    native,
-    rttm,
-    schema_org,
-    srt,
-    via3,
-    vtt,
-    youtube,
-)
+from graph2vid.export import elan as elan  # imported, as the next three, so that it enters its formats into the table
+from graph2vid.export import structured_formats as structured_formats
+from graph2vid.export import text_formats as text_formats
+from graph2vid.export import youtube as youtube
 from graph2vid.export.annotations import Annotation, read_annotations, to_constraints
 from graph2vid.grounding import FORMATS, Exported, Film, Format, export, write_export
 
@@ -30,6 +20,3 @@ __all__ = [
     "to_constraints",
     "write_export",
 ]
-
-# Imported so that each enters its format into the table.
-_MODULES = (crosstask_csv, csv_table, elan, ffmetadata, label_studio, native, rttm, schema_org, srt, via3, vtt, youtube)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,10 +66,11 @@ def read_annotations(
     """
     suffix = Path(path).suffix.lower()
     steps = _steps_by_name(flow)
-    found = []
     if suffix == ".eaf":
-        for value, start, end in read_elan(path, tier):
-            found.append(_annotation(f"{path}, {start:g} s", _step(value, steps, flow, f"{path}"), start, end))
+        found = [
+            _annotation(f"{path}, {start:g} s", _step(value, steps, flow, f"{path}"), start, end)
+            for value, start, end in read_elan(path, tier)
+        ]
     elif suffix == ".csv":
         found = list(_from_table(path, steps, flow))
     else:
@@ -85,13 +88,13 @@ def to_constraints(annotations: Iterable[Annotation]) -> tuple[Constraint, ...]:
     spans: dict[int, list[tuple[float, float]]] = {}
     for one in annotations:
         if one.start is None or one.end is None:
-            constraints.append(Constraint("forbid", one.step, -float("inf"), float("inf")))
+            constraints.append(Constraint("forbid", one.step, -math.inf, math.inf))
         else:
             spans.setdefault(one.step, []).append((one.start, one.end))
     for step, of_step in spans.items():
+        starts, ends = zip(*of_step, strict=True)
         constraints += [Constraint("show", step, start, end) for start, end in of_step]
-        first, last = min(start for start, _ in of_step), max(end for _, end in of_step)
-        constraints.append(Constraint("within", step, first, last))
+        constraints.append(Constraint("within", step, min(starts), max(ends)))
     return tuple(constraints)
 
 
@@ -120,8 +123,7 @@ def _annotation(place: str, step: int, start: float | None, end: float | None) -
 
 def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowGraph) -> Iterator[Annotation]:
     text = read_text(path)
-    head = text.split("\n", 1)[0]
-    sign = max(",;\t", key=head.count)
+    sign = max(",;\t", key=text.split("\n", 1)[0].count)
     rows = [row for _, row in table_rows(io.StringIO(text, newline=""), str(path), sign) if any(map(str.strip, row))]
     if not rows:
         raise FormatError(f"{path} is empty")
@@ -157,11 +159,7 @@ def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowG
 
 def _is_numbers(row: list[str]) -> bool:
     """Say whether a row is the number of a step, a start and an end."""
-    if len(row) != 3 or not row[0].strip().isdecimal():
-        return False
-    try:
-        for cell in row:
-            read_number(cell, "")
-    except FormatError:
-        return False
-    return True
+    with suppress(FormatError):
+        is_triple = len(row) == 3 and row[0].strip().isdecimal()
+        return is_triple and all(math.isfinite(read_number(cell, "")) for cell in row)
+    return False

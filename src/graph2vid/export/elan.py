@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from graph2vid._files import read_bytes
 from graph2vid._values import number_of
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
-from graph2vid.export.shared import Timed, file_name, format_named, labels, one_line, timed
+from graph2vid.export.shared import file_name, format_named, labels, one_line, timed
 from graph2vid.grounding import Exported, Film, Grounding, is_url
 
 TIER = "steps"
@@ -44,31 +44,23 @@ def export_elan(grounding: Grounding, film: Film) -> Exported:
     eaf.remove_tier("default")
     for segment in segments:
         eaf.add_annotation(TIER, segment.start, segment.end, names[segment.step])
-    _add_confidences(eaf, segments)
+    if any(segment.confidence is not None for segment in segments):  # a tier with a value for each annotation
+        eaf.add_linguistic_type(_CONFIDENCE, constraints="Symbolic_Association", timealignable=False)
+        eaf.add_tier(_CONFIDENCE, _CONFIDENCE, parent=TIER)
+    for annotation, segment in zip(list(eaf.tiers[TIER][0]), segments, strict=True):
+        if segment.confidence is not None:
+            number = eaf.generate_annotation_id()
+            eaf.tiers[_CONFIDENCE][1][number] = (annotation, f"{segment.confidence:.2f}", None, None)
     document = pympi.Elan.to_adocument(eaf)
     text = ElementTree.tostring(document, encoding="unicode", xml_declaration=False)
     return Exported(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', tuple(notes))
 
 
-def _add_confidences(eaf: Any, segments: list[Timed]) -> None:
-    """Add a tier with a value for each annotation, where any has one."""
-    if all(segment.confidence is None for segment in segments):
-        return
-    eaf.add_linguistic_type(_CONFIDENCE, constraints="Symbolic_Association", timealignable=False)
-    eaf.add_tier(_CONFIDENCE, _CONFIDENCE, parent=TIER)
-    for annotation, segment in zip(list(eaf.tiers[TIER][0]), segments, strict=True):
-        if segment.confidence is not None:
-            number = eaf.generate_annotation_id()
-            eaf.tiers[_CONFIDENCE][1][number] = (annotation, f"{segment.confidence:.2f}", None, None)
-
-
 def _media(video: str) -> tuple[str, str | None, str]:
     """Return the URL of the video, its name beside the file, and its kind."""
     kind = mimetypes.guess_type(file_name(video))[0] or "video/*"
-    if is_url(video):
-        return video, None, kind
     path = Path(video)
-    return path.resolve().as_uri(), f"./{path.name}", kind
+    return (video, None, kind) if is_url(video) else (path.resolve().as_uri(), f"./{path.name}", kind)
 
 
 def read_elan(path: str | os.PathLike[str], tier: str | None = None) -> list[tuple[str, float, float]]:
@@ -102,18 +94,15 @@ def read_elan(path: str | os.PathLike[str], tier: str | None = None) -> list[tup
 
 
 def _chosen_tier(path: str | os.PathLike[str], eaf: Any, tier: str | None) -> str:
+    if (wanted := tier or TIER) in eaf.tiers:
+        return wanted
     if tier is not None:
-        if tier not in eaf.tiers:
-            raise InputError(f"{path} has no tier {tier!r}; it has {', '.join(map(repr, eaf.tiers)) or 'none'}")
-        return tier
-    if TIER in eaf.tiers:
-        return TIER
+        raise InputError(f"{path} has no tier {tier!r}; it has {', '.join(map(repr, eaf.tiers)) or 'none'}")
     filled: list[str] = [name for name, parts in eaf.tiers.items() if parts[0]]
     if len(filled) != 1:
         named = ", ".join(map(repr, filled)) or "none"
-        raise InputError(
-            f"{path} has no tier {TIER!r}, and of the others not one alone has annotations ({named}): name one"
-        )
+        message = f"{path} has no tier {TIER!r}, and of the others not one alone has annotations ({named}): name one"
+        raise InputError(message)
     return filled[0]
 
 

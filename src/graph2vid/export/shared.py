@@ -13,9 +13,6 @@ from urllib.parse import unquote, urlsplit
 from graph2vid.flow import FlowGraph, counted
 from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding, is_url
 
-INTRO = "Intro"
-"""The chapter before the first step."""
-
 # What XML 1.0 cannot hold in any form, and what steers terminals and players elsewhere; tabs and line ends stay.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
@@ -45,29 +42,21 @@ class Timed:
 
 def timed(grounding: Grounding) -> tuple[list[Timed], list[str]]:
     """Return the segments in order of time, and notes on those that the video's clock has no place for."""
-    segments, before, cut = [], 0, 0
-    for segment in grounding.segments:
-        start, end = round(segment.start * 1000), round(segment.end * 1000)
-        if end <= 0:
-            before += 1
-            continue
-        cut += start < 0
-        start = max(start, 0)
-        segments.append(Timed(segment.step, start, max(end, start + 1), segment.confidence))
+    found = [(one, round(one.start * 1000), round(one.end * 1000)) for one in grounding.segments]
+    shown = [(one, start, end) for one, start, end in found if end > 0]
+    segments = [Timed(one.step, max(start, 0), max(end, start + 1, 1), one.confidence) for one, start, end in shown]
     notes = []
-    if before:
+    if before := len(found) - len(shown):
         notes.append(f"{counted(before, 'segment')} before the beginning of the video (0 s) left out")
-    if cut:
+    if any(start < 0 for _, start, _ in shown):
         notes.append("a segment that begins before the video (0 s) is cut there")
     return sorted(segments, key=lambda one: (one.start, one.end)), notes
 
 
 def clock(milliseconds: int, decimal_sign: str = ".") -> str:
     """Write a time as ``hh:mm:ss.mmm``."""
-    seconds, thousandths = divmod(milliseconds, 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:02d}:{minutes:02d}:{seconds:02d}{decimal_sign}{thousandths:03d}"
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest // 1000:02d}{decimal_sign}{rest % 1000:03d}"
 
 
 def file_name(video: str) -> str:

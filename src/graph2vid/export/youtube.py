@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph2vid.errors import InputError
-from graph2vid.export.shared import INTRO, format_named, timed, titles
+from graph2vid.export.shared import format_named, timed, titles
 from graph2vid.flow import counted
-from graph2vid.grounding import Exported, Film, Grounding
+from graph2vid.grounding import Exported, Film, Grounding, format_time
 
 LEAST_CHAPTERS = 3
 LEAST_SECONDS = 10
@@ -66,8 +66,8 @@ def _begin_at_zero(chapters: list[_Chapter]) -> list[str]:
     if first == 0:
         return []
     if first >= LEAST_SECONDS:
-        chapters.insert(0, _Chapter(0, [INTRO]))
-        return [f'an "{INTRO}" is added from 0:00 to {_clock(first)}: YouTube wants the first chapter at 0:00']
+        chapters.insert(0, _Chapter(0, ["Intro"]))
+        return [f'an "Intro" is added from 0:00 to {_clock(first)}: YouTube wants the first chapter at 0:00']
     chapters[0].start = 0
     return [
         f"the first chapter begins at 0:00, not at {_clock(first)}: YouTube wants it so, and too little for an intro"
@@ -85,14 +85,12 @@ def _long_enough(chapters: list[_Chapter], end: int) -> tuple[list[_Chapter], li
     if len(merged) > 1 and end - merged[-1].start < LEAST_SECONDS:
         short = merged.pop()
         merged[-1].titles += short.titles
-    joined = [chapter for chapter in merged if len(chapter.titles) > 1]
     return merged, [
         f"{len(chapter.titles)} steps are one chapter at {_clock(chapter.start)}: YouTube wants {LEAST_SECONDS} s each"
-        for chapter in joined
+        for chapter in merged
+        if len(chapter.titles) > 1
     ]
 
 
 def _clock(seconds: int) -> str:
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return format_time(seconds).removesuffix(".0")
