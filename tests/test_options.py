@@ -21,7 +21,6 @@ from graph2vid._options import (
     ProcedureOptions,
     deal,
     declared,
-    markdown_table,
     option,
 )
 from graph2vid.errors import InputError
@@ -119,9 +118,3 @@ def test_old_names_work_with_a_warning() -> None:
         assert Toy.from_mapping({"number": 5}).count == 5
     with pytest.warns(DeprecationWarning, match="'breaking' is called 'violation' now"):
         assert deal({"breaking": 2.0}, AlignOptions)[0].violation == 2.0
-
-
-def test_docs_tables_list_every_option() -> None:
-    table = markdown_table(*CLASSES)
-    assert all(f"| `{one.name}` |" in table for one in ALL)
-    assert "| `contiguous` | `true` |" in table

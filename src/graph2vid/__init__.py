@@ -12,67 +12,37 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
-# Name → module that holds it. Nothing is imported before it is used, so that `import graph2vid` stays instant.
-_PUBLIC = {
-    "Alignment": "graph2vid.alignment",
-    "Constraint": "graph2vid.alignment",
-    "FlowGraph": "graph2vid.flow",
-    "Graph2VidError": "graph2vid.errors",
-    "Grounding": "graph2vid.grounding",
-    "Posterior": "graph2vid.alignment",
-    "Problem": "graph2vid.alignment",
-    "Procedure": "graph2vid.text",
-    "Step": "graph2vid.flow",
-    "Stream": "graph2vid.alignment",
-    "TSortGraph": "graph2vid.tsort",
-    "align": "graph2vid.alignment",
-    "align_many": "graph2vid.alignment",
-    "ground": "graph2vid.grounding",
-    "k_best": "graph2vid.alignment",
-    "parse": "graph2vid.text",
-    "posterior": "graph2vid.alignment",
-    "read_procedure": "graph2vid.text",
-}
-
 if TYPE_CHECKING:
-    from graph2vid.alignment import (
-        Alignment,
-        Constraint,
-        Posterior,
-        Problem,
-        Stream,
-        align,
-        align_many,
-        k_best,
-        posterior,
-    )
-    from graph2vid.errors import Graph2VidError
-    from graph2vid.flow import FlowGraph, Step
-    from graph2vid.grounding import Grounding, ground
-    from graph2vid.text import Procedure, parse, read_procedure
-    from graph2vid.tsort import TSortGraph
+    from graph2vid.alignment import Alignment as Alignment
+    from graph2vid.alignment import Constraint as Constraint
+    from graph2vid.alignment import Posterior as Posterior
+    from graph2vid.alignment import Problem as Problem
+    from graph2vid.alignment import Stream as Stream
+    from graph2vid.alignment import align as align
+    from graph2vid.alignment import align_many as align_many
+    from graph2vid.alignment import k_best as k_best
+    from graph2vid.alignment import posterior as posterior
+    from graph2vid.errors import Graph2VidError as Graph2VidError
+    from graph2vid.flow import FlowGraph as FlowGraph
+    from graph2vid.flow import Step as Step
+    from graph2vid.grounding import Grounding as Grounding
+    from graph2vid.grounding import ground as ground
+    from graph2vid.text import Procedure as Procedure
+    from graph2vid.text import parse as parse
+    from graph2vid.text import read_procedure as read_procedure
+    from graph2vid.tsort import TSortGraph as TSortGraph
 
-__all__ = [
-    "Alignment",
-    "Constraint",
-    "FlowGraph",
-    "Graph2VidError",
-    "Grounding",
-    "Posterior",
-    "Problem",
-    "Procedure",
-    "Step",
-    "Stream",
-    "TSortGraph",
-    "__version__",
-    "align",
-    "align_many",
-    "ground",
-    "k_best",
-    "parse",
-    "posterior",
-    "read_procedure",
-]
+# Package → what it offers here. Nothing is imported before it is used, so that `import graph2vid` stays instant.
+_ALIGNMENT = "Alignment Constraint Posterior Problem Stream align align_many k_best posterior"
+_PUBLIC = {
+    **dict.fromkeys(_ALIGNMENT.split(), "graph2vid.alignment"),
+    **dict.fromkeys(("FlowGraph", "Step"), "graph2vid.flow"),
+    **dict.fromkeys(("Grounding", "ground"), "graph2vid.grounding"),
+    **dict.fromkeys(("Procedure", "parse", "read_procedure"), "graph2vid.text"),
+    "Graph2VidError": "graph2vid.errors",
+    "TSortGraph": "graph2vid.tsort",
+}
+__all__ = sorted([*_PUBLIC, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

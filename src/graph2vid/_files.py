@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from graph2vid._values import shown
 from graph2vid.errors import FormatError, Graph2VidError
@@ -34,8 +34,7 @@ def _named(path: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise Graph2VidError(f"cannot {doing} {path}: {reason}") from error
+        raise Graph2VidError(f"cannot {doing} {path}: {error.strerror or error}") from error
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -51,15 +50,15 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         return
     if not os.fspath(path):
         raise Graph2VidError("cannot write a file with an empty name")
-    path = Path(path)
-    with _named(path, "write"):
-        target = path.resolve()
+    with _named(Path(path), "write"):
+        target = Path(path).resolve()
         if target.is_dir():
             raise Graph2VidError(f"cannot write {path}: it is a folder")
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -67,11 +66,10 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
                 os.fsync(file.fileno())
             umask = os.umask(0)
             os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)  # it is there where something went wrong
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -86,8 +84,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
     """Read a file, or its first ``most`` bytes."""
-    path = Path(path)
-    with _named(path, "read"), path.open("rb") as file:
+    with _named(Path(path), "read"), Path(path).open("rb") as file:
         return file.read(most)
 
 
@@ -114,7 +111,12 @@ def parse_json(text: str, source: str, *, lenient: bool = False, infinite: bool 
     infinite : bool
         For matrices, in which a log-probability may be -Infinity: infinite numbers are read.
     """
-    constant = _infinity if infinite else _refuse_constant
+
+    def constant(name: str) -> float:
+        if infinite and name != "NaN":
+            return float(name)
+        raise ValueError(f"{name} is no number of JSON")
+
     try:
         value = json.loads(text, strict=not lenient, parse_int=_whole, parse_float=_decimal, parse_constant=constant)
         _refuse_depth(value)
@@ -123,9 +125,8 @@ def parse_json(text: str, source: str, *, lenient: bool = False, infinite: bool 
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from error
     except RecursionError as error:
-        raise FormatError(
-            f"{source}: JSON nested too deeply (more than {_DEEPEST} lists and objects within each other)"
-        ) from error
+        limit = f"more than {_DEEPEST} lists and objects within each other"
+        raise FormatError(f"{source}: JSON nested too deeply ({limit})") from error
     except UnicodeEncodeError as error:
         raise FormatError(f"{source}: a string holds half a character (a lone surrogate), which is no text") from error
     except ValueError as error:
@@ -146,25 +147,14 @@ def _decimal(digits: str) -> float:
     return found
 
 
-def _infinity(name: str) -> float:
-    return float(name) if name != "NaN" else _refuse_constant(name)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def _refuse_depth(value: Any) -> None:
     """Raise a RecursionError where lists and objects lie too deep within each other for those who walk through them."""
-    level = [value]
+    level = [value] if type(value) in _HOLDERS else []
     for _ in range(_DEEPEST):
-        inner = [
-            holder.values() if isinstance(holder, dict) else holder for holder in level if type(holder) in _HOLDERS
-        ]
+        inner = (holder.values() if isinstance(holder, dict) else holder for holder in level)
         level = [child for children in inner for child in children if type(child) in _HOLDERS]
-        if not level:
-            return
-    raise RecursionError
+    if level:
+        raise RecursionError
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -184,16 +174,14 @@ def check_format(value: Any, *, kind: str, version: int, source: str) -> dict[st
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise FormatError(f"{source}: the format version must be a positive whole number, not {shown(found)}")
     if found > version:
-        raise FormatError(
-            f"{source} has {kind} version {found}; this graph2vid reads up to {version}: install a newer one"
-        )
+        advice = f"this graph2vid reads up to {version}: install a newer one"
+        raise FormatError(f"{source} has {kind} version {found}; {advice}")
     return value
 
 
 def cache_folder() -> Path:
     """Return the folder of the user's cache: ``$GRAPH2VID_CACHE``, else where this system keeps caches."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
+    if chosen := os.environ.get(FOLDER_VARIABLE):
         return Path(chosen)
     try:
         home = Path.home()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +16,10 @@ FREE_BYTES = 64 << 20
 
 _UNKNOWN = 4 << 30  # where the system does not say how much there is
 
+_CGROUP_FILES = {
+    "cgroup2": ("memory.max", "memory.current", "inactive_file"),
+    "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 _shares = 1
 
 
@@ -25,8 +30,7 @@ def available_memory() -> int:
     of what its address space and its data may still grow by (``RLIMIT_AS``, ``RLIMIT_DATA``); of that its share, where
     :func:`share_memory` says that others work beside it.
     """
-    left = [_system(), *_cgroups(), *_rlimits()]
-    return max(0, min(left)) // _shares
+    return max(0, min(_system(), *_cgroups(), *_rlimits())) // _shares
 
 
 def share_memory(among: int) -> None:
@@ -52,10 +56,8 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 def in_units(count: int) -> str:
     """Return a number of bytes as people read it."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
-        if count >= 10 * size:
-            return f"{count / size:,.0f} {unit}"
         if count >= size:
-            return f"{count / size:,.1f} {unit}"
+            return f"{count / size:,.{0 if count >= 10 * size else 1}f} {unit}"
     return f"{count / 1024:,.1f} KiB"
 
 
@@ -64,16 +66,13 @@ def in_units(count: int) -> str:
 
 def _system() -> int:
     """Return what the system could give without swapping."""
-    for line in _read("/proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+    if (known := _kibibytes("/proc/meminfo", "MemAvailable:")) is not None:
+        return known
     if sys.platform == "win32":
         return _windows()
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):  # macOS knows the latter alone
-        try:
+        with suppress(ValueError, OSError):
             return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
-        except (ValueError, OSError):
-            continue
     return _UNKNOWN
 
 
@@ -104,10 +103,8 @@ def _cgroups() -> Iterator[int]:
             continue
         used = _number(folder / used_file) or 0
         # Files that were read count as used and are given up when memory is short.
-        for line in _read(folder / "memory.stat").splitlines():
-            name, _, value = line.partition(" ")
-            if name == cached:
-                used -= int(value)
+        stat = (line.partition(" ") for line in _read(folder / "memory.stat").splitlines())
+        used -= sum(int(value) for name, _, value in stat if name == cached)
         yield limit - max(used, 0)
 
 
@@ -128,11 +125,7 @@ def _cgroup_folders() -> tuple[tuple[Path, str, str, str], ...]:
         if kind not in own or not own[kind] or (kind == "cgroup" and "memory" not in options.split(" ")[-1].split(",")):
             continue
         root, point = mount.split(" ")[3:5]
-        names = (
-            ("memory.max", "memory.current", "inactive_file")
-            if kind == "cgroup2"
-            else ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        )
+        names = _CGROUP_FILES[kind]
         # In a container the mount shows a part of the hierarchy, maybe not the one that the path counts from.
         inner, outer = PurePosixPath(own[kind]), PurePosixPath(root)
         inside = inner.relative_to(outer) if inner.is_relative_to(outer) else inner.relative_to("/")
@@ -155,8 +148,7 @@ def _rlimits() -> Iterator[int]:
         limit = resource.RLIM_INFINITY if kind is None else resource.getrlimit(kind)[0]
         if limit == resource.RLIM_INFINITY:
             continue
-        used = next((line for line in _read("/proc/self/status").splitlines() if line.startswith(field)), None)
-        yield limit - (int(used.split()[1]) * 1024 if used else 0)
+        yield limit - (_kibibytes("/proc/self/status", field) or 0)
 
 
 def _read(path: str | Path) -> str:
@@ -165,6 +157,12 @@ def _read(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _kibibytes(path: str, field: str) -> int | None:
+    """Return the bytes of a field that a file of the system gives in KiB; None where there is none."""
+    lines = (line for line in _read(path).splitlines() if line.startswith(field))
+    return next((int(line.split()[1]) * 1024 for line in lines), None)
 
 
 def _number(path: Path) -> int | None:

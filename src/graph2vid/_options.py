@@ -1,8 +1,8 @@
 """Options, each declared once: the name, type, default, help and limits of an option stand in one line.
 
 Everything else derives from these classes: command-line flags (:mod:`graph2vid.cli.derived_options`), the defaults in
-``graph2vid.toml``, columns of manifests, settings of the studio, keyword arguments of :func:`graph2vid.ground`, the
-options in result files, and the tables in the documentation. To add an option, add a field and use it::
+``graph2vid.toml``, columns of manifests, settings of the studio, keyword arguments of :func:`graph2vid.ground`, and
+the options in result files. To add an option, add a field and use it::
 
     class CostOptions(Options, panel="Costs"):
         temperature: float | None = option(None, "Divides the similarities.", above=0.0)
@@ -149,15 +149,15 @@ class Declared:
     def _one(self, value: Any, text: bool) -> Any:
         if self.kind is object:
             return value
-        found: Any
+        found: Any = None
         if self.kind is bool:
             found = _truth(value, text)
         elif self.kind in (int, float):
             found = self._number(value, text)
-        elif self.kind is Path:
-            found = Path(value) if isinstance(value, str | os.PathLike) else None
-        else:
-            found = value if isinstance(value, str) and (not self._choices or value in self._choices) else None
+        elif self.kind is Path and isinstance(value, str | os.PathLike):
+            found = Path(value)
+        elif self.kind is str and isinstance(value, str) and (not self._choices or value in self._choices):
+            found = value
         if found is None:
             raise self._wrong(value)
         return found
@@ -169,13 +169,9 @@ class Declared:
             number = float(value)
         except (ValueError, OverflowError):
             return None
-        limits = self.about
-        within = (
-            math.isfinite(number)
-            and (limits.least is None or number >= limits.least)
-            and (limits.above is None or number > limits.above)
-            and (limits.most is None or number <= limits.most)
-        )
+        about = self.about
+        least, most = -math.inf if about.least is None else about.least, math.inf if about.most is None else about.most
+        within = least <= number <= most and math.isfinite(number) and (about.above is None or number > about.above)
         if not within or (self.kind is int and number != int(number)):
             return None
         return int(number) if self.kind is int else number
@@ -194,12 +190,9 @@ class Declared:
         if self._choices:
             return f"one of {', '.join(sorted(self._choices))}"
         if self.kind in (int, float):
-            limits = self.about
-            what = "a whole number" if self.kind is int else "a number"
-            low = f" of at least {limits.least:g}" if limits.least is not None else ""
-            low = f" above {limits.above:g}" if limits.above is not None else low
-            high = f"{' and' if low else ''} at most {limits.most:g}" if limits.most is not None else ""
-            return f"{what}{low}{high}"
+            limits = (("of at least", self.about.least), ("above", self.about.above), ("at most", self.about.most))
+            words = " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+            return f"{'a whole number' if self.kind is int else 'a number'} {words}".rstrip()
         return {bool: "true or false", Path: "a path"}.get(self.kind, "text")
 
 
@@ -268,11 +261,9 @@ _DECLARED: dict[type[Options], tuple[Declared, ...]] = {}
 def declared(cls: type[Options]) -> tuple[Declared, ...]:
     """Return the options of a class, in the order in which they are declared."""
     if cls not in _DECLARED:
-        hints = get_type_hints(cls)
-        _DECLARED[cls] = tuple(
-            Declared(one.name, *_kind(hints[one.name]), one.default, one.metadata["about"])
-            for one in dataclasses.fields(cls)
-        )
+        kinds = {name: _kind(hint) for name, hint in get_type_hints(cls).items()}
+        fields = dataclasses.fields(cls)
+        _DECLARED[cls] = tuple(Declared(f.name, *kinds[f.name], f.default, f.metadata["about"]) for f in fields)
     return _DECLARED[cls]
 
 
@@ -329,18 +320,6 @@ def deal(values: Mapping[str, Any], *classes: type[Options], source: str = "", t
             except InputError as error:
                 raise InputError(f"{where}{error}") from None
     return tuple(cls(**{one.name: found[one.name] for one in declared(cls) if one.name in found}) for cls in classes)
-
-
-def markdown_table(*classes: type[Options]) -> str:
-    """Return the options of some classes as a table in Markdown: name, default, meaning."""
-    lines = ["| option | default | meaning |", "| --- | --- | --- |"]
-    for cls in classes:
-        for one in declared(cls):
-            plain = _plain(one.default)
-            default = "" if plain is None or plain == [] else f"`{str(plain).lower() if one.kind is bool else plain}`"
-            meaning = " ".join(one.about.help.split()).replace("|", "\\|")
-            lines.append(f"| `{one.name}` | {default} | {meaning} |")
-    return "\n".join(lines) + "\n"
 
 
 # -- the options of grounding --------------------------------------------------------------------------------

@@ -43,12 +43,7 @@ class Terminated(SystemExit):
         self.number = number
 
     def __str__(self) -> str:
-        return how_ended(self.number)
-
-
-def how_ended(number: int) -> str:
-    """Return in words what a signal does to a command."""
-    return _WORDS.get(signal.Signals(number).name, "terminated")
+        return _WORDS.get(signal.Signals(self.number).name, "terminated")
 
 
 @contextlib.contextmanager
@@ -61,11 +56,8 @@ def ending_on_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = {}
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            previous[number] = signal.signal(number, _raise)
+    numbers = _ENDING - {int(signal.SIGINT)}
+    previous = {one: signal.signal(one, _raise) for one in numbers if signal.getsignal(one) == signal.SIG_DFL}
     with _forced_end():
         try:
             yield
@@ -112,7 +104,7 @@ def _watch(told: int) -> None:
                 break
     if not over:
         with contextlib.suppress(OSError):
-            os.write(2, f"graph2vid: {how_ended(number)}\n".encode())
+            os.write(2, f"graph2vid: {Terminated(number)}\n".encode())
     end_now(128 + number)
 
 
@@ -132,10 +124,9 @@ def end_now(status: int) -> NoReturn:
 def _forget_signals() -> None:
     """In a forked child: what a signal does is the system's business again, and is not told to the parent."""
     if threading.current_thread() is threading.main_thread():
-        if any(signal.getsignal(number) is _raise for number in _ENDING):
-            signal.set_wakeup_fd(-1)
         for number in _ENDING:
             if signal.getsignal(number) is _raise:
+                signal.set_wakeup_fd(-1)
                 signal.signal(number, signal.SIG_DFL)
 
 
@@ -200,8 +191,7 @@ def worker_pool(
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    context = get_context(start)
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(initializer, initargs))
+    pool = ProcessPoolExecutor(workers, get_context(start), _begin, (initializer, initargs))
     try:
         yield pool
     except BaseException:

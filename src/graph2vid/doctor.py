@@ -72,12 +72,7 @@ class Diagnosis:
 
     def to_json(self) -> dict[str, Any]:
         """Return the diagnosis as a JSON document."""
-        return {
-            "format": "graph2vid-doctor",
-            "version": 2,
-            **asdict(self),
-            "parts": [asdict(p) for p in self.parts],
-        }
+        return {"format": "graph2vid-doctor", "version": 2, **asdict(self), "parts": [asdict(p) for p in self.parts]}
 
 
 KERNELS = "compiled kernels"
@@ -89,6 +84,7 @@ _NO_MODEL = "no rules parser, but the learned one" + (
     "; pip leaves it out: its package asks for Python 3.12" if sys.version_info < (3, 12) else ""
 )
 
+_PEERS = ("dtaidistance", "kaldifst", "pysdtw", "tslearn")
 # package, extra, what it is for, what is lost without it
 _PACKAGES = (
     ("numpy", "core", "arrays", "nothing runs"),
@@ -113,26 +109,21 @@ _PACKAGES = (
     ("uvicorn", "studio", "the studio: its server", "no studio"),
     ("pyarrow", "batch", "whole corpora: manifests and results", "no graph2vid batch"),
     ("ray", "ray", "whole corpora on a cluster", "graph2vid batch runs on this machine alone"),
-    ("dtaidistance", "peers", "bench: compared with", "bench leaves it out"),
-    ("kaldifst", "peers", "bench: compared with", "bench leaves it out"),
-    ("pysdtw", "peers", "bench: compared with", "bench leaves it out"),
-    ("tslearn", "peers", "bench: compared with", "bench leaves it out"),
+    *((name, "peers", "bench: compared with", "bench leaves it out") for name in _PEERS),
 )
 
 
 def _kernels() -> Part:
-    use = "fast alignment"
+    level, cost, absent = "", "", find_spec("graph2vid._native") is None
     try:
         level = str(import_module("graph2vid._native").simd())
     except ImportError as error:
-        absent = find_spec("graph2vid._native") is None
         reason = "not built" if absent else f"built, but cannot be loaded ({error})"
         cost = (
             f"{reason}: alignment is slow, as it runs on the NumPy reference (same answers); "
             "install a C++ compiler such as g++, then graph2vid again"
         )
-        return Part(KERNELS, "core", not absent, False, "", use, cost)
-    return Part(KERNELS, "core", True, True, level, use, "")
+    return Part(KERNELS, "core", not absent, not cost, level, "fast alignment", cost)
 
 
 def _version(name: str) -> str:
@@ -151,11 +142,9 @@ def _problems(names: list[str]) -> dict[str, str]:
     problems: dict[str, str] = {}
     while waiting := names[len(problems) :]:
         command = [sys.executable, "-m", "graph2vid.trials", *waiting]
-        environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+        how: dict[str, Any] = {"encoding": "utf-8", "env": os.environ | {"PYTHONIOENCODING": "utf-8"}}
         try:
-            done = subprocess.run(
-                command, capture_output=True, encoding="utf-8", env=environment, timeout=_PATIENCE, check=False
-            )
+            done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False, **how)
             printed, end = done.stdout, _ending(done.returncode)
         except subprocess.TimeoutExpired as error:
             printed = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
@@ -177,10 +166,8 @@ def _ending(status: int) -> str:
 
 def _part(name: str, extra: str, use: str, loss: str, problem: str | None) -> Part:
     found = _version(name)
-    if not found:
-        return Part(name, extra, False, False, "", use, loss)
-    cost = f"does not work ({problem}): {loss}" if problem else ""
-    return Part(name, extra, True, not problem, found, use, cost)
+    cost = "" if not problem else f"does not work ({problem}): {loss}"
+    return Part(name, extra, bool(found), bool(found) and not problem, found, use, cost if found else loss)
 
 
 def examine() -> Diagnosis:

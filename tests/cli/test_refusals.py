@@ -45,7 +45,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("this is work, before which the refusal should have come")
 
-    monkeypatch.setattr(grounding_service, "acquire", work)
+    monkeypatch.setattr(grounding_service.acquisition, "acquire", work)
 
 
 def refusal(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from graph2vid.cli import main
-from graph2vid.cli.flow_command import register
+from graph2vid.cli.flow_command import commands
 from graph2vid.errors import Graph2VidError, GraphError
 from graph2vid.flow import FlowGraph, order
 
@@ -20,7 +20,7 @@ pytest.importorskip("graph2vid.tsort")
 
 def run(*arguments: object) -> str:
     app = typer.Typer()
-    register(app)
+    app.add_typer(commands, name="flow")
     app.command("other")(lambda: None)
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["flow", *map(str, arguments)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):

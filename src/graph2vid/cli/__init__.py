@@ -1,7 +1,7 @@
 """The command line: thin modules that parse arguments, call the product and print.
 
-Every module named in ``COMMANDS`` lies beside this one and offers ``register(app)``, which adds its command
-(or group of commands) to the application. ``main`` is the one place where an error becomes a line on stderr
+Every command named in ``COMMANDS`` is the function of its name in a module beside this one (``ground_command.ground``),
+or the group that the module calls ``commands``. ``main`` is the one place where an error becomes a line on stderr
 and an exit status:
 
 ====  ================================================================
@@ -19,9 +19,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
@@ -33,21 +33,8 @@ from graph2vid.cli.outputs import check_outputs, stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
-    "parse",
-    "ground",
-    "view",
-    "check",
-    "studio",
-    "export",
-    "flow",
-    "complexity",
-    "batch",
-    "evaluate",
-    "train",
-    "selfcheck",
-    "demo",
-    "cache",
-    "doctor",
+    *("parse", "ground", "view", "check", "studio", "export", "flow", "complexity"),
+    *("batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
 
@@ -89,25 +76,17 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_options)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
-        register: Callable[[typer.Typer], None] = import_module(f"graph2vid.cli.{name}_command").register
-        register(app)
+        module = import_module(f"graph2vid.cli.{name}_command")
+        if hasattr(module, "commands"):
+            app.add_typer(module.commands, name=name)
+        else:
+            app.command()(getattr(module, name))
     use_plain_help(app)
     return app
 
 
 def _say(line: str) -> None:
     print(f"graph2vid: {' '.join(line.split())}", file=sys.stderr)
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    _say(f"warning: {message}")
 
 
 def _abandon_stdout() -> None:
@@ -118,44 +97,33 @@ def _abandon_stdout() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
-def _report_usage(error: Exception) -> int:
-    """Say what was wrong with the arguments, and where help is."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()  # type: ignore[attr-defined]
-        return 2
-    context = getattr(error, "ctx", None)
-    advice = f" (see `{context.command_path} --help`)" if context is not None else ""
-    message = error.format_message()  # type: ignore[attr-defined]
-    _say(f"error: {message.rstrip('.')}{advice}")
-    return 2
-
-
 def _report(error: BaseException) -> int:
     """Turn an error into one line on stderr and return the exit status."""
+    status, line = 2, f"error: {error}"
     if isinstance(error, BrokenPipeError):
         _abandon_stdout()
         return 1
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        return 2
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        _say("interrupted")
-        return 130
-    if isinstance(error, Terminated):
-        _say(str(error))
-        return 128 + error.number
-    if isinstance(error, _ClickException):
-        return _report_usage(error)
-    if isinstance(error, Graph2VidError):
-        _say(f"error: {error}")
-        return 2
-    if isinstance(error, MemoryError):
-        _say("error: out of memory; use fewer clips, or `--help` for options that need less")
-        return 2
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {where}{error.strerror or error}")
+        status, line = 130, "interrupted"
+    elif isinstance(error, Terminated):
+        status, line = 128 + error.number, str(error)
+    elif isinstance(error, _ClickException):
+        context = getattr(error, "ctx", None)
+        advice = f" (see `{context.command_path} --help`)" if context is not None else ""
+        line = f"error: {error.format_message().rstrip('.')}{advice}"  # type: ignore[attr-defined]
+    elif isinstance(error, MemoryError):
+        line = "error: out of memory; use fewer clips, or `--help` for options that need less"
+    elif isinstance(error, OSError):
+        line = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
         _abandon_stdout()
-        return 2
-    _say(f"error: {type(error).__name__}: {error} (this is a defect; `--debug` shows where it arose)")
-    return 1
+    elif not isinstance(error, Graph2VidError):
+        line = f"error: {type(error).__name__}: {error} (this is a defect; `--debug` shows where it arose)"
+        status = 1
+    _say(line)
+    return status
 
 
 def _flags(command: Any) -> set[str]:
@@ -211,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     with ending_on_signals(), warnings.catch_warnings():
-        warnings.showwarning = _warn
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         warnings.filterwarnings("default", message=".* is called .* now", category=DeprecationWarning)
         try:
             arguments = [argument for argument in given if argument != "--debug"]

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graph2vid._options import (
-    AlignOptions,
-    CostOptions,
-    EvidenceOptions,
-    Options,
-    ProcedureOptions,
-    declared,
-    option,
-)
+from graph2vid._options import GroundOptions, Options, declared, option
 from graph2vid.batch import RunOptions
-from graph2vid.cli.derived_options import with_options
+from graph2vid.cli.derived_options import refuse, with_options
 
 if TYPE_CHECKING:
     from graph2vid.batch import Manifest, Summary
@@ -53,10 +45,7 @@ def batch(
     ],
     files: BatchFiles,
     run: RunOptions,
-    procedure: ProcedureOptions,
-    evidence: EvidenceOptions,
-    costs: CostOptions,
-    alignment: AlignOptions,
+    options: GroundOptions,
 ) -> None:
     """Ground all videos of a manifest, and write data sets of segments and videos (Parquet).
 
@@ -64,35 +53,29 @@ def batch(
     not say otherwise in a column of that name. The exit status is 0 if all rows of the manifest are done, 1 if some
     failed (the column error of the videos says why), 2 if nothing could begin.
     """
-    from graph2vid._files import write_json
     from graph2vid.batch import check_manifest, run_batch
-    from graph2vid.cli.given import refuse
+    from graph2vid.cli.outputs import save_json
     from graph2vid.cli.progress import progress
     from graph2vid.errors import InputError
 
     refuse(context, ["margins"], "the data sets have no place for margins (graph2vid ground finds them)")
-    row_options = {
-        one.name: getattr(group, one.name)
-        for group in (procedure, evidence, costs, alignment)
-        for one in declared(type(group))
-        if getattr(group, one.name) != one.default
-    }
-    if alignment.durations is not None:
-        row_options["durations"] = str(Path(alignment.durations).resolve())
+    by_default = GroundOptions().to_mapping()
+    row_options = {name: value for name, value in options.to_mapping().items() if value != by_default[name]}
+    if "durations" in row_options:
+        row_options["durations"] = str(Path(row_options["durations"]).resolve())
     if files.check:
         of_runs = ["out", "documents", *(one.name for one in declared(RunOptions))]
         refuse(context, of_runs, "--check looks at the manifest and does nothing else")
         found = check_manifest(manifest, row_options, files.cache)
-        if files.json is not None:
-            write_json(files.json, _as_json(found))
+        save_json(files.json, _as_json(found))
         for problem in found.problems:
             typer.echo(str(problem))
         if found.problems:
             raise InputError(f"{manifest}: {_count(len(found.problems), 'problem')} in {_count(len(found), 'row')}")
-        typer.echo(f"{manifest}: {_count(len(found), 'row')}, nothing wrong ({_kinds(found)})")
+        kinds = ", ".join(f"{count:,} with {kind}" for kind, count in found.kinds.items() if count)
+        typer.echo(f"{manifest}: {_count(len(found), 'row')}, nothing wrong ({kinds})")
         return
-    out = files.out
-    if out is None:
+    if (out := files.out) is None:
         raise InputError("name the folder of the results: --out DIR (or check the manifest alone: --check)")
     with progress("checking the manifest") as show:
 
@@ -110,8 +93,7 @@ def batch(
             progress=tell,
             checked=_tell_problems,
         )
-    if files.json is not None:
-        write_json(files.json, summary.to_json())
+    save_json(files.json, summary.to_json())
     _show(summary, out)
     if summary.failed or summary.failed_before:
         raise typer.Exit(1)
@@ -164,14 +146,5 @@ def _show(summary: Summary, out: Path) -> None:
     typer.echo(f"results: {out / 'videos'}, {out / 'segments'}")
 
 
-def _kinds(manifest: Manifest) -> str:
-    return ", ".join(f"{count:,} with {kind}" for kind, count in manifest.kinds.items() if count)
-
-
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s'[: number != 1]}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(batch)

@@ -25,7 +25,7 @@ def show(
     from rich.console import Console
     from rich.filesize import decimal
 
-    from graph2vid._files import write_json
+    from graph2vid.cli.outputs import save_json
     from graph2vid.cli.terminal_table import show_table
     from graph2vid.evidence import Cache
 
@@ -34,18 +34,15 @@ def show(
     kinds: dict[str, list[int]] = {}
     for entry in cache.entries():
         kinds.setdefault(entry.kind, []).append(entry.size)
+    rows = [{"kind": kind, "entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in sorted(kinds.items())]
     size, number = sum(map(sum, kinds.values())), sum(map(len, kinds.values()))
-    if json is not None:
-        rows = [{"kind": kind, "entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in sorted(kinds.items())]
-        head = {"format": "graph2vid-cache-summary", "version": 1, "folder": str(cache.folder), "limit": cache.limit}
-        write_json(json, head | {"entries": number, "bytes": size, "kinds": rows})
-    console = Console(highlight=False)
-    console.print(str(cache.folder), markup=False, soft_wrap=True)
-    console.print(f"{decimal(size)} of at most {decimal(cache.limit)}, {_entries(number)}")
+    head = {"format": "graph2vid-cache-summary", "version": 1, "folder": str(cache.folder), "limit": cache.limit}
+    save_json(json, head | {"entries": number, "bytes": size, "kinds": rows})
+    typer.echo(f"{cache.folder}\n{decimal(size)} of at most {decimal(cache.limit)}, {_entries(number)}")
     if kinds:
-        console.print()
+        typer.echo()
         table = [(kind, f"{len(sizes):,}", decimal(sum(sizes))) for kind, sizes in sorted(kinds.items())]
-        show_table(console, ("kind", "entries", "size"), table)
+        show_table(Console(highlight=False), ("kind", "entries", "size"), table)
 
 
 @commands.command()
@@ -70,8 +67,3 @@ def clear(
 
 def _entries(number: int) -> str:
     return f"{number:,} {'entry' if number == 1 else 'entries'}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.add_typer(commands, name="cache")

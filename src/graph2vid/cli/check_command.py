@@ -25,29 +25,18 @@ def check(
     The evidence in the result is aligned once more with the order left open. It should be evidence against
     background, as that of narration is; for scores choose --drop of `ground` such that it is.
     """
-    from graph2vid._files import write_json
+    from graph2vid.cli.outputs import save_json
     from graph2vid.grounding import Grounding, check_order
 
     found = check_order(Grounding.load(result), **options.to_json())
-    if json is not None:
-        write_json(json, found.to_json())
+    save_json(json, found.to_json())
     show_check(found)
 
 
 def show_check(found: OrderCheck) -> None:
     """Print what a check found, a line for each deviation; then what it is not sure of."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(found.verdict, markup=False, soft_wrap=True)
-    for title, some in (("", found.deviations), ("not certain:", found.unsure)):
-        if some and title:
-            console.print(title, markup=False)
+    for title, some in ((found.verdict, found.deviations), ("not certain:" if found.unsure else "", found.unsure)):
+        if title:
+            typer.echo(title)
         for one in some:
-            line = f"  {one.certainty:4.0%}  {one.kind:<12}  {found.describe(one)}"
-            console.print(line, markup=False, soft_wrap=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(check)
+            typer.echo(f"  {one.certainty:4.0%}  {one.kind:<12}  {found.describe(one)}")

@@ -15,34 +15,19 @@ THREADS = (2, 3, 4, 5, 6)
 
 def complexity(
     context: typer.Context,
-    flow: Annotated[
-        Path | None,
-        typer.Argument(metavar="FLOW", help="The flow graph to count for.", show_default=False),
-    ] = None,
+    flow: Annotated[Path | None, typer.Argument(metavar="FLOW", help="The flow graph to count for.")] = None,
     threads: Annotated[
-        str | None,
-        typer.Option(
-            "--threads",
-            metavar="N,N,…",
-            help="Count for separate threads of this many steps each (3,3,4).",
-        ),
+        str | None, typer.Option(metavar="N,N,…", help="Count for separate threads of this many steps each (3,3,4).")
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw the speed-up against the number of steps (.png, .svg or .pdf).",
-        ),
+        typer.Option(metavar="FILE", help="Draw the speed-up against the number of steps (.png, .svg or .pdf)."),
     ] = None,
     max_steps: Annotated[
-        int,
-        typer.Option("--max-steps", min=2, max=1000, help="The most steps that the table and the plot go to."),
+        int, typer.Option(min=2, max=1000, help="The most steps that the table and the plot go to.")
     ] = 30,
-    limit: Annotated[
-        int,
-        typer.Option("--limit", min=1, help="The most legal sets of done steps that are built for FLOW."),
-    ] = 2**22,
+    limit: Annotated[int, typer.Option(min=1, help="The most legal sets of done steps that are built for FLOW.")] = 2
+    ** 22,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON.")] = None,
 ) -> None:
     """Count the legal orders of a procedure, and what the tSort graph saves over trying each of them.
@@ -51,8 +36,8 @@ def complexity(
     The speed-up is ρ = orders · (steps + 1) / (threads · nodes).
     """
     from graph2vid import __version__
-    from graph2vid._files import write_json
-    from graph2vid.cli.given import refuse
+    from graph2vid.cli.derived_options import refuse
+    from graph2vid.cli.outputs import save_json
     from graph2vid.errors import InputError
     from graph2vid.flow import FlowGraph
     from graph2vid.tsort.complexity import Complexity, even_threads
@@ -76,9 +61,8 @@ def complexity(
         ]
     if plot is not None:
         plot_speed_up(plot, max_steps=max_steps, threads=THREADS)
-    if json is not None:
-        rows = [row.to_json() for row in figures]
-        write_json(json, {"format": "graph2vid-complexity", "version": 1, "graph2vid": __version__, "rows": rows})
+    rows = [row.to_json() for row in figures]
+    save_json(json, {"format": "graph2vid-complexity", "version": 1, "graph2vid": __version__, "rows": rows})
     _show(figures, max_steps)
 
 
@@ -99,7 +83,8 @@ def _show(figures: list[Complexity], max_steps: int) -> None:
     table = Table(box=None, pad_edge=False, show_edge=False)
     for heading in ("threads", "steps", "legal orders", "ideals", "tSort nodes", "speed-up ρ"):
         table.add_column(heading, justify="right", no_wrap=True)
-    shown = figures if len(figures) == 1 else _every_so_often(figures, max_steps)
+    stride = max(1, max_steps // 6)  # each number of threads has about six rows
+    shown = figures if len(figures) == 1 else [row for row in figures if (max_steps - row.n_steps) % stride == 0]
     for number, row in enumerate(shown):
         if number and row.n_threads != shown[number - 1].n_threads:
             table.add_row()
@@ -117,12 +102,6 @@ def _show(figures: list[Complexity], max_steps: int) -> None:
         console.print("The tSort graph is beyond --limit and was not built.")
 
 
-def _every_so_often(figures: list[Complexity], max_steps: int) -> list[Complexity]:
-    """Leave out rows, so that each number of threads has about six of them."""
-    stride = max(1, max_steps // 6)
-    return [row for row in figures if (max_steps - row.n_steps) % stride == 0]
-
-
 def _between(lower: int | None, upper: int | None) -> str:
     from graph2vid.tsort.bounds import readable
 
@@ -137,8 +116,3 @@ def _ratio(row: Complexity) -> str:
     if row.speed_up is None:
         return "—"
     return readable(round(row.speed_up)) if row.speed_up >= 100 else f"{float(row.speed_up):.3g}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(complexity)

@@ -15,26 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graph2vid._options import (
-    AlignOptions,
-    CostOptions,
-    EvidenceOptions,
-    Options,
-    ProcedureOptions,
-    current_names,
-    declared,
-    nearest,
-)
+from graph2vid._options import GROUND_OPTIONS, Options, current_names, declared, nearest
 from graph2vid.errors import FormatError, Graph2VidError
 
 NAME = "graph2vid.toml"
 
-CONCERNS: dict[str, type[Options]] = {
-    "procedure": ProcedureOptions,
-    "evidence": EvidenceOptions,
-    "costs": CostOptions,
-    "alignment": AlignOptions,
-}
+CONCERNS: dict[str, type[Options]] = dict(
+    zip(("procedure", "evidence", "costs", "alignment"), GROUND_OPTIONS, strict=True)
+)
 
 
 def find_defaults() -> Path | None:
@@ -79,8 +67,7 @@ def defaults_of(path: Path, command: Any, all_commands: tuple[str, ...]) -> dict
             raise FormatError(f"{path}: {name!r} stands outside of a table; put it under [ground], say")
         if name in CONCERNS:
             table = _named(table, CONCERNS[name])
-            known = {one.name for one in declared(CONCERNS[name])}
-            _check_keys(table, known, f"{path}, [{name}]")
+            _check_keys(table, [one.name for one in declared(CONCERNS[name])], f"{path}, [{name}]")
             shared |= table
     return {
         name: _of_command(inner, tables.get(name, {}), shared, f"{path}, [{name}]")
@@ -108,20 +95,17 @@ def _named(table: dict[str, Any], *classes: type[Options]) -> dict[str, Any]:
 def _check_keys(table: dict[str, Any], known: Any, where: str) -> None:
     for name in table:
         if name not in known:
-            shown = [one.replace("_", "-") for one in known]
-            raise FormatError(
-                f"{where}: unknown key {name.replace('_', '-')!r}{nearest(name.replace('_', '-'), shown)}"
-            )
+            key, *keys = (one.replace("_", "-") for one in (name, *known))
+            raise FormatError(f"{where}: unknown key {key!r}{nearest(key, keys)}")
 
 
 def tell_used(path: Path, defaults: dict[str, Any], arguments: Sequence[str]) -> None:
     """Say on stderr that a file set defaults of the command that is run."""
     found: Any = defaults
     for argument in arguments:
-        if argument in found and isinstance(found[argument], dict):
-            found = found[argument]
-        else:
+        if not isinstance(found.get(argument), dict):
             break
+        found = found[argument]
     if found is not defaults and found:
         keys = ", ".join(name.replace("_", "-") for name in found)
         print(f"graph2vid: defaults from {path}: {keys}", file=sys.stderr)

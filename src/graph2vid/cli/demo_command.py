@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from graph2vid.flow import FlowGraph
     from graph2vid.sample import Outcome
 
 _NEEDED = {"av": "media", "faster_whisper": "media", "wordllama": "text"}
@@ -21,12 +19,9 @@ _NEEDED = {"av": "media", "faster_whisper": "media", "wordllama": "text"}
 
 def demo(
     save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FOLDER", help="Write the samples' files there, to play with."),
+        Path | None, typer.Option(metavar="FOLDER", help="Write the samples' files there, to play with.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page to look at.")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a page to look at.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the metrics as JSON.")] = None,
 ) -> None:
     """Ground the bundled sample: a recipe in words and a narrated video of it, which keeps to another order.
@@ -36,9 +31,10 @@ def demo(
     """
     from rich.console import Console
 
-    from graph2vid._files import write_json
+    from graph2vid.cli.outputs import save_json
     from graph2vid.errors import how_to_install
     from graph2vid.grounding import print_timeline
+    from graph2vid.sample import ground_sample, load
 
     if save is not None:
         _save(save)
@@ -47,22 +43,18 @@ def demo(
     if missing:
         hint = how_to_install(",".join(missing))
         console.print(f"scores are grounded; for the narrated video: {hint}", markup=False)
-        outcomes = _from_scores()
+        outcomes = ground_sample(load())
     else:
         outcomes = _from_video(console)
     if report is not None:
         _write_report(report, outcomes)
         console.print(f"wrote {report}", markup=False, soft_wrap=True, style="dim")
     console.print()
-    if json is not None:
-        rows = [
-            {"method": outcome.method, "near": outcome.near, "of": len(outcome.truth), **outcome.metrics}
-            for outcome in outcomes
-        ]
-        write_json(json, {"format": "graph2vid-demo", "version": 2, "rows": rows})
+    rows = [{"method": one.method, "near": one.near, "of": len(one.truth), **one.metrics} for one in outcomes]
+    save_json(json, {"format": "graph2vid-demo", "version": 2, "rows": rows})
     print_timeline(outcomes[0].grounding, console)
     console.print()
-    console.print(_table(outcomes[0].grounding.flow, outcomes[0].truth, outcomes))
+    console.print(_table(outcomes))
 
 
 def _is_installed(package: str) -> bool:
@@ -70,12 +62,6 @@ def _is_installed(package: str) -> bool:
         return find_spec(package) is not None
     except ImportError:
         return False
-
-
-def _from_scores() -> tuple[Outcome, ...]:
-    from graph2vid.sample import ground_sample, load
-
-    return ground_sample(load())
 
 
 def _from_video(console: Console) -> tuple[Outcome, ...]:
@@ -117,13 +103,14 @@ def _save(folder: Path) -> None:
         write_bytes(folder / file.name, file.read_bytes())
 
 
-def _table(flow: FlowGraph, truth: Mapping[int, tuple[float, float]], outcomes: tuple[Outcome, ...]) -> Table:
+def _table(outcomes: tuple[Outcome, ...]) -> Table:
     """Return the table that sets each way of grounding beside the truth, steps in the order of the video."""
     from rich.table import Table
 
     from graph2vid.grounding import format_time
     from graph2vid.sample import NEAR
 
+    flow, truth = outcomes[0].grounding.flow, outcomes[0].truth
     names = {"graph": "any legal order", "linear": "the order as written"}
     table = Table(box=None, pad_edge=False, show_footer=True)
     table.add_column("step", footer=f"begins within {NEAR:g} s of the truth")
@@ -149,8 +136,3 @@ def _verdict(outcome: Outcome, step: int) -> str:
     if outcome.span(step) is None:
         return "[green]not shown[/]" if step not in outcome.truth else "[red]missed[/]"
     return "[red]not there[/]"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(demo)

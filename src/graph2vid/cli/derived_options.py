@@ -1,18 +1,20 @@
-"""Flags of commands, derived from classes of options; and help that can be read at 80 columns."""
+"""Flags of commands, derived from classes of options; which were given; and help that can be read at 80 columns."""
 
 from __future__ import annotations
 
 import inspect
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graph2vid._options import Declared, Options, declared
+from graph2vid._options import GROUND_OPTIONS, Declared, GroundOptions, Options, declared
+from graph2vid.errors import InputError, MissingDependencyError
 
 HELP_ALL = "help_all"
 _WIDEST = 100
@@ -26,27 +28,27 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     alone, which is added where there are some::
 
         @with_options
-        def ground(video: Annotated[Path, typer.Argument()], costs: CostOptions, output: OutputOptions) -> None: ...
+        def ground(video: Annotated[Path, typer.Argument()], options: GroundOptions, output: OutputOptions) -> None: ...
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type[Options]] = {}
+    groups: dict[str, tuple[type[Options], ...]] = {}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        if isinstance(hint, type) and issubclass(hint, Options):
-            groups[parameter.name] = hint
-            parameters += [_parameter(one, hint.panel) for one in declared(hint)]
+        hint: Any = hints[parameter.name]
+        if isinstance(hint, type) and issubclass(hint, Options | GroundOptions):
+            groups[parameter.name] = GROUND_OPTIONS if hint is GroundOptions else (hint,)  # type: ignore[assignment]
+            parameters += [_parameter(one, cls.panel) for cls in groups[parameter.name] for one in declared(cls)]
         else:
             parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
-    if not all(one.about.basic for group in groups.values() for one in declared(group)):
+    if not all(one.about.basic for classes in groups.values() for cls in classes for one in declared(cls)):
         parameters.append(_HELP_ALL)
 
     @wraps(command)
     def run(**given: Any) -> Any:
         given.pop(HELP_ALL, None)
-        for name, group in groups.items():
-            values = {one.name: given.pop(one.name) for one in declared(group)}
-            given[name] = group.from_mapping({key: value for key, value in values.items() if value is not None})
+        for name, classes in groups.items():
+            values = {one.name: given.pop(one.name) for cls in classes for one in declared(cls)}
+            given[name] = hints[name].from_mapping(values)
         return command(**given)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -56,30 +58,29 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameter(one: Declared, panel: str) -> inspect.Parameter:
     """Return an option as the parameter that typer makes a flag of."""
-    about = one.about
-    names = [one.flag, *([about.short] if about.short else [])]
-    if one.kind is bool and one.default is True:
-        names = [f"{one.flag}/--no-{one.flag[2:]}"]
+    about, default = one.about, one.default
+    off = f"{one.flag}/--no-{one.flag[2:]}"
+    names = [off] if default is True else [one.flag, about.short] if about.short else [one.flag]
     kind: Any = one.kind if one.kind is not object else str
-    shown = one.default not in (None, "", ()) and one.kind is not bool
     details = typer.Option(
         *names,
         help=about.off or about.help,
-        metavar=None if one.kind is bool else one.metavar,
+        metavar=None if kind is bool else one.metavar,
         hidden=not about.basic,
         rich_help_panel=about.panel or panel,
-        show_default=shown,
-        min=about.least if one.kind in (int, float) else None,
-        max=about.most if one.kind in (int, float) else None,
+        show_default=default not in (None, "", ()) and kind is not bool,
+        min=about.least,
+        max=about.most,
     )
-    default = one.default
     if one.many:
         kind, default = list[kind] | None, None
     elif default is None:
         kind = kind | None
-    return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, details]
-    )
+    return _keyword(one.name, default, Annotated[kind, details])
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _show_all(context: typer.Context, wanted: bool) -> None:
@@ -90,33 +91,66 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-_HELP_ALL = inspect.Parameter(
-    HELP_ALL,
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show every option and exit.")
-    ],
-)
+_ASKED = typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show every option and exit.")
+_HELP_ALL = _keyword(HELP_ALL, False, Annotated[bool, _ASKED])
+
+
+# -- what was given ----------------------------------------------------------------------------------------------
+
+
+def given(context: typer.Context, *names: str) -> list[str]:
+    """Return the flags of those parameters that the user gave, whatever their values."""
+    flags = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT"):
+            off = context.params.get(parameter.name) is False and parameter.secondary_opts
+            flags.append(max(parameter.secondary_opts if off else parameter.opts, key=len))
+    return flags
+
+
+def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse those parameters that the user gave: they would be accepted and ignored.
+
+    Parameters
+    ----------
+    context : Context
+        Of the command.
+    names : iterable of str
+        Parameters of the command's function.
+    why : str
+        Why they change nothing here, and what to do.
+    """
+    if flags := given(context, *names):
+        raise InputError(f"{' and '.join(flags)} {'are' if len(flags) > 1 else 'is'} of no use here: {why}")
+
+
+@contextmanager
+def needing_torch(what: str) -> Iterator[None]:
+    """Say in one line that something needs torch, where an import shows that it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("torch", "safetensors"):
+            raise MissingDependencyError(f"{what} needs torch", extra="learn") from error
+        raise
 
 
 # -- help ----------------------------------------------------------------------------------------------------
 
 
-class Command(TyperCommand):
+class _PlainHelp:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        formatter.write(_help_of(self, ctx))
+
+
+class Command(_PlainHelp, TyperCommand):
     """A command whose help lists its options under headings, in full at any width."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        formatter.write(_help_of(self, ctx))
 
-
-class Group(TyperGroup):
+class Group(_PlainHelp, TyperGroup):
     """A group of commands with the same kind of help."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        formatter.write(_help_of(self, ctx))
 
 
 def use_plain_help(app: typer.Typer) -> None:
@@ -139,18 +173,15 @@ def _help_of(command: Any, context: Any) -> str:
     lines = [f"Usage: {' '.join(usage)}"]
     for paragraph in inspect.cleandoc(command.help or "").split("\f")[0].split("\n\n"):
         lines += ["", *textwrap.wrap(paragraph.replace("\b", ""), width, break_on_hyphens=False)]
-    panels: dict[str, list[tuple[str, str]]] = {}
-    for one in arguments:
-        panels.setdefault("Arguments", []).append((_argument(one), one.help or ""))
+    panels: dict[str, list[tuple[str, str]]] = {"Arguments": [(_argument(one), one.help or "") for one in arguments]}
     for one in options:
         panel = getattr(one, "rich_help_panel", None) or "Options"
         panels.setdefault(panel, []).append((_names(one), _meaning(one)))
-    for name, one in inner:
-        panels.setdefault("Commands", []).append((name, (one.help or "").split("\n\n")[0]))
-    if "Options" in panels:  # after those that have a heading of their own
-        panels["Options"] = panels.pop("Options")
+    panels["Commands"] = [(name, (one.help or "").split("\n\n")[0]) for name, one in inner]
+    panels["Options"] = panels.pop("Options", [])  # after those that have a heading of their own
     for panel, rows in panels.items():
-        lines += ["", typer.style(panel, bold=True), *_table(rows, width)]
+        if rows:
+            lines += ["", typer.style(panel, bold=True), *_table(rows, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -161,8 +192,7 @@ def _argument(one: Any) -> str:
 
 def _names(one: Any) -> str:
     """Return the flags of an option, the spelling that changes something first, and what stands for its value."""
-    flags = one.secondary_opts if one.default is True and one.secondary_opts else one.opts
-    flags = sorted(flags, key=len)
+    flags = sorted(one.secondary_opts if one.default is True and one.secondary_opts else one.opts, key=len)
     value = "" if getattr(one, "is_flag", False) else f" {one.metavar or 'VALUE'}"
     return ", ".join(flags) + value
 
@@ -173,8 +203,7 @@ def _meaning(one: Any) -> str:
     return f"{one.help or ''}{f' [{default}]' if is_shown and getattr(one, 'show_default', False) else ''}".strip()
 
 
-def _table(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    rows = list(rows)
+def _table(rows: list[tuple[str, str]], width: int) -> list[str]:
     left = min(max(len(name) for name, _ in rows), _LEFT) + 4
     lines = []
     for name, meaning in rows:

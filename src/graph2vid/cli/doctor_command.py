@@ -19,19 +19,16 @@ def doctor(
     from rich.markup import escape
     from rich.table import Table
 
-    from graph2vid._files import write_json
+    from graph2vid.cli.outputs import save_json
     from graph2vid.doctor import examine
     from graph2vid.errors import how_to_install
 
     console = Console(highlight=False)
     with console.status("trying what is installed"):
         found = examine()
-    if json is not None:
-        write_json(json, found.to_json())
-    console.print(
-        f"graph2vid {found.graph2vid}, Python {found.python}, {found.system}, "
-        f"{found.processors} processor{'s' if found.processors != 1 else ''}"
-    )
+    save_json(json, found.to_json())
+    processors = f"{found.processors} processor{'s' if found.processors != 1 else ''}"
+    console.print(f"graph2vid {found.graph2vid}, Python {found.python}, {found.system}, {processors}")
     table = Table(box=None, pad_edge=False, show_edge=False)
     for heading in ("", "part", "of", "version"):
         table.add_column(heading, no_wrap=True)
@@ -40,15 +37,9 @@ def doctor(
         mark = "[green]✓[/]" if part.works else "[red]![/]" if part.installed else "[yellow]✗[/]"
         table.add_row(mark, part.name, part.extra, part.version or "—", escape(part.cost or part.use))
     console.print(table)
-    if missing := list(
-        dict.fromkeys(part.extra for part in found.parts if not part.installed and part.extra != "core")
-    ):
-        console.print(f"what is missing comes with {how_to_install(','.join(missing))}", markup=False)
+    extras = dict.fromkeys(part.extra for part in found.parts if not part.installed and part.extra != "core")
+    if extras:
+        console.print(f"what is missing comes with {how_to_install(','.join(extras))}", markup=False)
     if found.broken:
         console.print(f"installed, but not working: {', '.join(part.name for part in found.broken)}", style="red")
         raise typer.Exit(1)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(doctor)

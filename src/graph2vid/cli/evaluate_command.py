@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.metadata import entry_points
 from os.path import relpath
 from pathlib import Path
@@ -12,23 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from graph2vid import _evaluation_options as asked
 from graph2vid._deprecated import warn_renamed
-from graph2vid._evaluation_options import (
-    CalibrationOptions,
-    CheckOptions,
-    ComparisonOptions,
-    ExperimentOptions,
-    MiningOptions,
-    ParserOptions,
-    PlotOptions,
-    ReportOptions,
-)
 from graph2vid._options import Options
-from graph2vid.cli.derived_options import HELP_ALL, with_options
-from graph2vid.cli.given import refuse
+from graph2vid.cli.derived_options import HELP_ALL, needing_torch, refuse, with_options
+from graph2vid.cli.outputs import save_json
 from graph2vid.cli.progress import Tell, progress
 from graph2vid.cli.terminal_table import show_table
-from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
     from graph2vid.evaluate import Report
@@ -58,11 +50,7 @@ _Old = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="NAME=
 
 
 def dataset(
-    context: typer.Context,
-    *,
-    data: _Data = None,
-    options: ExperimentOptions,
-    output: PlotOptions,
+    context: typer.Context, *, data: _Data = None, options: asked.ExperimentOptions, output: asked.PlotOptions
 ) -> None:
     """Evaluate the methods of grounding side by side, with every metric, interval and time.
 
@@ -74,10 +62,10 @@ def dataset(
     if output.plots is None:
         refuse(context, ["video"], "no video is drawn; --plots names the folder of pictures")
     if options.methods is not None:
-        asked = {name.partition(":")[0] for name in options.methods}
-        if not options.extended and "graph" not in asked:
+        kinds = {name.partition(":")[0] for name in options.methods}
+        if not options.extended and "graph" not in kinds:
             refuse(context, ["min_support", "tolerance"], "they are for mined graphs, and --methods names none")
-        if "linear" not in asked:
+        if "linear" not in kinds:
             refuse(context, ["linear"], "--methods does not name linear")
     reader = dict(reader_option(text) for text in options.option)
     name = context.info_name or ""
@@ -95,28 +83,29 @@ def dataset(
 
 
 def parser(
-    context: typer.Context, *, data: _Data = None, options: ParserOptions, output: ReportOptions, old: _Old = None
+    context: typer.Context,
+    *,
+    data: _Data = None,
+    options: asked.ParserOptions,
+    output: asked.ReportOptions,
+    old: _Old = None,
 ) -> None:
     """Evaluate parsers of procedures; --data is the recipe flow graph corpus.
 
     They are compared with annotated recipes, with expert graphs and with what people do in real videos.
     """
-    options = _with_old(options, old)
+    from graph2vid.evaluate import evaluate_parsers
 
-    def experiment(tell: Tell) -> Iterator[Report]:
-        from graph2vid.evaluate import evaluate_parsers
-
-        return evaluate_parsers(_needed(data, "the recipe flow graph corpus is"), options, tell)
-
-    run_experiment(context, experiment, output)
+    options, folder = _with_old(options, old), _needed(data, "the recipe flow graph corpus is")
+    run_experiment(context, lambda tell: evaluate_parsers(folder, options, tell), output)
 
 
 def training(
     context: typer.Context,
     *,
     data: _Data = None,
-    options: ComparisonOptions,
-    output: ReportOptions,
+    options: asked.ComparisonOptions,
+    output: asked.ReportOptions,
     workers: _Workers = None,
     old: _Old = None,
 ) -> None:
@@ -124,26 +113,18 @@ def training(
 
     See `graph2vid train features`.
     """
-    options = _with_old(options, old)
-
-    def experiment(tell: Tell) -> Iterator[Report]:
-        try:
-            from graph2vid.learn.features import evaluate_training
-        except ModuleNotFoundError as error:
-            if error.name in ("torch", "safetensors"):
-                raise MissingDependencyError("training needs torch", extra="learn") from error
-            raise
-        return evaluate_training(_needed(data, "the datasets are"), options, workers=workers, progress=tell)
-
-    run_experiment(context, experiment, output)
+    options, folder = _with_old(options, old), _needed(data, "the datasets are")
+    with needing_torch("training"):
+        from graph2vid.learn.features import evaluate_training as evaluate
+    run_experiment(context, lambda tell: evaluate(folder, options, workers=workers, progress=tell), output)
 
 
 def calibration(
     context: typer.Context,
     *,
     data: _Data = None,
-    options: CalibrationOptions,
-    output: PlotOptions,
+    options: asked.CalibrationOptions,
+    output: asked.PlotOptions,
     workers: _Workers = None,
     old: _Old = None,
 ) -> None:
@@ -151,42 +132,38 @@ def calibration(
 
     The temperature of the posterior, gamma, is chosen by cross-validation.
     """
-    options = _with_old(options, old)
+    from graph2vid.evaluate import evaluate_calibration as evaluate
 
-    def experiment(tell: Tell) -> Iterator[Report]:
-        from graph2vid.evaluate import evaluate_calibration
-
-        return evaluate_calibration(_needed(data, "the datasets are"), options, workers=workers, progress=tell)
-
-    run_experiment(context, experiment, output)
+    options, folder = _with_old(options, old), _needed(data, "the datasets are")
+    run_experiment(context, lambda tell: evaluate(folder, options, workers=workers, progress=tell), output)
 
 
 def check(
-    context: typer.Context, *, data: _Data = None, options: CheckOptions, output: ReportOptions, old: _Old = None
+    context: typer.Context,
+    *,
+    data: _Data = None,
+    options: asked.CheckOptions,
+    output: asked.ReportOptions,
+    old: _Old = None,
 ) -> None:
     """Look for steps skipped and done too late in the recordings of CaptainCook4D in --data, under noise.
 
     See `graph2vid check`.
     """
-    options = _with_old(options, old)
+    from graph2vid.evaluate import evaluate_check
 
-    def experiment(tell: Tell) -> Iterator[Report]:
-        from graph2vid.evaluate import evaluate_check
-
-        return evaluate_check(_needed(data, "CaptainCook4D is"), options, tell)
-
-    run_experiment(context, experiment, output)
+    options, folder = _with_old(options, old), _needed(data, "CaptainCook4D is")
+    run_experiment(context, lambda tell: evaluate_check(folder, options, tell), output)
 
 
-def mining(context: typer.Context, *, data: _Data = None, options: MiningOptions, output: ReportOptions) -> None:
+def mining(
+    context: typer.Context, *, data: _Data = None, options: asked.MiningOptions, output: asked.ReportOptions
+) -> None:
     """Compare graphs mined from the recordings of CaptainCook4D in --data with the graphs of experts."""
+    from graph2vid.evaluate import evaluate_mining
 
-    def experiment(_: Tell) -> Iterator[Report]:
-        from graph2vid.evaluate import evaluate_mining
-
-        return evaluate_mining(_needed(data, "CaptainCook4D is"), options)
-
-    run_experiment(context, experiment, output)
+    folder = _needed(data, "CaptainCook4D is")
+    run_experiment(context, lambda _: evaluate_mining(folder, options), output)
 
 
 def _needed(data: Path | None, what: str) -> Path:
@@ -214,21 +191,17 @@ def reader_option(text: str) -> tuple[str, Any]:
 
 def _value(text: str) -> Any:
     words: dict[str, Any] = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
-    return text
+    return words.get(text.lower(), text)
 
 
 # -- results: saved and shown ------------------------------------------------------------------------------------
 
 
 def run_experiment(
-    context: typer.Context, experiment: Callable[[Tell], Iterator[Report]], output: ReportOptions
+    context: typer.Context, experiment: Callable[[Tell], Iterator[Report]], output: asked.ReportOptions
 ) -> None:
     """Run an experiment; save what it finds at once, and show each table when it is whole.
 
@@ -265,7 +238,7 @@ def run_experiment(
 class _Delivery:
     """Saves a report as it grows, and shows its tables."""
 
-    def __init__(self, output: ReportOptions, command: str) -> None:
+    def __init__(self, output: asked.ReportOptions, command: str) -> None:
         from rich.console import Console
 
         self._output, self._command = output, command
@@ -279,19 +252,13 @@ class _Delivery:
         report.command = self._command
         json = self._output.json
         if json is not None and (json.is_file() or not json.exists()) and str(json) != "-":
-            self._save_json()
+            save_json(json, report.to_json())
         self.save_page()
-        return self._shown < self._whole()
+        return self._shown < self._whole(report)
 
-    def _whole(self) -> int:
-        tables = [] if self._report is None else self._report.tables
-        return next((at for at, table in enumerate(tables) if table.is_growing), len(tables))
-
-    def _save_json(self) -> None:
-        from graph2vid._files import write_json
-
-        if self._output.json is not None and self._report is not None:
-            write_json(self._output.json, self._report.to_json())
+    @staticmethod
+    def _whole(report: Report) -> int:
+        return next((at for at, table in enumerate(report.tables) if table.is_growing), len(report.tables))
 
     def save_page(self, plots: Path | None = None) -> None:
         """Write the section of the page, with the pictures in ``plots``."""
@@ -306,7 +273,7 @@ class _Delivery:
         """Print the tables that are whole (or all ``upto`` a number) and were not printed yet."""
         if self._report is None:
             return
-        upto = self._whole() if upto is None else upto
+        upto = self._whole(self._report) if upto is None else upto
         if not self._shown and upto:
             self._console.print(f"{self._report.headline}.", markup=False)
         for table in self._report.tables[self._shown : upto]:
@@ -322,15 +289,13 @@ class _Delivery:
             return None
         from graph2vid.evaluate import CUT_SHORT
 
-        self._save_json()
+        save_json(self._output.json, report.to_json())
         self.show(len(report.tables))
         self._console.print()
-        for line in report.notes:
-            self._console.print(line, markup=False, soft_wrap=True, style="yellow")
-        for line in report.remarks:
-            self._console.print(line, markup=False, soft_wrap=True, style="dim")
-        if not report.is_complete:
-            self._console.print(CUT_SHORT, markup=False, soft_wrap=True, style="yellow")
+        cut_short = [] if report.is_complete else [CUT_SHORT]
+        for style, lines in (("yellow", report.notes), ("dim", report.remarks), ("yellow", cut_short)):
+            for line in lines:
+                self._console.print(line, markup=False, soft_wrap=True, style=style)
         self._console.print(f"{report.seconds:.0f} s in all", markup=False)
         return report
 
@@ -350,18 +315,12 @@ def _command(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    commands = typer.Typer(
-        no_args_is_help=True,
-        help="Evaluate methods of grounding on a dataset, or parsers, training, confidences, order checks and mining.",
-    )
-    for command in (parser, training, calibration, check, mining):
-        commands.command()(with_options(command))
-    offered = [point.name for point in entry_points(group="graph2vid.datasets")]
-    about = inspect.cleandoc(dataset.__doc__ or "")
-    for name in dict.fromkeys((*DATASETS, *offered)):
-        commands.command(name, help=f"{DATASETS.get(name, 'A dataset of another package.')}\n\n{about}")(
-            with_options(dataset)
-        )
-    app.add_typer(commands, name="evaluate")
+commands = typer.Typer(
+    no_args_is_help=True,
+    help="Evaluate methods of grounding on a dataset, or parsers, training, confidences, order checks and mining.",
+)
+for _function in (parser, training, calibration, check, mining):
+    commands.command()(with_options(_function))
+for _name in dict.fromkeys((*DATASETS, *(point.name for point in entry_points(group="graph2vid.datasets")))):
+    _help = f"{DATASETS.get(_name, 'A dataset of another package.')}\n\n{inspect.cleandoc(dataset.__doc__ or '')}"
+    commands.command(_name, help=_help)(with_options(dataset))

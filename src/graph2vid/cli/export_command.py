@@ -34,26 +34,24 @@ def export(
 ) -> None:
     """Write a grounding in the format of another program."""
     from graph2vid._files import write_text
-    from graph2vid.cli.given import refuse
-    from graph2vid.cli.outputs import check_output
+    from graph2vid.cli.derived_options import refuse
+    from graph2vid.cli.outputs import check_output, is_stdout
     from graph2vid.grounding import Grounding, exporting
 
     chosen = exporting.FORMATS.get(to)
     check_output(output, "-o", Path(f"x{chosen.suffix}").suffix)
-    used = chosen.uses
-    refuse(context, {"video"} - used, f"the format {to} does not name the video")
-    refuse(context, {"frame_rate"} - used, f"the format {to} counts no frames")
-    grounding = Grounding.load(result)
-    if output is not None and str(output) != "-":
-        _say(exporting.write_export(output, grounding, to, video=video, frame_rate=frame_rate))
-        typer.echo(f"wrote {output}")
-        return
-    exported = exporting.export(grounding, to, video=video, frame_rate=frame_rate)
+    refuse(context, {"video"} - chosen.uses, f"the format {to} does not name the video")
+    refuse(context, {"frame_rate"} - chosen.uses, f"the format {to} counts no frames")
+    exported = exporting.export(Grounding.load(result), to, video=video, frame_rate=frame_rate)
+    if output is not None and not is_stdout(output):
+        write_text(output, exported.text)
     _say(exported.notes)
     if output is None:
         typer.echo(exported.text, nl=False)
-    else:
+    elif is_stdout(output):
         write_text(output, exported.text)
+    else:
+        typer.echo(f"wrote {output}")
 
 
 def formats_named(text: str | None) -> tuple[str, ...]:
@@ -87,8 +85,3 @@ def write_exports(formats: tuple[str, ...], grounding: Grounding, beside: Path) 
 def _say(notes: tuple[str, ...], about: str = "") -> None:
     for note in notes:
         typer.echo(f"note: {about}{note}", err=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(export)

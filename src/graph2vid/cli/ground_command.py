@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graph2vid._options import (
-    AlignOptions,
-    CostOptions,
-    EvidenceOptions,
-    GroundOptions,
-    Options,
-    ProcedureOptions,
-    option,
-)
-from graph2vid.cli.derived_options import with_options
+from graph2vid._options import GroundOptions, Options, option
+from graph2vid.cli.derived_options import given as flags_given
+from graph2vid.cli.derived_options import needing_torch, refuse, with_options
+from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
     from graph2vid.alignment import Constraint
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Features, Grounding
 
+_FILES = {"metavar": "FILE.npy", "basic": True}
 _ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has lost one of the slashes
 
 
@@ -36,12 +31,10 @@ class InputOptions(Options, panel="Inputs in place of a video, or beside it"):
     """Files that evidence is read from."""
 
     captions: Path | None = option(None, "Captions of the video; by default its speech is transcribed.", basic=True)
-    scores: Path | None = option(
-        None, "Scores, steps × clips; higher is a better match.", metavar="FILE.npy", basic=True
-    )
-    clips: Path | None = option(None, "Embeddings of the clips, clips × dimensions.", metavar="FILE.npy", basic=True)
-    steps: Path | None = option(None, "Embeddings of the steps, steps × dimensions.", metavar="FILE.npy", basic=True)
-    log_probabilities: Path | None = option(None, "Log-probabilities, steps × clips.", metavar="FILE.npy", basic=True)
+    scores: Path | None = option(None, "Scores, steps × clips; higher is a better match.", **_FILES)
+    clips: Path | None = option(None, "Embeddings of the clips, clips × dimensions.", **_FILES)
+    steps: Path | None = option(None, "Embeddings of the steps, steps × dimensions.", **_FILES)
+    log_probabilities: Path | None = option(None, "Log-probabilities, steps × clips.", **_FILES)
     transpose: bool = option(False, "The scores or log-probabilities are clips × steps.")
     model: Path | None = option(
         None,
@@ -70,7 +63,6 @@ class ConstraintOptions(Options, panel="What is known already"):
     def of(self, flow: FlowGraph) -> list[Constraint]:
         """Return the constraints for a procedure."""
         from graph2vid.alignment import Constraint
-        from graph2vid.errors import InputError
         from graph2vid.export import read_annotations, to_constraints
         from graph2vid.grounding import parse_span
 
@@ -126,10 +118,7 @@ def ground(
         ),
     ],
     given: InputOptions,
-    procedure: ProcedureOptions,
-    evidence: EvidenceOptions,
-    costs: CostOptions,
-    alignment: AlignOptions,
+    options: GroundOptions,
     known: ConstraintOptions,
     output: OutputOptions,
 ) -> None:
@@ -140,8 +129,6 @@ def ground(
     ~/.config/graph2vid: clip-seconds = 2 under [ground], for example.
     """
     from graph2vid.cli.export_command import formats_named
-    from graph2vid.cli.given import given as flags_given
-    from graph2vid.cli.given import refuse
     from graph2vid.cli.outputs import check_output
     from graph2vid.cli.progress import progress
     from graph2vid.evidence import read_array
@@ -151,10 +138,9 @@ def ground(
     # What can be refused is refused before any work is done.
     formats = formats_named(output.export)
     check_output(output.output, "-o", ".json")
-    has_arrays = bool(given.arrays)
-    _check_inputs(inputs, has_arrays)
-    _refuse_what_changes_nothing(context, inputs, given, evidence, output)
-    sources, video = (inputs, None) if has_arrays else (inputs[:-1], inputs[-1])
+    sources, video = (inputs, None) if given.arrays else (inputs[:-1], inputs[-1])
+    _check_inputs(sources, video)
+    _refuse_what_changes_nothing(context, sources, video, given, output)
     arrays: dict[str, Any] = {name: read_array(path) for name, path in given.arrays.items()}
     if given.transpose:
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
@@ -162,7 +148,7 @@ def ground(
     with progress("reading the procedure") as tell:
         procedures: list[Any] = sources
         if flags_given(context, "violation"):
-            procedures = [read_flow(path, procedure.parser) for path in sources]
+            procedures = [read_flow(path, options.procedure.parser) for path in sources]
             if not any(flow.confidences for flow in procedures):
                 refuse(context, ["violation"], "no edge of the flow graph has a confidence below 1")
         found = ground_video(
@@ -175,30 +161,25 @@ def ground(
             video_name=output.video,
             progress=tell,
             **arrays,
-            **GroundOptions(procedure, evidence, costs, alignment).to_mapping(),
+            **options.to_mapping(),
         )
-    _tell_ranking(found)
     _write(found, output, formats, inputs[-1])
 
 
-def _check_inputs(inputs: Sequence[Path], has_arrays: bool) -> None:
+def _check_inputs(procedures: Sequence[Path], video: Path | None) -> None:
     """Refuse what is not a procedure, or is not a video, by its name, and what is not there: PROCEDURE… [VIDEO]."""
-    from graph2vid.errors import InputError
-
-    if has_arrays and len(inputs) > 1:
-        raise InputError(f"with arrays there is one procedure and no video, not {len(inputs)} files")
-    if not has_arrays and len(inputs) == 1:
-        raise InputError(f"{inputs[0]} alone is not enough: give the video too, its captions, or arrays (--scores …)")
+    if video is None and len(procedures) > 1:
+        raise InputError(f"with arrays there is one procedure and no video, not {len(procedures)} files")
+    if video is not None and not procedures:
+        raise InputError(f"{video} alone is not enough: give the video too, its captions, or arrays (--scores …)")
+    inputs = [*procedures, *([] if video is None else [video])]
     for path in inputs:
         if address := _ADDRESS.match(str(path)):
             raise InputError(
                 f"{address[1]}://{address[2]} is a web address: download the video first (yt-dlp -f mp4 URL), or its "
                 "captions (yt-dlp --skip-download --write-subs --write-auto-subs URL), and give that file"
             )
-    procedures, video = (inputs, None) if has_arrays else (inputs[:-1], inputs[-1])
-    for path in procedures:
-        if not _is_media(path):
-            continue
+    for path in filter(_is_media, procedures):
         if video is not None and not _is_media(video):
             order = shlex.join(["graph2vid", "ground", *(str(one) for one in inputs if one != path), str(path)])
             raise InputError(f"{path} is a video or its captions, which come after the procedure: {order}")
@@ -216,106 +197,66 @@ def _is_media(path: Path) -> bool:
 
 
 def _refuse_what_changes_nothing(
-    context: typer.Context,
-    inputs: Sequence[Path],
-    given: InputOptions,
-    evidence: EvidenceOptions,
-    output: OutputOptions,
+    context: typer.Context, sources: Sequence[Path], video: Path | None, given: InputOptions, output: OutputOptions
 ) -> None:
     """Refuse options that this kind of evidence has no use for, and those that contradict each other."""
-    from graph2vid.cli.given import given as flags_given
-    from graph2vid.cli.given import refuse
-    from graph2vid.errors import InputError
     from graph2vid.evidence import is_captions
     from graph2vid.text import is_flow_file
 
-    has_arrays, has_model = bool(given.arrays), given.model is not None
-    has_captions = not has_arrays and (given.captions is not None or is_captions(inputs[-1]))
-    of_transcript = ["captions", "embedder", "narration_weight", "speech_model", "language"]
+    asked, has_model = context.params, given.model is not None
+    has_captions = video is not None and (given.captions is not None or is_captions(video))
     is_written = output.output or output.json or output.report or output.export
+    no_frames, no_matrix = asked["frames"] is None, given.scores is None and given.log_probabilities is None
+    of_transcript, weight = ["embedder", "speech_model", "language", "captions"], "narration_weight"
+    no_transcription = "with captions no speech is transcribed"
     rules: list[tuple[Any, list[str], str]] = [
+        (no_matrix, ["transpose"], "there are no --scores or --log-probabilities to transpose"),
+        (video is None, [*of_transcript, weight], "arrays take the place of the transcript of a video"),
+        (video is None, ["max_hours"], "arrays are as long as they are"),
+        (has_model and video, ["embedder", weight], "--model compares the transcript with the steps"),
+        (video, ["offset"], "it is for arrays; a video begins at 0"),
         (
-            given.scores is None and given.log_probabilities is None,
-            ["transpose"],
-            "there are no --scores or --log-probabilities to transpose",
-        ),
-        (has_arrays, of_transcript, "arrays take the place of the transcript of a video"),
-        (has_arrays, ["max_hours"], "arrays are as long as they are"),
-        (
-            has_model and not has_arrays,
-            ["embedder", "narration_weight"],
-            "--model compares the transcript with the steps",
-        ),
-        (not has_arrays, ["offset"], "it is for arrays; a video begins at 0"),
-        (
-            evidence.frames is None,
+            not asked["frames"],
             ["frames_weight"],
             "no frames are embedded; --frames names what compares them with steps",
         ),
-        (has_captions, ["speech_model"], "with captions no speech is transcribed"),
-        (
-            has_captions and has_model,
-            ["language"],
-            "with captions no speech is transcribed, and --model asks no language",
-        ),
-        (
-            evidence.narration_weight == 0,
-            ["embedder", "speech_model", "language", "captions"],
-            "with --narration-weight 0 there is no transcript",
-        ),
+        (has_captions, ["speech_model"], no_transcription),
+        (has_captions and has_model, ["language"], f"{no_transcription}, and --model asks no language"),
+        (asked[weight] == 0, of_transcript, "with --narration-weight 0 there is no transcript"),
         (output.report is None, ["embed_video"], "there is no report to put the video into; --report names one"),
-        (has_arrays and output.video is None, ["embed_video"], "arrays are of no video; --video names it"),
+        (video is None and output.video is None, ["embed_video"], "arrays are of no video; --video names it"),
         (not is_written, ["video"], "it is named in what is written: give --report, -o or --export"),
-        (not context.params["confidence"], ["gamma"], "it is for confidences, and with --no-confidence there are none"),
+        (not asked["confidence"], ["gamma"], "it is for confidences, and with --no-confidence there are none"),
     ]
     for applies, names, why in rules:
         if applies:
             refuse(context, names, why)
-    sources = inputs if has_arrays else inputs[:-1]
     if flags_given(context, "parser") and all(is_flow_file(path) for path in sources):
         refuse(context, ["parser"], f"no procedure is in words; {sources[0]} is a flow graph already")
-    if evidence.frames is not None and (has_arrays or has_model):
+    if not no_frames and (video is None or has_model):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
-    if evidence.frames is None and evidence.narration_weight == 0:
-        raise InputError("with --narration-weight 0 nothing is left to go by: give --frames too")
-    if has_model and not has_arrays and len(inputs) > 2:
-        raise InputError(f"with --model there is one procedure, not {len(inputs) - 1}")
-    if has_model and has_arrays and (given.clips is None or given.steps is None):
-        raise InputError("--model works on embeddings: give --clips and --steps, or a video and no arrays")
 
 
 def _trained(path: Path) -> Features:
-    from graph2vid.errors import MissingDependencyError
-
-    try:
+    with needing_torch("--model"):
         from graph2vid.learn.features import load_features
 
         return load_features(path)
-    except ModuleNotFoundError as error:
-        if error.name in ("torch", "safetensors"):
-            raise MissingDependencyError("--model needs torch", extra="learn") from error
-        raise
-
-
-def _tell_ranking(found: Grounding) -> None:
-    """Say on stderr which of several procedures fits best."""
-    if ranking := found.options.get("ranking"):
-        fits = ("" if one["plausibility"] is None else f" {one['plausibility']:.0%}" for one in ranking)
-        names = [f"{one['procedure']}{fit}" for one, fit in zip(ranking, fits, strict=True)]
-        typer.secho(f"fits best: {'; '.join(names)}", err=True, dim=True)
 
 
 def _write(found: Grounding, output: OutputOptions, formats: tuple[str, ...], last: Path) -> None:
-    """Write what is asked for, and show the result."""
+    """Write what is asked for, and show the result; say on stderr which of several procedures fits best."""
     from graph2vid.cli.check_command import show_check
     from graph2vid.cli.export_command import write_exports
     from graph2vid.cli.outputs import is_stdout, tell_written
     from graph2vid.grounding import OrderCheck, print_timeline
 
-    checked = None
-    if "check" in found.options:
-        checked = OrderCheck.from_json(found.options["check"], found.flow)
-    written = list(dict.fromkeys(path for path in (output.output, output.json) if path is not None))
+    if ranking := found.options.get("ranking"):
+        fits = ("" if one["plausibility"] is None else f" {one['plausibility']:.0%}" for one in ranking)
+        names = [f"{one['procedure']}{fit}" for one, fit in zip(ranking, fits, strict=True)]
+        typer.secho(f"fits best: {'; '.join(names)}", err=True, dim=True)
+    checked = OrderCheck.from_json(found.options["check"], found.flow) if "check" in found.options else None
+    written = list(dict.fromkeys(filter(None, (output.output, output.json))))
     for path in written:
         found.save(path)
     if output.report is not None:
@@ -336,17 +277,11 @@ def _write(found: Grounding, output: OutputOptions, formats: tuple[str, ...], la
 
 def _tell_gap(alignment: dict[str, Any]) -> None:
     """Say of an answer that was searched how good it is proven to be."""
-    if alignment["method"] != "anytime":
-        return
-    if alignment["gap"] == 0:
-        typer.echo("too many legal orders to try all; searched, and proven to be the best")
-    else:
-        typer.echo(
-            f"too many legal orders to try all; searched: the cost is at most {alignment['gap']:.4g} above the best "
-            f"possible (proven: at least {alignment['lower_bound']:.6g})"
-        )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(ground)
+    if alignment["method"] == "anytime":
+        proven = "searched, and proven to be the best"
+        if alignment["gap"] != 0:
+            proven = (
+                f"searched: the cost is at most {alignment['gap']:.4g} above the best possible (proven: at least "
+                f"{alignment['lower_bound']:.6g})"
+            )
+        typer.echo(f"too many legal orders to try all; {proven}")

@@ -6,12 +6,13 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from graph2vid._files import STDOUT
+from graph2vid._files import STDOUT, write_json
 from graph2vid.errors import InputError
 
 _OPTIONS = ("-o", "--output", "--json")
@@ -21,10 +22,7 @@ _SUFFIXES = {"--json": (".json",), "--report": (".html", ".htm"), "--markdown": 
 @contextlib.contextmanager
 def stdout_for_documents(arguments: Sequence[str]) -> Iterator[None]:
     """Where ``-o -`` or ``--json -`` is among the arguments, let all that is printed beside it go to stderr."""
-    joined = {f"{option}{STDOUT}" if len(option) == 2 else f"{option}={STDOUT}" for option in _OPTIONS}
-    asked = any(argument in joined for argument in arguments) or any(
-        option in _OPTIONS and value == STDOUT for option, value in pairwise(arguments)
-    )
+    asked = {"-o-", "--output=-", "--json=-"} & {*arguments} or {*product(_OPTIONS, STDOUT)} & {*pairwise(arguments)}
     with contextlib.redirect_stdout(sys.stderr) if asked else contextlib.nullcontext():
         yield
 
@@ -33,10 +31,9 @@ def check_outputs(arguments: Sequence[str]) -> None:
     """Refuse files that cannot be written before the work begins: those of options that mean the same everywhere."""
     for option, suffixes in _SUFFIXES.items():
         for flag, value in pairwise([*arguments, ""]):
-            if flag == option and value:
-                check_output(Path(value), option, *suffixes)
-            elif flag.startswith(f"{option}="):
-                check_output(Path(flag.removeprefix(f"{option}=")), option, *suffixes)
+            name, equals, joined = flag.partition("=")
+            if name == option and (equals or value):
+                check_output(Path(joined if equals else value), option, *suffixes)
 
 
 def is_stdout(path: Path | None) -> bool:
@@ -59,6 +56,12 @@ def check_output(path: Path | None, option: str, *suffixes: str) -> None:
         raise InputError(f"{option}: cannot write {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{option}: cannot write {path}: the folder {path.parent} is not writable")
+
+
+def save_json(path: Path | None, document: Any) -> None:
+    """Write a document as JSON, if a file is named."""
+    if path is not None:
+        write_json(path, document)
 
 
 def tell_written(paths: Iterable[Path]) -> None:

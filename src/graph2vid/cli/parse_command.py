@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from graph2vid.text import Parse, Procedure, Reason
+    from graph2vid.text import Parse, Reason
 
 _MOST_DROPPED = 10  # dropped edges that are printed; --json has all
 
@@ -54,8 +54,7 @@ def parse(
     """Find the flow graph of a procedure in words: what must come before what."""
     from rich.console import Console
 
-    from graph2vid._files import write_json
-    from graph2vid.cli.outputs import is_stdout
+    from graph2vid.cli.outputs import is_stdout, save_json
     from graph2vid.errors import InputError
     from graph2vid.flow import flow_drawing as flow_pictures
     from graph2vid.flow import known_suffix
@@ -67,13 +66,12 @@ def parse(
     for path, suffix in ((svg, ".svg"), (png, ".png")):
         if path is not None and path.suffix.lower() != suffix:
             raise InputError(f"{path}: the file after --{suffix[1:]} must end in {suffix}")
-    found = _parsed(_read(procedure), parser, model)
+    found = _parsed(procedure, parser, model)
     if entities and found.entities is None:
         raise InputError(f"the parser {parser!r} makes no graph of entities; try --parser learned")
     if output is not None:
         found.flow.save(output)
-    if json is not None:
-        write_json(json, to_json(found))
+    save_json(json, to_json(found))
     for path in filter(None, (svg, png)):
         if entities and found.entities is not None:
             entity_pictures.save(found.entities, path, found.procedure.title)
@@ -86,22 +84,16 @@ def parse(
             console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
-def _read(procedure: str) -> Procedure:
-    from graph2vid.text import procedure_from_bytes, read_procedure
+def _parsed(source: str, parser: str, model: str | None) -> Parse:
+    from graph2vid.errors import InputError
+    from graph2vid.text import PARSERS, procedure_from_bytes, read_procedure
     from graph2vid.text.reading.tidy import MOST_BYTES
 
-    if procedure == "-":
-        return procedure_from_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), source="standard input")
-    return read_procedure(procedure)
-
-
-def _parsed(procedure: Procedure, parser: str, model: str | None) -> Parse:
-    from graph2vid.errors import InputError
-    from graph2vid.text import PARSERS
-
-    options: dict[str, Any] = {}
-    if model is not None:
-        options = {"weights" if parser == "learned" else "model": model}
+    if source == "-":
+        procedure = procedure_from_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), source="standard input")
+    else:
+        procedure = read_procedure(source)
+    options: dict[str, Any] = {} if model is None else {"weights" if parser == "learned" else "model": model}
     chosen = PARSERS.get(parser)
     try:
         inspect.signature(chosen).bind(procedure, **options)
@@ -113,7 +105,7 @@ def _parsed(procedure: Procedure, parser: str, model: str | None) -> Parse:
 
 def _show(console: Console, found: Parse, entities: bool, explain: bool) -> None:
     from graph2vid.cli.flow_command import print_flow
-    from graph2vid.flow import counted
+    from graph2vid.flow import counted, plain
     from graph2vid.tsort import count_sorts
 
     if entities:
@@ -128,19 +120,14 @@ def _show(console: Console, found: Parse, entities: bool, explain: bool) -> None
         number = counted(len(found.backward), "link")
         console.print(f"\ndropped {number} that pointed backwards in the text:", markup=False)
         for reason in found.backward[:_MOST_DROPPED]:
-            console.print(f"  {_step(reason.before)} → {_step(reason.after)}: {_why(reason)}", markup=False)
+            why = f"{reason.rule} ({reason.words})" if reason.words else reason.rule
+            console.print(f"  {_edge(reason)}: {plain(why)}", markup=False)
         if len(found.backward) > _MOST_DROPPED:
             console.print(f"  … and {len(found.backward) - _MOST_DROPPED} more")
 
 
-def _step(instruction: int) -> str:
-    return str(instruction + 1)
-
-
-def _why(reason: Reason) -> str:
-    from graph2vid.flow import plain
-
-    return plain(f"{reason.rule} ({reason.words})" if reason.words else reason.rule)
+def _edge(reason: Reason) -> str:
+    return f"{reason.before + 1} → {reason.after + 1}"
 
 
 def _show_reasons(console: Console, found: Parse) -> None:
@@ -148,12 +135,11 @@ def _show_reasons(console: Console, found: Parse) -> None:
     from graph2vid.cli.terminal_table import show_table
     from graph2vid.flow import plain
 
-    edges = set(found.flow.edges)
-    rows = []
-    for reason in sorted(found.reasons, key=lambda reason: (reason.after, reason.before)):
-        implied = "" if (reason.before, reason.after) in edges else "implied by other edges"
-        edge = f"{_step(reason.before)} → {_step(reason.after)}"
-        rows.append([edge, plain(reason.rule), plain(reason.words), implied])
+    implied = {True: "", False: "implied by other edges"}
+    rows = [
+        [_edge(one), plain(one.rule), plain(one.words), implied[(one.before, one.after) in found.flow.edges]]
+        for one in sorted(found.reasons, key=lambda reason: (reason.after, reason.before))
+    ]
     console.print()
     if rows:
         show_table(console, ["edge", "rule", "words", ""], rows, words=4)
@@ -176,14 +162,6 @@ def _show_entities(console: Console, found: Parse) -> None:
         console.print(found.procedure.title, style="bold", markup=False)
     steps = counted(len(found.procedure), "step")
     console.print(f"{steps}, {len(every)} entities, {counted(len(edges), 'edge')}\n")
-    rows = [
-        [name_of(entity), plain(entity.text), entity.tag, "; ".join(leading[place])]
-        for place, entity in enumerate(every)
-    ]
+    rows = [[name_of(one), plain(one.text), one.tag, "; ".join(leading[at])] for at, one in enumerate(every)]
     if rows:
         show_table(console, ["place", "words", "tag", "edges"], rows, words=4)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(parse)

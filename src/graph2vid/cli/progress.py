@@ -31,25 +31,16 @@ def progress(what: str) -> Iterator[Tell]:
     from rich.console import Console
 
     stderr = Console(stderr=True)
-    if stderr.is_terminal:
-        with _bar(stderr, what) as tell:
-            yield tell
-    else:
-        with _lines(what) as tell:
-            yield tell
+    with _bar(stderr, what) if stderr.is_terminal else _lines(what) as tell:
+        yield tell
 
 
 @contextmanager
 def _bar(console: Console, what: str) -> Iterator[Tell]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
+    words = TextColumn("{task.description}", markup=False)
+    columns = SpinnerColumn(), words, BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
 
@@ -74,7 +65,8 @@ def _lines(what: str) -> Iterator[Tell]:
         while not over.wait(SECONDS):
             what, done, total = state
             share = f", {done / total:.0%}" if total else ""
-            print(f"graph2vid: {what}{share}, {_clock(time.monotonic() - began)} so far", file=sys.stderr, flush=True)
+            minutes, seconds = divmod(round(time.monotonic() - began), 60)
+            print(f"graph2vid: {what}{share}, {minutes}:{seconds:02d} so far", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=speak, name="progress", daemon=True)
     thread.start()
@@ -83,8 +75,3 @@ def _lines(what: str) -> Iterator[Tell]:
     finally:
         over.set()
         thread.join(1.0)
-
-
-def _clock(seconds: float) -> str:
-    minutes, left = divmod(round(seconds), 60)
-    return f"{minutes}:{left:02d}"

@@ -36,7 +36,7 @@ def selfcheck(
     from rich.progress import Progress
     from rich.table import Table
 
-    from graph2vid._files import write_json
+    from graph2vid.cli.outputs import save_json
     from graph2vid.selfcheck import selfcheck as run
 
     console = Console(highlight=False)
@@ -44,9 +44,7 @@ def selfcheck(
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task("cases", total=cases)
         report = run(cases, seed, features=features, workers=workers, progress=lambda done: bar.advance(task, done))
-    if json is not None:
-        write_json(json, report.to_json())
-
+    save_json(json, report.to_json())
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("check", no_wrap=True)
     table.add_column("cases", justify="right")
@@ -71,8 +69,3 @@ def selfcheck(
     )
     if not report.agreed:
         raise typer.Exit(1)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(selfcheck)

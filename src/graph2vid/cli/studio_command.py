@@ -44,8 +44,3 @@ def studio(
             webbrowser.open(address)
 
     serve(folder, host=host, port=port, videos=videos, token=token, upload_limit=upload_limit << 20, started=tell)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(studio)

@@ -30,9 +30,8 @@ def show_table(console: Console, headings: Sequence[str], rows: Sequence[Sequenc
     for part in _parts(headings, rows, words, console.width):
         shown = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 1))
         for at in part:
-            left = at < words
             shown.add_column(
-                headings[at], justify="left" if left else "right", overflow="fold", no_wrap=at == 0 or not left
+                headings[at], justify="left" if at < words else "right", overflow="fold", no_wrap=not 0 < at < words
             )
         for row in rows:
             shown.add_row(*(row[at].replace("[", r"\[") for at in part))

@@ -40,23 +40,17 @@ def parser(
     ] = None,
 ) -> None:
     """Train the learned parser on annotated recipes; `graph2vid evaluate parser --weights FILE` evaluates it."""
-    from rich.console import Console
-
+    from graph2vid.cli.derived_options import needing_torch
     from graph2vid.cli.progress import progress
     from graph2vid.datasets import read_recipes
-    from graph2vid.errors import InputError, MissingDependencyError
+    from graph2vid.errors import InputError
 
     if output.suffix != ".safetensors":
         raise InputError(f"{output}: the weights are written as safetensors, so the name must end in .safetensors")
     recipes = read_recipes(data, split)
     further = read_recipes(data, tune_on) if tune_on else ()
-    try:
+    with needing_torch("training"):
         from graph2vid.learn.parser import ParserTrainingOptions, train_parser
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "torch":
-            raise MissingDependencyError("training needs torch", extra="learn") from error
-        raise
-    console = Console(highlight=False)
     last = 0.0
     with progress("loading the encoder") as tell:
 
@@ -67,10 +61,4 @@ def parser(
 
         options = ParserTrainingOptions(seed=seed, epochs=epochs)
         train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
-    console.print(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}")
-    console.print(f"wrote {output}", markup=False, soft_wrap=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.add_typer(commands, name="train")
+    typer.echo(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}\nwrote {output}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph2vid._training_options import TrainingDataOptions, TrainingOptions
-from graph2vid.cli.derived_options import with_options
+from graph2vid.cli.derived_options import needing_torch, refuse, with_options
 from graph2vid.cli.evaluate_command import reader_option
-from graph2vid.cli.given import refuse
+from graph2vid.cli.outputs import save_json
 from graph2vid.cli.progress import progress
-from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
     from graph2vid.learn.features import FeatureEvaluation, Processes, State, TrainingRun
@@ -59,17 +58,14 @@ def features(
 
     Under torchrun (torchrun --nproc-per-node 2 -m graph2vid train features …) the processes share every batch.
     """
-    try:
+    with needing_torch("training"):
         from graph2vid.learn.features import TrainingRun, processes, with_graphs, with_splits
         from graph2vid.learn.features import preset as settings
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("torch", "safetensors"):
-            raise MissingDependencyError("training needs torch", extra="learn") from error
-        raise
     from graph2vid.datasets import read_dataset
     from graph2vid.evaluate import EvaluationOptions
 
-    given = {one.name for one in fields(options) if _is_given(context, one.name)}
+    sources = {name: context.get_parameter_source(name) for name in vars(options)}
+    given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
     options = settings(preset, **{name: getattr(options, name) for name in given})
     if not on.validate:
         refuse(context, ["patience"], "with --no-validate there is no validation to wait for")
@@ -89,24 +85,15 @@ def features(
             _tell(run, state, output, json)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Say whether an option was given, on the command line or in a file of defaults."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
 @contextmanager
 def _progress(run: TrainingRun, objective: str, epochs: int, group: Processes) -> Iterator[Report]:
     """Say what is left out, and yield what shows progress."""
-    from rich.console import Console
-
-    stderr = Console(stderr=True, highlight=False)
     examples, left_out = run.examples(objective)
-    if left_out and group.first:
-        stderr.print(f"left out ({len(left_out)}): {'; '.join(left_out)}", markup=False, soft_wrap=True, style="dim")
     if not group.first:
         yield lambda *_: None
         return
+    if left_out:
+        typer.secho(f"left out ({len(left_out)}): {'; '.join(left_out)}", err=True, dim=True)
     with progress("videos") as tell:
 
         def report(epoch: int, videos: int, loss: float) -> None:
@@ -119,51 +106,38 @@ def _progress(run: TrainingRun, objective: str, epochs: int, group: Processes) -
 def _tell(run: TrainingRun, state: State, output: Path | None, json: Path | None) -> None:
     from rich.console import Console
 
-    from graph2vid._files import write_json
     from graph2vid.cli.terminal_table import show_table
 
     console = Console(highlight=False)
     options, history = state.options, state.history
-    console.print(
+    typer.echo(
         f"{run.dataset.name}, {run.split.name}: {len(run.parts[0])} videos trained on, {len(run.parts[1])} "
         f"to validate, {len(run.split.test)} to test; objective {options.objective}, graphs {run.source}, "
-        f"{state.epoch} of {options.epochs} epochs, the best is {state.best}",
-        markup=False,
-        soft_wrap=True,
+        f"{state.epoch} of {options.epochs} epochs, the best is {state.best}"
     )
     measured = [name for name in ("acc", "iou") if name in history[0]]
-    show_table(
-        console,
-        ("epoch", "loss", *(f"validation {name}" for name in measured)),
-        tuple(
-            (
-                str(row["epoch"]),
-                "" if row["loss"] is None else f"{row['loss']:.4f}",
-                *(f"{100 * row[name]:.1f}" for name in measured),
-            )
-            for row in history
-        ),
-        0,
-    )
+    losses = ["" if row["loss"] is None else f"{row['loss']:.4f}" for row in history]
+    epochs = [
+        (str(row["epoch"]), loss, *(f"{100 * row[name]:.1f}" for name in measured))
+        for row, loss in zip(history, losses, strict=True)
+    ]
+    show_table(console, ("epoch", "loss", *(f"validation {name}" for name in measured)), epochs, 0)
     if measured and state.epoch and not state.best:
-        console.print(
+        typer.echo(
             "No epoch was better on the validation videos than the features as given, by more than chance: those are "
-            "what is kept. Other settings may help, see “Where learning helps” in the documentation.",
-            soft_wrap=True,
+            "what is kept. Other settings may help, see “Where learning helps” in the documentation."
         )
     evaluation = run.evaluation("test")
     before, after = ({}, {}) if evaluation is None else (_means(evaluation, None), _means(evaluation, state))
     if evaluation is not None:
-        console.print()
-        console.print("test videos, acc / iou in percent", style="dim")
+        typer.secho("\ntest videos, acc / iou in percent", dim=True)
         rows = [(name, *(_both(means[name]) for means in (before, after))) for name in before]
-        show_table(console, ("grounded by", "features as given", "trained"), tuple(rows), 1)
-    if json is not None:
-        write_json(json, {"history": history, "best": state.best, "test": {"before": before, "after": after}})
+        show_table(console, ("grounded by", "features as given", "trained"), rows, 1)
+    save_json(json, {"history": history, "best": state.best, "test": {"before": before, "after": after}})
     if output is not None:
-        console.print(f"\nwrote {output}: graph2vid ground … --model {output}", markup=False, soft_wrap=True)
+        typer.echo(f"\nwrote {output}: graph2vid ground … --model {output}")
         if find_spec("tensorboard") is None:
-            console.print("(the package tensorboard is not installed: the log is log.csv alone)", style="dim")
+            typer.secho("(the package tensorboard is not installed: the log is log.csv alone)", dim=True)
 
 
 def _means(evaluation: FeatureEvaluation, state: State | None) -> dict[str, dict[str, Any]]:

@@ -77,8 +77,3 @@ def _row(text: str, grounding: Grounding) -> tuple[str, Grounding | Spans]:
         return name, Grounding.load(path)
     marked = read_annotations(path, grounding.flow)
     return name, [(one.step, one.start, one.end) for one in marked if one.start is not None and one.end is not None]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(view)

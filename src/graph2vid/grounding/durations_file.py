@@ -44,17 +44,13 @@ def read_durations(path: str | os.PathLike[str], flow: FlowGraph, clip_seconds: 
     if not isinstance(named, dict):
         raise FormatError(f"{source}: steps must be an object, not {quoted(named)}")
     known_ids = set(flow.ids)
-    for step_id in named:
-        if step_id not in known_ids:
-            raise FormatError(f"{source}: steps: {unknown_step(step_id, flow.ids)}")
-    others = document.get("others")
-    rows: list[tuple[float, float] | None] = []
-    for step_id in flow.ids:
-        entry = named.get(step_id, others)
-        rows.append(None if entry is None else _entry(entry, f"{source}: {step_id}"))
-    if not any(rows):
-        raise FormatError(f"{source}: it says of no step how long it lasts")
+    if unknown := [step_id for step_id in named if step_id not in known_ids]:
+        raise FormatError(f"{source}: steps: {unknown_step(unknown[0], flow.ids)}")
+    entries = {step_id: named.get(step_id, document.get("others")) for step_id in flow.ids}
+    rows = [None if entry is None else _entry(entry, f"{source}: {step_id}") for step_id, entry in entries.items()]
     known = [row for row in rows if row is not None]
+    if not known:
+        raise FormatError(f"{source}: it says of no step how long it lasts")
     median, spread = np.array([row or known[0] for row in rows]).T
     made = Durations.log_normal(median / clip_seconds, spread, weight=weight)
     free = [step for step, row in enumerate(rows) if row is None]
@@ -77,8 +73,7 @@ def durations_of(flow: FlowGraph, clip_seconds: float, given: Any, min_clips: in
         return given.with_least(min_clips)
     if min_clips > 1:
         raise InputError("min_clips and durations that are numbers of clips say the same: give one of them")
-    found: ArrayLike = given
-    return found
+    return given  # type: ignore[no-any-return]
 
 
 def _entry(entry: Any, where: str) -> tuple[float, float]:

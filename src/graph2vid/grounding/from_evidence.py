@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph2vid._options import GroundOptions
-from graph2vid.alignment import Alignment, Constraint, Posterior, Problem
+from graph2vid.alignment import Constraint, Problem
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence import Costs, Evidence, repeat_costs
+from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
 from graph2vid.tsort import TSortGraph
+
+_PLAIN = (type(None), bool, int, float, str)  # what JSON knows
 
 
 def ground_evidence(
@@ -60,19 +61,10 @@ def ground_evidence(
     in_clips = tuple(_in_clips(c, procedure, n_clips, options) for c in in_seconds)
     repeat, repeat_policy = (None, None) if asked.repeat is None else repeat_costs(costs, asked.repeat)
     durations = durations_of(procedure, options.evidence.clip_seconds, asked.durations, asked.min_clips)
-    problem = Problem(
-        flow,
-        costs.match,
-        costs.drop,
-        costs.skip,
-        repeat,
-        durations,
-        asked.violation,
-        in_clips,
-        asked.contiguous,
-    )
+    of_steps = repeat, durations, asked.violation
+    problem = Problem(flow, costs.match, costs.drop, costs.skip, *of_steps, in_clips, asked.contiguous)
     found = problem.align(asked.method, time_limit=asked.time_limit)
-    sure, spare, of_order = None, None, None
+    sure, spare, of_order = None, None, {}
     if asked.confidence:
         try:
             sure = problem.posterior(asked.gamma, time_limit=asked.time_limit)
@@ -81,7 +73,9 @@ def ground_evidence(
     if asked.margins:
         try:
             spare = problem.margins(found, time_limit=asked.time_limit)
-            of_order = _order_margin(problem, asked.time_limit) if asked.contiguous else None
+            if asked.contiguous:  # how much more the second-best order costs
+                best = problem.k_best(2, time_limit=asked.time_limit)
+                of_order = {"order_margin": best[1].cost - best[0].cost if len(best) > 1 else "inf"}
         except TooLargeError as error:  # the alignment was not an exact one, and its alternatives would not be
             warnings.warn(f"not all margins are given: {error}", stacklevel=2)
     about = costs.options | {
@@ -90,54 +84,29 @@ def ground_evidence(
         "contiguous": asked.contiguous,
         "constraints": [_described(constraint, procedure) for constraint in in_seconds],
         "gamma": None if sure is None else asked.gamma,
-        **({} if of_order is None else {"order_margin": of_order}),
-        "alignment": _plain(found.options),
+        **of_order,
+        "alignment": {key: value if isinstance(value, _PLAIN) else str(value) for key, value in found.options.items()},
         "settings": options.to_json(),
         **evidence.about,
     }
-    return _grounding(found, sure, spare, _evidence(costs), options, options=about, video=video, cues=evidence.cues)
-
-
-def _order_margin(problem: Problem, time_limit: float | None) -> float | str:
-    """Return how much more the second-best order costs; "inf" where there is none."""
-    best = problem.k_best(2, time_limit=time_limit)
-    return best[1].cost - best[0].cost if len(best) > 1 else "inf"
-
-
-def _evidence(costs: Costs) -> NDArray[np.float64]:
-    """Return by how much each step explains each clip better than background does, [K, N]."""
-    with np.errstate(invalid="ignore"):  # forbidden both ways: ∞ - ∞
-        evidence = costs.drop - costs.match
-    return np.where(np.isnan(evidence), -np.inf, evidence)
-
-
-def _grounding(
-    found: Alignment,
-    sure: Posterior | None,
-    spare: NDArray[np.float64] | None,
-    evidence: NDArray[np.float64],
-    asked: GroundOptions,
-    **known: Any,
-) -> Grounding:
-    flow = found.flow
-    clip_seconds, offset = asked.evidence.clip_seconds, asked.evidence.offset
-    segments = []
-    for number, one in enumerate(found.segments):
-        # Rounding in the posterior may carry a mean a hair beyond 1.
-        confidence = None if sure is None else min(1.0, sure.confidence(one))
-        segments.append(
-            GroundedSegment(
-                step=one.step,
-                id=flow.ids[one.step],
-                text=flow.texts[one.step],
-                start=offset + one.start * clip_seconds,
-                end=offset + one.stop * clip_seconds,
-                confidence=confidence,
-                margin=None if spare is None else float(spare[number]),
-            )
+    clip_seconds, offset = options.evidence.clip_seconds, options.evidence.offset
+    segments = [
+        GroundedSegment(
+            step=one.step,
+            id=procedure.ids[one.step],
+            text=procedure.texts[one.step],
+            start=offset + one.start * clip_seconds,
+            end=offset + one.stop * clip_seconds,
+            # Rounding in the posterior may carry a mean a hair beyond 1.
+            confidence=None if sure is None else min(1.0, sure.confidence(one)),
+            margin=None if spare is None else float(spare[number]),
         )
+        for number, one in enumerate(found.segments)
+    ]
+    with np.errstate(invalid="ignore"):  # forbidden both ways: ∞ - ∞
+        over_background = costs.drop - costs.match
     return Grounding(
-        flow=flow,
+        flow=procedure,
         segments=tuple(segments),
         not_shown=tuple(found.skipped),
         order=tuple(found.order),
@@ -145,8 +114,10 @@ def _grounding(
         labels=found.labels,
         clip_seconds=clip_seconds,
         offset=offset,
-        evidence=evidence,
-        **known,
+        options=about,
+        video=video,
+        cues=evidence.cues,
+        evidence=np.where(np.isnan(over_background), -np.inf, over_background),
     )
 
 
@@ -166,17 +137,6 @@ def _in_clips(constraint: Constraint, flow: FlowGraph, n_clips: int, options: Gr
 
 def _described(constraint: Constraint, flow: FlowGraph) -> dict[str, Any]:
     """Return a constraint in seconds in a form fit for JSON; an open end is None."""
-    return {
-        "kind": constraint.kind,
-        "step": None if constraint.step is None else flow.ids[constraint.step],
-        "start": float(constraint.start) if math.isfinite(constraint.start) else None,
-        "stop": float(constraint.stop) if math.isfinite(constraint.stop) else None,
-    }
-
-
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with anything that JSON does not know written as a string."""
-    return {
-        key: value if value is None or isinstance(value, bool | int | float | str) else str(value)
-        for key, value in options.items()
-    }
+    start, stop = (float(at) if math.isfinite(at) else None for at in (constraint.start, constraint.stop))
+    step = None if constraint.step is None else flow.ids[constraint.step]
+    return {"kind": constraint.kind, "step": step, "start": start, "stop": stop}

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_json, write_json
-from graph2vid._values import number_of
+from graph2vid._values import number_of, shown
+from graph2vid.alignment.alignment_plot import Bar, Span, plot_lanes, plot_matrix, plot_rows
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
@@ -65,6 +66,14 @@ class GroundedSegment:
     def duration(self) -> float:
         """Seconds."""
         return self.end - self.start
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the segment as an entry of a JSON document; a margin without limit is "inf"."""
+        entry = {"step": self.id, "text": self.text} | {
+            key: getattr(self, key) for key in ("start", "end", "confidence")
+        }
+        margin = {} if self.margin is None else {"margin": self.margin if math.isfinite(self.margin) else "inf"}
+        return entry | margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +129,9 @@ class Grounding:
         object.__setattr__(self, "labels", labels)
         if self.evidence is not None:
             evidence = np.array(self.evidence, dtype=np.float64)
-            if evidence.shape != (len(self.flow), len(labels)):
-                raise InputError(
-                    f"the evidence has the shape {evidence.shape} and must have ({len(self.flow)}, {len(labels)}): "
-                    "steps × clips"
-                )
+            shape = len(self.flow), len(labels)
+            if evidence.shape != shape:
+                raise InputError(f"the evidence has the shape {evidence.shape} and must have {shape}: steps × clips")
             evidence.flags.writeable = False
             object.__setattr__(self, "evidence", evidence)
 
@@ -165,8 +172,7 @@ class Grounding:
             sure = "" if segment.confidence is None else f"  {segment.confidence:4.0%}"
             span = f"{format_time(segment.start)}–{format_time(segment.end)}"
             lines.append(f"  {span:>17}{sure}  {segment.step + 1}. {segment.text}")
-        for step in self.not_shown:
-            lines.append(f"  {'not shown':>17}  {step + 1}. {self.flow.texts[step]}")
+        lines += [f"  {'not shown':>17}  {step + 1}. {self.flow.texts[step]}" for step in self.not_shown]
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -177,9 +183,7 @@ class Grounding:
         ax : matplotlib Axes, optional
             Where to draw, here and in the other plots; by default in a new figure.
         """
-        from graph2vid.grounding import grounding_plot
-
-        return grounding_plot.plot_steps(self, ax)
+        return plot_lanes(self.flow, _bars(self, confidence=True), self._span, ax)
 
     def plot_bars(
         self,
@@ -198,15 +202,17 @@ class Grounding:
         name : str
             What this row is called.
         """
-        from graph2vid.grounding import grounding_plot
-
-        return grounding_plot.plot_bars(self, others or {}, name, ax)
+        rows = {name: _bars(self)}
+        for other, found in (others or {}).items():
+            rows[other] = _bars(found) if isinstance(found, Grounding) else _of_spans(found, self.flow, other)
+        return plot_rows(self.flow, rows, self._span, ax)
 
     def plot_evidence(self, ax: Axes | None = None) -> Axes:
         """Draw the evidence as a heat map, steps × time, and the path of the alignment on it (matplotlib)."""
-        from graph2vid.grounding import grounding_plot
-
-        return grounding_plot.plot_evidence(self, ax)
+        if self.evidence is None:
+            raise InputError("this grounding holds no evidence to draw; ground again with this version of graph2vid")
+        meaning = "evidence over background"
+        return plot_matrix(self.flow, self.evidence, self.labels, self._span, ax, meaning=meaning, high_is_good=True)
 
     def plot_flow(self, ax: Axes | None = None) -> Axes:
         """Draw the flow graph (matplotlib) with the order that was found at the steps: 1st, 2nd, …."""
@@ -219,9 +225,16 @@ class Grounding:
         return TSortGraph.compile(self.flow).plot(ax)
 
     def _repr_svg_(self) -> str | None:
-        from graph2vid.grounding import grounding_plot
+        from graph2vid.alignment.alignment_drawing import lanes_svg
 
-        return grounding_plot.to_svg(self) if len(self.labels) else None
+        if not len(self.labels):
+            return None
+        note = f"{self.count} · cost {self.cost:.6g}"
+        return lanes_svg(self.flow, _bars(self, confidence=True), self._span, note)
+
+    @property
+    def _span(self) -> Span:
+        return Span(self.offset, self.end, "time")
 
     def export(self, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
         """Write the grounding in the format of another program: see :func:`graph2vid.export.export`."""
@@ -260,6 +273,11 @@ class Grounding:
         """
         ids = self.flow.ids
         place = {step: at for at, step in enumerate(self.order, start=1)}
+        known = {
+            "video": self.video,
+            "cues": [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in self.cues],
+            "evidence": None if self.evidence is None else pack(self.evidence),
+        }
         return {
             "format": KIND,
             "version": VERSION,
@@ -269,47 +287,34 @@ class Grounding:
             "offset": self.offset,
             "duration": self.duration,
             "cost": self.cost,
-            "segments": [
-                {
-                    "step": segment.id,
-                    "text": segment.text,
-                    "start": segment.start,
-                    "end": segment.end,
-                    "confidence": segment.confidence,
-                    **({} if segment.margin is None else {"margin": _written(segment.margin)}),
-                }
-                for segment in self.segments
-            ],
+            "segments": [segment.to_json() for segment in self.segments],
             "not_shown": [ids[step] for step in self.not_shown],
             "order": [ids[step] for step in self.order],
             "count": self.count.to_json(),
             "steps": [{"step": name, "number": step + 1, "order": place.get(step)} for step, name in enumerate(ids)],
             "labels": self.labels.tolist(),
             "options": self.options,
-            **self._what_is_known(),
+            **{key: value for key, value in known.items() if value},
         }
-
-    def _what_is_known(self) -> dict[str, Any]:
-        """Return the entries of the JSON document that only some groundings have."""
-        known: dict[str, Any] = {}
-        if self.video is not None:
-            known["video"] = self.video
-        if self.cues:
-            known["cues"] = [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in self.cues]
-        if self.evidence is not None:
-            known["evidence"] = pack(self.evidence)
-        return known
 
     @classmethod
     def from_json(cls, value: Any, *, source: str = "grounding") -> Grounding:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
-        document = check_format(value, kind=KIND, version=VERSION, source=source)
-        return _Reader(source).grounding(document)
+        return _Reader(source).grounding(check_format(value, kind=KIND, version=VERSION, source=source))
 
 
-def _written(margin: float) -> float | str:
-    """Return a margin as JSON can hold it."""
-    return margin if math.isfinite(margin) else "inf"
+def _bars(grounding: Grounding, *, confidence: bool = False) -> list[Bar]:
+    return [
+        Bar(one.step, one.start, one.end, one.confidence if confidence and one.confidence is not None else 1.0)
+        for one in grounding.segments
+    ]
+
+
+def _of_spans(spans: Iterable[tuple[int | str, float, float]], flow: FlowGraph, name: str) -> list[Bar]:
+    try:
+        return [Bar(flow.index(step), float(start), float(end)) for step, start, end in spans]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"row {name!r} must be a grounding, or (step, start, end) each: {error}") from error
 
 
 def is_url(video: str) -> bool:
@@ -324,9 +329,7 @@ class _Reader:
         self.source = source
 
     def wrong(self, place: str, needed: str, found: Any) -> FormatError:
-        shown = repr(found)
-        shown = shown if len(shown) <= 40 else shown[:39] + "…"
-        return FormatError(f"{self.source}: {place!r} must be {needed}, not {shown}")
+        return FormatError(f"{self.source}: {place!r} must be {needed}, not {shown(found)}")
 
     def get(self, holder: dict[str, Any], key: str, kind: type, needed: str, place: str = "") -> Any:
         if key not in holder:
@@ -338,8 +341,10 @@ class _Reader:
     def number(self, holder: dict[str, Any], key: str, place: str = "") -> float:
         return number_of(holder.get(key), f"{self.source}: {place + key!r}")
 
-    def steps(self, document: dict[str, Any], key: str, flow: FlowGraph) -> tuple[int, ...]:
-        return tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
+    def span(self, entry: Any, place: str) -> tuple[float, float]:
+        if not isinstance(entry, dict):
+            raise self.wrong(place, "an object", entry)
+        return self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
 
     def step(self, name: Any, place: str, flow: FlowGraph) -> int:
         if isinstance(name, str):
@@ -348,16 +353,14 @@ class _Reader:
         raise self.wrong(place, "the id of a step of the flow", name)
 
     def segment(self, entry: Any, place: str, flow: FlowGraph) -> GroundedSegment:
-        if not isinstance(entry, dict):
-            raise self.wrong(place, "an object", entry)
+        start, end = self.span(entry, place)
         step = self.step(entry.get("step"), f"{place}.step", flow)
-        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
         if not start < end:
             raise self.wrong(f"{place}.end", f"later than the start ({start} s)", end)
         sure = None if entry.get("confidence") is None else self.number(entry, "confidence", f"{place}.")
-        margin = entry.get("margin")
-        if margin is not None:
-            margin = math.inf if margin == "inf" else self.number(entry, "margin", f"{place}.")
+        margin = math.inf if entry.get("margin") == "inf" else entry.get("margin")
+        if margin not in (None, math.inf):
+            margin = self.number(entry, "margin", f"{place}.")
         return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin)
 
     def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
@@ -368,20 +371,16 @@ class _Reader:
         return np.array(found, dtype=np.int64)
 
     def cue(self, entry: Any, place: str) -> Cue:
-        if not isinstance(entry, dict):
-            raise self.wrong(place, "an object", entry)
-        start, end = self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
-        return Cue(start, end, self.get(entry, "text", str, "a text", f"{place}."))
+        return Cue(*self.span(entry, place), self.get(entry, "text", str, "a text", f"{place}."))
 
     def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
-        if document.get("evidence") is None:
-            return None
+        packed = document.get("evidence")
         try:
-            found = unpack(document["evidence"])
+            found = None if packed is None else unpack(packed)
         except ValueError as error:
-            raise self.wrong("evidence", str(error), document["evidence"]) from None
-        if found.shape != shape:
-            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", document["evidence"]["shape"])
+            raise self.wrong("evidence", str(error), packed) from None
+        if found is not None and found.shape != shape:
+            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", list(found.shape))
         return found
 
     def grounding(self, document: dict[str, Any]) -> Grounding:
@@ -393,11 +392,14 @@ class _Reader:
         labels = self.labels(document, len(flow))
         known = {key: value for key, value in document.items() if value is not None}
         said = self.get({"cues": []} | known, "cues", list, "a list")
+        steps = {
+            key: tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
+            for key in ("not_shown", "order")
+        }
         return Grounding(
             flow=flow,
             segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
-            not_shown=self.steps(document, "not_shown", flow),
-            order=self.steps(document, "order", flow),
+            **steps,
             cost=self.number(document, "cost"),
             labels=labels,
             clip_seconds=clip_seconds,

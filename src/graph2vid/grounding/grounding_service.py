@@ -12,25 +12,11 @@ from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from graph2vid._options import GROUND_OPTIONS, EvidenceOptions, GroundOptions, declared
+from graph2vid import evidence as acquisition
+from graph2vid._options import EvidenceOptions, GroundOptions
 from graph2vid.alignment import Constraint
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence import (
-    UNLIKELY,
-    Cache,
-    Cue,
-    Evidence,
-    NarrationSettings,
-    Transcript,
-    VisualFeatures,
-    acquire,
-    check_policies,
-    is_captions,
-    joint_embedder,
-    media_evidence,
-    rank_procedures,
-    text_embedder,
-)
+from graph2vid.evidence import Cache, Cue, Evidence, NarrationSettings, Transcript, VisualFeatures
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.from_evidence import ground_evidence
@@ -137,14 +123,15 @@ def ground(
     >>> found = g2v.ground(flow, scores=scores, clip_seconds=2.0)  # doctest: +SKIP
     """
     chosen = GroundOptions.from_mapping(options, text=False)
-    check_policies(chosen.costs, chosen.alignment.repeat)
+    acquisition.check_policies(chosen.costs, chosen.alignment.repeat)
     given = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
     arrays: Mapping[str, Any] = {name: array for name, array in given.items() if array is not None}
     tell = progress or (lambda *_: None)
     if not arrays:
         _check_media(video, visual, features, chosen.evidence)
     tell("reading the procedure")
-    procedures = [_procedure(one, chosen.procedure.parser) for one in _listed(procedure)]
+    listed = procedure if isinstance(procedure, list | tuple) else [procedure]
+    procedures = [_procedure(one, chosen.procedure.parser) for one in listed]
     flows = [one if isinstance(one, FlowGraph) else one.flow for one in procedures]
     rules = [tuple(constraints(flow) if callable(constraints) else constraints) for flow in flows]
     for flow in flows:  # a file that cannot be read is refused before the work
@@ -153,7 +140,10 @@ def ground(
         raise InputError(f"with arrays or trained features there is one procedure, not {len(procedures)}")
     best, ranking = 0, None
     if arrays:
-        arrays = arrays if features is None else _transformed(features, arrays)
+        if features is not None:
+            if arrays.keys() != {"clips", "steps"}:
+                raise InputError("trained features work on embeddings: give clips and steps, or a video and no arrays")
+            arrays = features.arrays(**arrays)
         evidence = Evidence(arrays if classes is None else {**arrays, "classes": classes})
     else:
         kept = (Cache() if cache else None) if isinstance(cache, bool) else cache
@@ -161,37 +151,40 @@ def ground(
             transcript = video
         else:
             assert video is not None  # it was checked above
-            transcript, visual = acquire(video, captions, chosen.evidence, cache=kept, progress=progress)
+            transcript, visual = acquisition.acquire(video, captions, chosen.evidence, cache=kept, progress=progress)
         tell("comparing the transcript with the steps" if visual is None else "comparing the video with the steps")
         if features is not None:
             evidence = _of_features(features, flows[0], transcript, chosen.evidence)
         else:
             if len(flows) > 1:
-                ranking = rank_procedures(flows, transcript, visual, chosen.evidence, kept)
+                ranking = acquisition.rank_procedures(flows, transcript, visual, chosen.evidence, kept)
                 best = ranking[0][0]
-            evidence = media_evidence(flows[best], transcript, visual, chosen.evidence, settings=settings, cache=kept)
+            about_media = flows[best], transcript, visual, chosen.evidence
+            evidence = acquisition.media_evidence(*about_media, settings=settings, cache=kept)
     tell("aligning")
     if ranking is not None:
         names = [flow.title or f"procedure {at + 1}" for at, flow in enumerate(flows)]
         evidence.about["ranking"] = [{"procedure": names[at], "plausibility": fit} for at, fit in ranking]
-    if video_name is None and isinstance(video, str | os.PathLike) and not is_captions(video):
+    if video_name is None and isinstance(video, str | os.PathLike) and not acquisition.is_captions(video):
         video_name = os.fspath(video)
     found = ground_evidence(procedures[best], evidence, chosen, constraints=rules[best], video=video_name)
     _warn(found)
-    return _checked(found) if check else found
+    if check:
+        try:
+            return replace(found, options=found.options | {"check": check_order(found).to_json()})
+        except TooLargeError as error:
+            warnings.warn(f"not checked: {error}", stacklevel=2)
+    return found
 
 
 # What `help` shows: the options by their names, in place of **options.
 _SIGNATURE = inspect.signature(ground)
+_OPTIONS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+    for name, default in GroundOptions().to_mapping().items()
+]
 ground.__signature__ = _SIGNATURE.replace(  # type: ignore[attr-defined]
-    parameters=[
-        *(one for one in _SIGNATURE.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD),
-        *(
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
-            for cls in GROUND_OPTIONS
-            for one in declared(cls)
-        ),
-    ]
+    parameters=[*list(_SIGNATURE.parameters.values())[:-1], *_OPTIONS]
 )
 
 
@@ -200,23 +193,18 @@ def _check_media(
 ) -> None:
     """Refuse what cannot be grounded before it is transcribed at great cost."""
     if video is None and visual is None:
-        raise InputError(
-            "give a video, captions, or one of scores, clips and steps, or log_probabilities; found nothing"
-        )
+        arrays = "scores, clips and steps, or log_probabilities"
+        raise InputError(f"give a video, captions, or one of {arrays}; found nothing")
     if features is not None:
         if options.frames is not None:
             raise InputError("frames are for a video without trained features, which take the place of its frames")
         return
     if options.narration_weight != 0:
-        text_embedder(options.embedder)
+        acquisition.text_embedder(options.embedder)
     elif options.frames is None and visual is None:
         raise InputError("with narration_weight 0 nothing is left to go by: name what embeds the frames, too")
     if options.frames is not None:
-        joint_embedder(options.frames)
-
-
-def _listed(procedure: Any) -> list[Any]:
-    return list(procedure) if isinstance(procedure, list | tuple) else [procedure]
+        acquisition.joint_embedder(options.frames)
 
 
 def _procedure(given: Any, parser: str) -> FlowGraph | TSortGraph:
@@ -235,21 +223,10 @@ def _procedure(given: Any, parser: str) -> FlowGraph | TSortGraph:
     )
 
 
-def _transformed(features: Features, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    if arrays.keys() != {"clips", "steps"}:
-        raise InputError("trained features work on embeddings: give clips and steps, or a video and no arrays")
-    return features.arrays(**arrays)
-
-
 def _of_features(features: Features, flow: FlowGraph, transcript: Transcript, options: EvidenceOptions) -> Evidence:
     """Return the evidence that trained features see in a transcript."""
-    arrays = features.said(
-        flow.texts,
-        transcript.cues,
-        transcript.duration,
-        clip_seconds=options.clip_seconds,
-        max_hours=options.max_hours,
-    )
+    limits = {"clip_seconds": options.clip_seconds, "max_hours": options.max_hours}
+    arrays = features.said(flow.texts, transcript.cues, transcript.duration, **limits)
     about = {"cues": len(transcript.cues), "duration": transcript.duration, "source": transcript.source}
     return Evidence(arrays, cues=transcript.cues, about={"narration": about})
 
@@ -257,7 +234,7 @@ def _of_features(features: Features, flow: FlowGraph, transcript: Transcript, op
 def _warn(found: Grounding) -> None:
     """Warn of a procedure that the video hardly shows, and of clips that are too few."""
     plausible = found.options.get("narration", {}).get("plausibility", 1.0)
-    if plausible < UNLIKELY:
+    if plausible < acquisition.UNLIKELY:
         warnings.warn(
             f"the transcript hardly goes with this procedure ({plausible:.0%}); is it the right one for this video, "
             "and in the language spoken? (--embedder names one for other languages)",
@@ -270,12 +247,3 @@ def _warn(found: Grounding) -> None:
             f"{count} steps: at least {count - clips} cannot be shown; make the clips shorter (clip_seconds)",
             stacklevel=3,
         )
-
-
-def _checked(found: Grounding) -> Grounding:
-    """Return a grounding with what a check of it finds; where it is too large to be checked, a warning says so."""
-    try:
-        return replace(found, options=found.options | {"check": check_order(found).to_json()})
-    except TooLargeError as error:
-        warnings.warn(f"not checked: {error}", stacklevel=3)
-        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graph2vid.evidence import Cue, Transcript, VisualFeatures
+from graph2vid.evidence import Cue, Transcript
 from graph2vid.grounding.grounding_result import Grounding
 from graph2vid.grounding.grounding_service import ground
 
@@ -16,13 +16,7 @@ def ground_video(flow: Any, video: Any, *, model: str | None = None, cache: Any 
 
 
 def ground_media(
-    flow: Any,
-    duration: float,
-    *,
-    cues: Sequence[Cue] = (),
-    seen: VisualFeatures | None = None,
-    cache: Any = None,
-    **options: Any,
+    flow: Any, duration: float, *, cues: Sequence[Cue] = (), seen: Any = None, cache: Any = None, **options: Any
 ) -> Grounding:
     """Ground a transcript: ``graph2vid.ground(flow, Transcript(cues, duration), visual=seen)``."""
     return ground(flow, Transcript(tuple(cues), duration), visual=seen, cache=cache or False, **options)

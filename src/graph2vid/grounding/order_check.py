@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from graph2vid._files import check_format
 from graph2vid._options import CheckOptions, deal
 from graph2vid.alignment import Alignment, ClipSegment, align, align_many
 from graph2vid.errors import FormatError, InputError, TooLargeError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import FlowGraph, counted
 from graph2vid.grounding.grounding_result import Grounding
 from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
@@ -32,8 +33,6 @@ Costs64 = NDArray[np.float64]
 KIND = "graph2vid-check"
 VERSION = 1
 
-SKIP, REPEAT, LEAST_CERTAINTY = CheckOptions.skip, CheckOptions.repeat, CheckOptions.certainty
-"""By default: the cost of leaving a step out and of repeating one, and how certain a deviation is at the least."""
 _TINY = 1e-9
 _MOST_TRIED = 3  # steps at a time, the most promising ones
 _MOST_EARLY = 8  # steps that are done before what they wait for; each is looked for in the alignment with those before
@@ -110,8 +109,7 @@ class OrderCheck:
     def verdict(self) -> str:
         """The outcome in one line."""
         if self.deviations:
-            number = len(self.deviations)
-            said = f"{number} deviation{'s'[: number != 1]}"
+            said = counted(len(self.deviations), "deviation")
         elif self.follows:
             said = "the video follows the procedure"
         elif likely := sum(one.certainty >= 0.5 for one in self.unsure):
@@ -123,17 +121,14 @@ class OrderCheck:
     def describe(self, deviation: Deviation) -> str:
         """Say a deviation in words; steps by their places in the procedure."""
         name = _name(self.flow, deviation.step)
+        span = f"{format_time(deviation.start or 0.0)}–{format_time(deviation.end or 0.0)}"
         if deviation.kind == "skipped":
             if deviation.step in self.count.shown:
                 return f"{name} is not shown where the result places it, nor elsewhere"
-            if deviation.start is None:
-                return f"{name} is not shown"
-            return f"{name} is not shown, unless at {_span(deviation)}"
+            return f"{name} is not shown" + ("" if deviation.start is None else f", unless at {span}")
         if deviation.after is None:
-            return f"{name} is done again at {_span(deviation)}"
-        return (
-            f"{name} is done at {_span(deviation)}, after {_name(self.flow, deviation.after)}, which had to wait for it"
-        )
+            return f"{name} is done again at {span}"
+        return f"{name} is done at {span}, after {_name(self.flow, deviation.after)}, which had to wait for it"
 
     def to_json(self) -> dict[str, Any]:
         """Return the findings as a JSON document; steps by id and number, a margin without limit as null."""
@@ -145,20 +140,18 @@ class OrderCheck:
             "follows": self.follows,
             "count": self.count.to_json(),
             "shown": [self.flow.ids[step] for step in self.count.shown],
-            "deviations": [self._entry(one) for one in self.deviations],
-            "unsure": [self._entry(one) for one in self.unsure],
+            **{key: [self._entry(one) for one in getattr(self, key)] for key in ("deviations", "unsure")},
         }
 
     def _entry(self, one: Deviation) -> dict[str, Any]:
-        ids = self.flow.ids
-        return {
-            "kind": one.kind,
-            "step": ids[one.step],
-            "number": one.step + 1,
-            "after": None if one.after is None else ids[one.after],
+        after = None if one.after is None else self.flow.ids[one.after]
+        margin = one.margin if math.isfinite(one.margin) else None
+        named = {"kind": one.kind, "step": self.flow.ids[one.step], "number": one.step + 1}
+        return named | {
+            "after": after,
             "start": one.start,
             "end": one.end,
-            "margin": one.margin if math.isfinite(one.margin) else None,
+            "margin": margin,
             "certainty": one.certainty,
         }
 
@@ -168,15 +161,11 @@ class OrderCheck:
         document = check_format(value, kind=KIND, version=VERSION, source=source)
 
         def deviation(entry: dict[str, Any]) -> Deviation:
-            after, start, end, margin = (entry[key] for key in ("after", "start", "end", "margin"))
+            after = None if entry["after"] is None else flow.index(entry["after"])
+            start, end = (None if entry[key] is None else float(entry[key]) for key in ("start", "end"))
+            margin = math.inf if entry["margin"] is None else float(entry["margin"])
             return Deviation(
-                entry["kind"],
-                flow.index(entry["step"]),
-                None if after is None else flow.index(after),
-                None if start is None else float(start),
-                None if end is None else float(end),
-                math.inf if margin is None else float(margin),
-                float(entry["certainty"]),
+                entry["kind"], flow.index(entry["step"]), after, start, end, margin, float(entry["certainty"])
             )
 
         try:
@@ -210,15 +199,8 @@ def check_order(grounding: Grounding, **options: Any) -> OrderCheck:
     """
     if grounding.evidence is None:
         raise InputError("the result has no evidence: ground the video again with this version of graph2vid")
-    return find_deviations(
-        grounding.flow,
-        grounding.evidence,
-        grounding.clip_seconds,
-        grounding.offset,
-        shown=grounding.order,
-        workers=None,
-        **options,
-    )
+    of_video = grounding.evidence, grounding.clip_seconds, grounding.offset
+    return find_deviations(grounding.flow, *of_video, shown=grounding.order, **options)
 
 
 @renamed(threads="workers")
@@ -237,7 +219,6 @@ def find_deviations(
     ``shown`` are the steps that a result shows; by default those that the check itself sees.
     """
     (asked,) = deal(options, CheckOptions)
-    certainty, gamma = asked.certainty, asked.gamma
     search = _Search(flow, np.asarray(evidence, np.float64), asked.skip, asked.repeat, workers)
     count = count_steps(flow, search.found.order if shown is None else shown)
     found = search.deviations()
@@ -254,13 +235,12 @@ def find_deviations(
     sure: list[Deviation] = []
     unsure: list[Deviation] = []
     for (kind, step, after, segment), margin in zip(found, margins, strict=True):
-        odds = (margin - math.log(search.places(kind, step))) / gamma
+        odds = (margin - math.log(search.places(kind, step))) / asked.gamma
         probability = 1.0 / (1.0 + math.exp(min(max(-odds, -700.0), 700.0)))
-        start = None if segment is None else offset + segment.start * clip_seconds
-        end = None if segment is None else offset + segment.stop * clip_seconds
-        (sure if probability >= certainty else unsure).append(
-            Deviation(kind, step, after, start, end, margin, probability)
-        )
+        clips = (None, None) if segment is None else (segment.start, segment.stop)
+        start, end = (None if clip is None else offset + clip * clip_seconds for clip in clips)
+        deviation = Deviation(kind, step, after, start, end, margin, probability)
+        (sure if probability >= asked.certainty else unsure).append(deviation)
     for deviations in (sure, unsure):
         deviations.sort(key=lambda one: (one.start is None, one.start or 0.0, one.step))
     return OrderCheck(flow, tuple(sure), tuple(unsure), count, asked.to_json(), search.found)
@@ -310,20 +290,15 @@ class _Search:
 
     def _free_another(self) -> bool:
         """Free the step whose being early explains the most, if that is worth its cost."""
-        best: tuple[float, frozenset[int], Alignment] | None = None
+        best = before = self.cost, self.early, self.found
         for step in self._worth_freeing():
             early = self.early | {step}
-            try:
+            with suppress(TooLargeError):  # what is found without it stands
                 found = self._align(early)
-            except TooLargeError:  # what is found without it stands
-                continue
-            cost = found.cost + self.early_cost * len(early)
-            if cost < (self.cost if best is None else best[0]) - _TINY:
-                best = cost, early, found
-        if best is None:
-            return False
+                cost = found.cost + self.early_cost * len(early)
+                best = (cost, early, found) if cost < best[0] - _TINY else best
         self.cost, self.early, self.found = best
-        return True
+        return best is not before
 
     def _worth_freeing(self) -> list[int]:
         """Return the steps that may gain the most by being early, and more than it costs, as far as can be foretold.
@@ -373,19 +348,15 @@ class _Search:
             waited = [step for step in shown if ancestors[step] >> segment.step & 1]
             if segment.step in shown:
                 found.append(("repeated", segment.step, None, segment))
-                continue
-            if waited:
+            elif waited:
                 found.append(("out of order", segment.step, waited[0], segment))
-            shown.append(segment.step)
+            shown += [segment.step] * (segment.step not in shown)
         return found + [("skipped", step, None, None) for step in count_steps(self.flow, shown).missing]
 
     def _instead(self, step: int) -> list[int]:
         """Return what must not be left out either for a step to be done: the branches beside its own."""
-        for group in self.flow.alternatives:
-            members = [other for branch in group for other in branch]
-            if step in members and not set(members) & set(self.found.order):
-                return members
-        return [step]
+        groups = ([other for branch in group for other in branch] for group in self.flow.alternatives)
+        return next((one for one in groups if step in one and not {*one} & {*self.found.order}), [step])
 
     def _beside(self, step: int) -> list[int]:
         """Return the steps of the branches that are taken instead of that of a step, if that is not taken."""
@@ -414,8 +385,8 @@ class _Search:
                 continue
             # Not done there; or, of what is done again, not before; or all the time since then.
             begin, stop = segment.start, segment.stop
-            for span in [slice(begin, stop), slice(begin)] if kind == "repeated" else [slice(None)]:
-                asked.append(self._without(number, step, span))
+            spans = [slice(begin, stop), slice(begin)] if kind == "repeated" else [slice(None)]
+            asked += [self._without(number, step, span) for span in spans]
             if kind == "repeated":
                 since = max(other.stop for other in self.found.segments if other.step == step and other.stop < stop)
                 match, drop = self.match.copy(), self.drop.copy()
@@ -437,15 +408,8 @@ class _Search:
         margins = [math.inf] * n
         for early in {one.early for one in asked}:
             some = [one for one in asked if one.early == early]
-            others = align_many(
-                self._freed(early),
-                [one.match for one in some],
-                [one.drop for one in some],
-                [one.skip for one in some],
-                repeats=self.repeat,
-                cost_only=True,
-                workers=self.workers,
-            )
+            costs: Any = [[getattr(one, name) for one in some] for name in ("match", "drop", "skip")]
+            others = align_many(self._freed(early), *costs, repeats=self.repeat, cost_only=True, workers=self.workers)
             for one, other in zip(some, others, strict=True):
                 more = other.cost + self.early_cost * len(early) - self.cost
                 if more < self.huge / 2:
@@ -470,10 +434,6 @@ def _best_segment(evidence: Costs64) -> tuple[float, int]:
     lowest = np.minimum.accumulate(sums)
     end = int((sums - lowest).argmax())
     return float(sums[end] - lowest[end]), int(sums[: end + 1].argmin())
-
-
-def _span(deviation: Deviation) -> str:
-    return f"{format_time(deviation.start or 0.0)}–{format_time(deviation.end or 0.0)}"
 
 
 def _name(flow: FlowGraph, step: int) -> str:

@@ -45,13 +45,8 @@ class StepCount:
 
     def to_json(self) -> dict[str, int]:
         """Return the numbers, for JSON."""
-        return {
-            "shown": len(self.shown),
-            "wanted": self.wanted,
-            "missing": len(self.missing),
-            "optional": len(self.optional),
-            "untaken": len(self.untaken),
-        }
+        sizes = {key: len(steps) for key, steps in vars(self).items()}
+        return {"shown": sizes["shown"], "wanted": self.wanted, **sizes}
 
 
 def count_steps(flow: FlowGraph, shown: Iterable[int]) -> StepCount:

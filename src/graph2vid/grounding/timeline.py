@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import accumulate
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from graph2vid.flow import PALETTE as PALETTE
@@ -22,8 +24,7 @@ def print_timeline(grounding: Grounding, console: Console | None = None) -> None
     from rich.console import Console
 
     console = console or Console(highlight=False)
-    ascii_only = console.options.ascii_only
-    drawing = draw_timeline(grounding, console.width, ascii_only=ascii_only)
+    drawing = draw_timeline(grounding, console.width, ascii_only=console.options.ascii_only)
     console.print(drawing, soft_wrap=True, end="")
 
 
@@ -38,11 +39,9 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
 
     flow = grounding.flow
     dash, times, full, gap = ("-", "x", "#", ".") if ascii_only else ("–", "×", "█", "░")
-    spans: dict[int, str] = {}
-    for step in grounding.order:
-        runs = grounding.segments_of(step)
-        parts = f" {times}{len(runs)}" if len(runs) > 1 else ""
-        spans[step] = f"{format_time(runs[0].start)}{dash}{format_time(runs[-1].end)}{parts}"
+    shown = {step: grounding.segments_of(step) for step in grounding.order}
+    spans = {step: f"{format_time(runs[0].start)}{dash}{format_time(runs[-1].end)}" for step, runs in shown.items()}
+    spans |= {step: f"{spans[step]} {times}{len(runs)}" for step, runs in shown.items() if len(runs) > 1}
     background = _gaps(grounding)
     columns = _Columns(
         width,
@@ -53,17 +52,17 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     drawing = Text(no_wrap=True, end="")
     if flow.title:
         drawing.append(_cropped(_clean(flow.title), width) + "\n", style="bold")
-    drawing.append(_cropped(_facts(grounding, dash), width) + "\n", style="dim")
+    facts = (
+        f"{grounding.count}, {format_time(grounding.offset)}{dash}{format_time(grounding.end)} in "
+        f"{len(grounding.labels)} clips of {grounding.clip_seconds:g} s, cost {grounding.cost:.6g}"
+    )
+    drawing.append(_cropped(facts, width) + "\n", style="dim")
     if columns.id_width:
         drawing.append(columns.head() + "\n", style="dim")
-    for step, span in spans.items():
-        runs = grounding.segments_of(step)
+    for step, runs in shown.items():
         drawing.append(columns.name(step))
-        drawing.append(
-            columns.bar([(run.start, run.end) for run in runs], grounding, full),
-            style=colour_of(step),
-        )
-        drawing.append(columns.times(span, _confidence(runs)) + "\n")
+        drawing.append(columns.bar([(run.start, run.end) for run in runs], grounding, full), style=colour_of(step))
+        drawing.append(columns.times(spans[step], _confidence(runs)) + "\n")
     if background:
         share = sum(end - start for start, end in background) / grounding.duration
         drawing.append(columns.label("background"), style="dim")
@@ -92,16 +91,14 @@ class _Columns:
         names = self.number_width + (1 + self.id_width if self.id_width else 0)
         left = width - names - self.span_width - 5 - 3  # confidence " 100%", a blank between columns
         self.text_width = min(max(map(cell_len, texts)), left - _LEAST_BAR, max(left * 2 // 5, 10))
-        if self.text_width < 6 and self.id_width:  # too little to read
+        if self.text_width < 0 or (self.text_width < 6 and self.id_width):  # too little to read
             self.text_width = -1  # nor a blank before it
-        self.text_width = max(self.text_width, -1)
         self.bar_width = max(left - self.text_width - 1, 4)
         self.name_width = names + self.text_width + 1
 
     def head(self) -> str:
-        return (
-            f"{'#':>{self.number_width}} {_cell('id', self.id_width)}{' step' if self.text_width > 0 else ''}".rstrip()
-        )
+        step = " step" if self.text_width > 0 else ""
+        return f"{'#':>{self.number_width}} {_cell('id', self.id_width)}{step}".rstrip()
 
     def name(self, step: int) -> str:
         named = f" {_cell(self.ids[step], self.id_width)}" if self.id_width else ""
@@ -125,33 +122,17 @@ class _Columns:
         return "".join(cells)
 
 
-def _facts(grounding: Grounding, dash: str) -> str:
-    return (
-        f"{grounding.count}, {format_time(grounding.offset)}{dash}"
-        f"{format_time(grounding.end)} in {len(grounding.labels)} clips of {grounding.clip_seconds:g} s, "
-        f"cost {grounding.cost:.6g}"
-    )
-
-
 def _confidence(runs: tuple[GroundedSegment, ...]) -> str:
     """Return the mean confidence of the segments of one step, weighted by their lengths, in percent."""
-    weighted = [(run.confidence, run.duration) for run in runs if run.confidence is not None]
-    if not weighted:
-        return ""
-    return f"{sum(sure * length for sure, length in weighted) / sum(length for _, length in weighted):.0%}"
+    sure = {run: run.confidence for run in runs if run.confidence is not None}
+    return f"{fmean(sure.values(), [run.duration for run in sure]):.0%}" if sure else ""
 
 
 def _gaps(grounding: Grounding) -> list[tuple[float, float]]:
     """Return the spans in seconds where no step is shown."""
-    gaps = []
-    at = grounding.offset
-    for segment in grounding.segments:
-        if segment.start > at:
-            gaps.append((at, segment.start))
-        at = max(at, segment.end)
-    if at < grounding.end:
-        gaps.append((at, grounding.end))
-    return gaps
+    ends = accumulate((one.end for one in grounding.segments), max, initial=grounding.offset)
+    starts = [*(one.start for one in grounding.segments), grounding.end]
+    return [(at, start) for at, start in zip(ends, starts, strict=True) if start > at]
 
 
 def _clean(text: str) -> str:

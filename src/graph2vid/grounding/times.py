@@ -29,9 +29,8 @@ def parse_time(text: str) -> float:
     if found is None:
         raise InputError(f"{shown(text)} is not a time; write seconds (75.5) or m:ss (1:15.5)")
     hours, minutes, seconds = found.groups(default="0")
-    return sum(
-        scale * read_number(part, "a time") for part, scale in ((hours, 3600.0), (minutes, 60.0), (seconds, 1.0))
-    )
+    parts = ((hours, 3600.0), (minutes, 60.0), (seconds, 1.0))
+    return sum(scale * read_number(part, "a time") for part, scale in parts)
 
 
 def parse_span(text: str) -> tuple[float, float]:

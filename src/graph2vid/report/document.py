@@ -12,9 +12,9 @@ import numpy as np
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import Plausibility
-from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
+from graph2vid.flow import FlowGraph, Layout, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.grounding import Deviation, Grounding, OrderCheck, is_url, pack
+from graph2vid.grounding import Grounding, OrderCheck, is_url, pack
 
 KIND = "graph2vid-view"
 VERSION = 2
@@ -116,23 +116,11 @@ def mark_of(flow: FlowGraph, step: int) -> str:
 
 
 def _checked(check: OrderCheck) -> dict[str, Any]:
-    return {
-        "follows": check.follows,
-        "verdict": check.verdict,
-        "deviations": [_deviation(one) for one in check.deviations],
-        "unsure": [_deviation(one) for one in check.unsure],
-    }
-
-
-def _deviation(found: Deviation) -> dict[str, Any]:
-    return {
-        "kind": found.kind,
-        "step": found.step,
-        "after": found.after,
-        "start": found.start,
-        "end": found.end,
-        "certainty": round(found.certainty, 4),
-    }
+    found = {"follows": check.follows, "verdict": check.verdict}
+    for key, some in (("deviations", check.deviations), ("unsure", check.unsure)):
+        kept = ({name: value for name, value in vars(one).items() if name != "margin"} for one in some)
+        found |= {key: [one | {"certainty": round(one["certainty"], 4)} for one in kept]}
+    return found
 
 
 def _facts(grounding: Grounding) -> dict[str, Any]:
@@ -165,11 +153,11 @@ def _joined(segments: Sequence[dict[str, Any]], duration: float) -> list[dict[st
     """Return segments few enough to be drawn: where there are very many, those of one step that hardly part are one."""
     if len(segments) <= _MOST_SEGMENTS:
         return list(segments)
-    gap = duration / _MOST_SEGMENTS
     joined: list[dict[str, Any]] = []
     for segment in segments:
-        last = joined[-1] if joined else None
-        if last is None or last["step"] != segment["step"] or segment["start"] - last["end"] > gap:
+        last = joined[-1] if joined else segment
+        is_near = last["step"] == segment["step"] and segment["start"] - last["end"] <= duration / _MOST_SEGMENTS
+        if last is segment or not is_near:
             joined.append(dict(segment))
             continue
         for key in ("confidence", "margin"):
@@ -185,23 +173,14 @@ def _background(grounding: Grounding) -> list[list[float]]:
     turns = np.flatnonzero(idle[1:] != idle[:-1])
     times = grounding.offset + turns * grounding.clip_seconds
     spans: list[list[float]] = times.reshape(-1, 2).tolist()
-    return spans if len(spans) <= _MOST_SEGMENTS else sorted(sorted(spans, key=_length)[-_MOST_SEGMENTS:])
+    by_length = sorted(spans, key=lambda span: span[1] - span[0])
+    return spans if len(spans) <= _MOST_SEGMENTS else sorted(by_length[-_MOST_SEGMENTS:])
 
 
 def _instead_of(flow: FlowGraph, step: int) -> list[int]:
     """Return the steps of the other branches of the alternatives that a step belongs to."""
-    return [
-        other
-        for group in flow.alternatives
-        if any(step in branch for branch in group)
-        for branch in group
-        if step not in branch
-        for other in branch
-    ]
-
-
-def _length(span: list[float]) -> float:
-    return span[1] - span[0]
+    groups = [group for group in flow.alternatives if any(step in branch for branch in group)]
+    return [other for group in groups for branch in group if step not in branch for other in branch]
 
 
 def _graph(flow: FlowGraph) -> dict[str, Any]:
@@ -211,34 +190,29 @@ def _graph(flow: FlowGraph) -> dict[str, Any]:
     for text_width in _TEXT_WIDTHS:
         lines = [wrapped(step.text or step.id, _TEXT_SIZE, text_width, _MOST_LINES) for step in flow.steps]
         heights = [
-            _HEAD + _MARK * bool(mark) + _LINE * len(texts) + _FOOT for mark, texts in zip(marks, lines, strict=True)
+            _HEAD + _MARK * bool(mark) + _LINE * len(text) + _FOOT for mark, text in zip(marks, lines, strict=True)
         ]
         plan = lay_out(reduced, [(text_width + 24.0, height) for height in heights])
         if plan.width <= _PANEL_WIDTH:
             break
+    return drawn_plan(
+        plan,
+        [{"mark": mark, "lines": texts} for mark, texts in zip(marks, lines, strict=True)],
+        {edge: {"confidence": reduced.confidence[edge]} for edge in reduced.edges},
+    )
+
+
+def drawn_plan(
+    plan: Layout, boxes: Sequence[dict[str, Any]], edges: Mapping[tuple[int, int], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a layout in tenths of a pixel, for JSON, with what else is known of its boxes and edges."""
+    places = [{key: round(getattr(box, key), 1) for key in ("x", "y", "width", "height")} for box in plan.boxes]
+    lanes = {edge: [[round(at, 1) for at in lane] for lane in plan.lanes.get(edge, ())] for edge in edges}
     return {
         "width": round(plan.width, 1),
         "height": round(plan.height, 1),
-        "boxes": [
-            {
-                "x": round(box.x, 1),
-                "y": round(box.y, 1),
-                "width": round(box.width, 1),
-                "height": round(box.height, 1),
-                "mark": mark,
-                "lines": texts,
-            }
-            for box, mark, texts in zip(plan.boxes, marks, lines, strict=True)
-        ],
-        "edges": [
-            {
-                "from": start,
-                "to": end,
-                "confidence": reduced.confidence[start, end],
-                "lanes": [[round(at, 1) for at in lane] for lane in plan.lanes.get((start, end), ())],
-            }
-            for start, end in reduced.edges
-        ],
+        "boxes": [place | box for place, box in zip(places, boxes, strict=True)],
+        "edges": [{"from": edge[0], "to": edge[1], **known, "lanes": lanes[edge]} for edge, known in edges.items()],
     }
 
 

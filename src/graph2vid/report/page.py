@@ -23,20 +23,13 @@ from graph2vid.report.document import Spans, view_model
 STATIC = Path(__file__).parent / "static"
 """The folder of scripts and style that report and studio share."""
 
-_MOST_EMBEDDED = 200 * 1024 * 1024
+_MOST_EMBEDDED = 200  # MiB
 _WEB = re.compile(r"(https?://[\w.:\[\]-]+|file://)(/|$)", re.ASCII)  # nothing that could slip into the policy
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 
 
-def write_report(
-    path: str | os.PathLike[str],
-    grounding: Grounding,
-    *,
-    compare: Mapping[str, Grounding | Spans] | None = None,
-    check: OrderCheck | None = None,
-    embed_video: bool = False,
-) -> None:
+def write_report(path: str | os.PathLike[str], grounding: Grounding, **shown: Any) -> None:
     """Write the page of a grounding, whole or not at all.
 
     Parameters
@@ -51,8 +44,7 @@ def write_report(
         Put the video into the page. It must be a file that can be decoded as a video or as sound; of a result that
         somebody else made, see :func:`refuse_video_outside` first.
     """
-    folder = Path(path).resolve().parent
-    write_text(path, page(grounding, compare=compare, check=check, embed_video=embed_video, folder=folder))
+    write_text(path, page(grounding, folder=Path(path).resolve().parent, **shown))
 
 
 def page(
@@ -100,12 +92,11 @@ def _script() -> str:
     done: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name in done:
-            return
         text = (STATIC / name).read_text("utf-8")
         done[name] = ""  # in work
         for needed in _IMPORT.findall(text):
-            add(needed)
+            if needed not in done:
+                add(needed)
         del done[name]
         done[name] = _EXPORT.sub("", _IMPORT.sub("", text))
 
@@ -127,10 +118,8 @@ def _policy(style: str, script: str, url: str | None) -> str:
 
 def _url(video: str | None, folder: Path | None) -> str | None:
     """Return how a page in ``folder`` links to the video."""
-    if video is None:
-        return None
-    if is_url(video):
-        return video if _WEB.match(video) else None
+    if video is None or is_url(video):
+        return video if video and _WEB.match(video) else None
     path = Path(video).resolve()
     if folder is not None and path.is_relative_to(folder):
         return quote(path.relative_to(folder).as_posix())
@@ -143,11 +132,9 @@ def _embedded(video: str | None) -> str:
         raise InputError("there is no video to embed: the result names none (--video does)")
     if is_url(video):
         raise InputError(f"only a file can be embedded, not {video}: download it, or link it")
-    size = Path(video).stat().st_size if Path(video).is_file() else 0
+    size = Path(video).stat().st_size / 2**20 if Path(video).is_file() else 0
     if size > _MOST_EMBEDDED:
-        raise InputError(
-            f"{video} has {size / 2**20:,.0f} MiB; up to {_MOST_EMBEDDED // 2**20} MiB are embedded: link it instead"
-        )
+        raise InputError(f"{video} has {size:,.0f} MiB; up to {_MOST_EMBEDDED} MiB are embedded: link it instead")
     from graph2vid.evidence import probe
 
     probe(video)  # an error if it is anything but media: no other file of this machine goes into a page
@@ -162,11 +149,9 @@ def refuse_video_outside(grounding: Grounding, folder: Path) -> None:
     Results are handed around: one that names another file of the reader's must not put that into a page.
     """
     video = grounding.video
-    if video is None or is_url(video) or Path(video).resolve().is_relative_to(folder.resolve()):
-        return
-    raise InputError(
-        f"the result names a video outside of its folder ({video}), which is not embedded unasked: name it with --video"
-    )
+    if video is not None and not is_url(video) and not Path(video).resolve().is_relative_to(folder.resolve()):
+        advice = "which is not embedded unasked: name it with --video"
+        raise InputError(f"the result names a video outside of its folder ({video}), {advice}")
 
 
 def _plain(grounding: Grounding) -> str:

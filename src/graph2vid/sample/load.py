@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +47,11 @@ class Sample:
 def load() -> Sample:
     """Read the bundled sample."""
     flow = FlowGraph.load(FLOW_FILE)
-    document = check_format(read_json(TRUTH_FILE), kind=TRUTH_KIND, version=TRUTH_VERSION, source=TRUTH_FILE.name)
-    return Sample(
-        flow=flow,
-        scores=np.load(SCORES_FILE, allow_pickle=False),
-        clip_seconds=document["clip_seconds"],
-        truth={flow.index(part["step"]): (part["start"], part["end"]) for part in document["segments"]},
-    )
+    document, truth = read_truth(TRUTH_FILE, flow)
+    return Sample(flow, np.load(SCORES_FILE, allow_pickle=False), document["clip_seconds"], truth)
+
+
+def read_truth(path: Path, flow: FlowGraph) -> tuple[dict[str, Any], dict[int, tuple[float, float]]]:
+    """Read what is known about a video: the document, and start and end of every step that is shown."""
+    document = check_format(read_json(path), kind=TRUTH_KIND, version=TRUTH_VERSION, source=path.name)
+    return document, {flow.index(part["step"]): (part["start"], part["end"]) for part in document["segments"]}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph2vid._files import check_format, read_json
 from graph2vid.flow import FlowGraph
-from graph2vid.sample.load import FOLDER, TRUTH_KIND, TRUTH_VERSION
+from graph2vid.sample.load import FOLDER, read_truth
 
 NAME = "spaghetti"
 
@@ -78,11 +77,5 @@ def load_narrated(folder: Path = FOLDER) -> Narrated:
     """Read what is known about the narrated video in a folder; by default, the bundled one."""
     files = NarratedFiles(folder)
     flow = FlowGraph.load(files.flow)
-    document = check_format(read_json(files.truth), kind=TRUTH_KIND, version=TRUTH_VERSION, source=files.truth.name)
-    return Narrated(
-        files=files,
-        flow=flow,
-        duration=document["duration"],
-        truth={flow.index(part["step"]): (part["start"], part["end"]) for part in document["segments"]},
-        other_words=flow.index(document["other_words"]),
-    )
+    document, truth = read_truth(files.truth, flow)
+    return Narrated(files, flow, document["duration"], truth, flow.index(document["other_words"]))

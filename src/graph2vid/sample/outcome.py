@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from graph2vid.evaluate import evaluate_video, labels_from_annotations
 from graph2vid.evidence import Transcript
@@ -13,7 +14,7 @@ from graph2vid.sample.load import Sample
 from graph2vid.sample.narrated import Narrated
 
 # The policies that the scores are grounded with; they suit these scores, and say nothing about other videos.
-MATCH, DROP, SKIP = "raw", "percentile:20", "percentile"
+POLICIES = {"match": "raw", "drop": "percentile:20", "skip": "percentile"}
 
 NEAR = 2.0
 """Seconds within which a step counts as found."""
@@ -58,13 +59,8 @@ class Outcome:
 
 def ground_sample(sample: Sample) -> tuple[Outcome, ...]:
     """Ground the scores in any legal order, and in the order as written."""
-    return _both_ways(
-        sample.flow,
-        sample.truth,
-        lambda flow: ground(
-            flow, scores=sample.scores, clip_seconds=sample.clip_seconds, match=MATCH, drop=DROP, skip=SKIP
-        ),
-    )
+    given: dict[str, Any] = {"scores": sample.scores, "clip_seconds": sample.clip_seconds, **POLICIES}
+    return _both_ways(sample.flow, sample.truth, lambda flow: ground(flow, **given))
 
 
 def ground_narrated_sample(sample: Narrated, flow: FlowGraph, transcript: Transcript) -> tuple[Outcome, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from graph2vid.flow import colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.report.document import mark_of
+from graph2vid.report.document import drawn_plan, mark_of
 from graph2vid.studio.drafts import Draft
 from graph2vid.tsort import count_sorts
 
@@ -26,48 +26,22 @@ def picture(draft: Draft) -> dict[str, Any]:
     lines = [wrapped(step.text or step.id, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps]
     plan = lay_out(reduced, [(_BOX_WIDTH, _HEAD + _LINE * len(texts) + _FOOT) for texts in lines])
     kept = set(reduced.edges)
-    return {
-        "width": round(plan.width, 1),
-        "height": round(plan.height, 1),
-        "boxes": [
-            {
-                "x": round(box.x, 1),
-                "y": round(box.y, 1),
-                "width": box.width,
-                "height": box.height,
-                "lines": texts,
-                "mark": mark_of(flow, step),
-                "colour": colour_of(step),
-                "ink": ink_on(colour_of(step)),
-            }
-            for step, (box, texts) in enumerate(zip(plan.boxes, lines, strict=True))
-        ],
-        "edges": [
-            {
-                "from": before,
-                "to": after,
-                "implied": (before, after) not in kept,
-                "confidence": flow.confidence[before, after],
-                "lanes": [[round(at, 1) for at in lane] for lane in plan.lanes.get((before, after), ())],
-            }
-            for before, after in flow.edges
-        ],
-    }
+    boxes = [
+        {"lines": texts, "mark": mark_of(flow, step), "colour": colour_of(step), "ink": ink_on(colour_of(step))}
+        for step, texts in enumerate(lines)
+    ]
+    return drawn_plan(
+        plan, boxes, {edge: {"implied": edge not in kept, "confidence": flow.confidence[edge]} for edge in flow.edges}
+    )
 
 
 def orders(draft: Draft) -> dict[str, str | None]:
     """Return how many orders respect the graph."""
     count = count_sorts(draft.flow, _COUNT_LIMIT)
-    lower, upper = _written(count.lower), _written(count.upper)
-    words = f"{lower} possible orders" if count.exact is not None else f"{lower} to {upper} possible orders"
-    if count.exact == 1:
-        words = "1 possible order"
-    return {
-        "exact": None if count.exact is None else str(count.exact),
-        "lower": str(count.lower),
-        "upper": str(count.upper),
-        "words": words,
-    }
+    between = dict.fromkeys((_written(count.lower), _written(count.upper)))
+    words = "1 possible order" if count.exact == 1 else f"{' to '.join(between)} possible orders"
+    exact = None if count.exact is None else str(count.exact)
+    return {"exact": exact, "lower": str(count.lower), "upper": str(count.upper), "words": words}
 
 
 def _written(number: int) -> str:
