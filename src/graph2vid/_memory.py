@@ -30,7 +30,7 @@ def available_memory() -> int:
     of what its address space and its data may still grow by (``RLIMIT_AS``, ``RLIMIT_DATA``); of that its share, where
     :func:`share_memory` says that others work beside it.
     """
-    return max(0, min(_system(), *_cgroups(), *_rlimits())) // _shares
+    return max(0, min([_system(), *_cgroups(), *_rlimits()])) // _shares
 
 
 def share_memory(among: int) -> None:

@@ -23,7 +23,7 @@ from graph2vid.report.document import Spans, view_model
 STATIC = Path(__file__).parent / "static"
 """The folder of scripts and style that report and studio share."""
 
-_MOST_EMBEDDED = 200  # MiB
+_MOST_EMBEDDED = 200 << 20  # bytes
 _WEB = re.compile(r"(https?://[\w.:\[\]-]+|file://)(/|$)", re.ASCII)  # nothing that could slip into the policy
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
@@ -132,9 +132,10 @@ def _embedded(video: str | None) -> str:
         raise InputError("there is no video to embed: the result names none (--video does)")
     if is_url(video):
         raise InputError(f"only a file can be embedded, not {video}: download it, or link it")
-    size = Path(video).stat().st_size / 2**20 if Path(video).is_file() else 0
+    size = Path(video).stat().st_size if Path(video).is_file() else 0
     if size > _MOST_EMBEDDED:
-        raise InputError(f"{video} has {size:,.0f} MiB; up to {_MOST_EMBEDDED} MiB are embedded: link it instead")
+        limit = f"up to {_MOST_EMBEDDED >> 20} MiB are embedded: link it instead"
+        raise InputError(f"{video} has {size / 2**20:,.0f} MiB; {limit}")
     from graph2vid.evidence import probe
 
     probe(video)  # an error if it is anything but media: no other file of this machine goes into a page
