@@ -30,18 +30,16 @@ def renamed(**names: str) -> Callable[[Function], Function]:
     ... def count(workers=1):
     ...     return workers
     """
-    old_names = frozenset(names)
 
     def decorate(function: Function) -> Function:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not old_names.isdisjoint(kwargs):
-                for old in old_names.intersection(kwargs):
-                    new = names[old]
-                    if new in kwargs:
-                        raise TypeError(f"{function.__name__}() got {new!r} and its old name {old!r}: give one of them")
-                    warn_renamed(f"the argument {old!r} of {function.__name__}()", repr(new))
-                    kwargs[new] = kwargs.pop(old)
+            for old in names.keys() & kwargs:
+                new = names[old]
+                if new in kwargs:
+                    raise TypeError(f"{function.__name__}() got {new!r} and its old name {old!r}: give one of them")
+                warn_renamed(f"the argument {old!r} of {function.__name__}()", repr(new))
+                kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]

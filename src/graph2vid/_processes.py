@@ -154,22 +154,18 @@ def end_with_parent(parent: int | None = None) -> None:
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     elif known is not None or parent is not None:
-        threading.Thread(target=_outlive, args=(parent,), name="parent", daemon=True).start()
+        threading.Thread(target=_outlive, args=(known, parent), name="parent", daemon=True).start()
     gone = os.getppid() != parent if parent is not None else known is not None and not known.is_alive()
     if gone:  # it was quicker
         os._exit(1)
 
 
-def _outlive(parent: int | None) -> NoReturn:
+def _outlive(known: Any, parent: int | None) -> NoReturn:
     """Wait for the end of the parent, and end."""
-    from multiprocessing import parent_process
-
-    known = parent_process()
-    if parent is None and known is not None:
+    if parent is None:
         known.join()
-    else:
-        while os.getppid() == parent:
-            time.sleep(1.0)
+    while os.getppid() == parent:
+        time.sleep(1.0)
     os._exit(1)
 
 

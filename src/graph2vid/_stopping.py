@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -30,12 +30,11 @@ class Watch:
         self._outer = _current.get()
         self._stopped = False
         self._ends = time.monotonic() + seconds
-        try:
+        self.native: Any = None
+        with suppress(ImportError):
             from graph2vid import _native
-        except ImportError:
-            self.native: Any = None
-        else:
-            self.native = _native.Watch(seconds, None if self._outer is None else self._outer.native)
+
+            self.native = _native.Watch(seconds, native_watch())
 
     def stop(self) -> None:
         """End the work that is done under this watch, in whatever thread that is; it fails there."""
@@ -93,6 +92,5 @@ def native_watch() -> Any:
 
 def go_on() -> None:
     """Raise where the watch in force says that the work shall end; for loops in Python."""
-    watch = _current.get()
-    if watch is not None:
+    if (watch := _current.get()) is not None:
         watch.check()

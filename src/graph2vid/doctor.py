@@ -176,12 +176,10 @@ def examine() -> Diagnosis:
     Each part does a moment's work: a video is opened, a recipe parsed, a sentence embedded. That happens in processes
     of their own, one for each extra: a part that crashes does no harm here.
     """
-    groups: dict[str, list[str]] = {}
-    for name, extra, _, _ in _PACKAGES:
-        if extra != "core" and _version(name):
-            groups.setdefault(extra, []).append(name)
+    extras = {name: extra for name, extra, *_ in _PACKAGES if extra != "core" and _version(name)}
+    groups = [[name for name in extras if extras[name] == extra] for extra in dict.fromkeys(extras.values())]
     with ThreadPoolExecutor(cpu_count()) as pool:
-        problems = {name: problem for found in pool.map(_problems, groups.values()) for name, problem in found.items()}
+        problems = dict(one for found in pool.map(_problems, groups) for one in found.items())
     return Diagnosis(
         graph2vid=__version__,
         python=platform.python_version(),

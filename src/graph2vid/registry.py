@@ -48,8 +48,7 @@ class Registry(Generic[T]):
             offered = self._offered()
             if name not in offered:
                 raise InputError(f"unknown {self.kind} {name!r}; known: {', '.join(self)}")
-            part = offered[name]()
-            self._parts.setdefault(name, part)
+            self._parts.setdefault(name, offered[name]())
         return self._parts[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -46,9 +46,8 @@ def _av() -> None:
     from graph2vid.evidence.media import audio, frames
     from graph2vid.sample import NarratedFiles
 
-    video = NarratedFiles().video
-    next(frames(video, rate=1.0, size=32))
-    next(audio(video))
+    next(frames(NarratedFiles().video, rate=1.0, size=32))
+    next(audio(NarratedFiles().video))
 
 
 def _speech_model() -> None:
@@ -134,8 +133,7 @@ def _problem(name: str) -> str:
             warnings.simplefilter("ignore")
             TRIALS.get(name, lambda: import_module(name.replace("-", "_")))()
     except Exception as error:
-        said = " ".join(str(error).split())
-        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
     return ""
 
 

@@ -75,9 +75,8 @@ def check_weights(package: str, folder: Path) -> None:
             status = (folder / name).stat()
         except OSError as error:
             raise Graph2VidError(f"cannot read {folder / name}: {error.strerror}; {_advice(package)}") from error
-        state.update(
-            repr((os.fspath(folder / name), status.st_size, status.st_mtime_ns)).encode("utf-8", "surrogatepass")
-        )
+        seen = repr((os.fspath(folder / name), status.st_size, status.st_mtime_ns))
+        state.update(seen.encode("utf-8", "surrogatepass"))
     remembered = cache_folder() / f"weights-{state.hexdigest()}.json"
     with suppress(OSError):
         if remembered.is_file():
@@ -86,10 +85,8 @@ def check_weights(package: str, folder: Path) -> None:
         with (folder / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
-            raise Graph2VidError(
-                f"{folder / name} is not the file that graph2vid was made with (SHA-256 {found[:12]}…, not "
-                f"{expected[:12]}…) and is not loaded; {_advice(package)}"
-            )
+            other = f"is not the file that graph2vid was made with (SHA-256 {found[:12]}…, not {expected[:12]}…)"
+            raise Graph2VidError(f"{folder / name} {other} and is not loaded; {_advice(package)}")
     with suppress(OSError, Graph2VidError):  # where nothing can be written, they are read again next time
         remembered.parent.mkdir(parents=True, exist_ok=True)
         write_text(remembered, "true\n")

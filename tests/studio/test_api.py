@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graph2vid._options import GROUND_OPTIONS, declared
 from graph2vid.grounding import Grounding
 from graph2vid.sample import NarratedFiles
 from studios import made, stored, wait_for, with_graph
@@ -124,6 +125,29 @@ def test_projects_are_listed_changed_and_deleted(client: Any, folder: Path) -> N
     assert client.get(f"/api/projects/{second}").status_code == 404
     assert not (folder / second).exists()
     assert client.get(f"/api/projects/{first}").json()["clip_seconds"] == 2
+
+
+def test_settings_are_the_options_of_grounding(client: Any, folder: Path) -> None:
+    path = f"/api/projects/{with_graph(client)}"
+    described = {one["name"]: one for one in client.get("/api/about").json()["settings"]}
+    declared_here = {one.name: one for cls in GROUND_OPTIONS for one in declared(cls) if one.name in described}
+    assert {"clip_seconds", "embedder", "skip", "gamma", "contiguous", "language"} <= described.keys()
+    assert all(described[name]["help"] == one.about.help for name, one in declared_here.items())
+    given = {"skip": "constant:4", "gamma": 2.5, "contiguous": False, "clip_seconds": 2.0}
+    changed = client.patch(path, json=given).json()
+    assert {name: changed[name] for name in given} == given
+    assert client.patch(path, json={"gamma": None}).json()["gamma"] == described["gamma"]["default"] == 1.0
+    kept = stored(folder / "salad" / "project.json")
+    assert (kept["skip"], kept["contiguous"]) == ("constant:4", False)
+    for wrong in ({"gamma": 0}, {"clip_seconds": "long"}, {"skip": "given:/etc/passwd"}, {"durations": "x"}):
+        assert client.patch(path, json=wrong).status_code == 422
+    (folder / "salad" / "project.json").write_text(json.dumps(OLD_PROJECT))
+    assert client.get(path).json()["clip_seconds"] == 3
+
+
+# As the first release wrote it.
+OLD_PROJECT = {"format": "graph2vid-project", "version": 1, "title": "Salad", "video": None, "captions": None,
+               "parser": "auto", "embedder": "minilm", "clip_seconds": 3}  # fmt: skip
 
 
 def test_titles_are_text_and_nothing_else(client: Any, folder: Path) -> None:

@@ -110,10 +110,10 @@ def test_a_new_border_trims_what_it_covers() -> None:
         ({"kind": "forbid"}, "names a step"),
         ({"kind": "background", "step": "a", "start": 0, "end": 1}, "names a step"),
         ({"kind": "forbid", "step": "a", "start": 5, "end": 5}, "end after it begins"),
-        ({"kind": "forbid", "step": "a", "start": "x"}, "seconds or null"),
+        ({"kind": "forbid", "step": "a", "start": "x"}, "must be a number"),
         ({"kind": "forbid", "step": 3}, "the id of a step"),
         ({"kind": "exact", "step": "a", "start": 3}, "both its start and its end"),
-        ({"kind": "forbid", "step": "a", "start": math.nan}, "end after it begins"),
+        ({"kind": "forbid", "step": "a", "start": math.nan}, "must be a number"),
         ([], "must be an object"),
     ],
 )

@@ -13,8 +13,7 @@ pytest.importorskip("pydantic", reason="the extra [studio] is not installed")
 from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.studio.drafts import MOST_STEPS, Draft, EdgeReason
-from graph2vid.studio.edits import AddStep, Replace, read_entries
-from graph2vid.studio.history import History
+from graph2vid.studio.edits import AddStep, History, Replace, read_entries
 
 # 1 → 2 → 4, 3 → 4
 FLOW = FlowGraph.from_edges(["boil", "cook", "chop", "serve"], [(0, 1), (1, 3), (2, 3)], "Dinner")

@@ -16,7 +16,7 @@ import pytest
 
 from ending import SECONDS, descendants, left
 from graph2vid.sample import NarratedFiles
-from graph2vid.studio.history import History
+from graph2vid.studio.edits import History
 from studios import Server, serving, stored
 
 SAMPLE = NarratedFiles()

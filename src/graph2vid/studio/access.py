@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 COOKIE = "graph2vid_token"
 
@@ -64,14 +64,13 @@ class Access:
             It asks for a page (GET or HEAD).
         """
         host = headers.get("host", "")
-        if self.loopback and not _names_this_machine(host):
+        named, origin = _split(f"//{host}"), _split(headers.get("origin", f"//{host}"))
+        if self.loopback and (named is None or not is_loopback(named.hostname or "")):
             return 421, "this studio answers to localhost alone"
-        origin = headers.get("origin")
-        if origin is not None and _authority(origin) != host.lower():
-            return 403, "requests from other sites are refused"
+        is_foreign = origin is None or origin.netloc.lower() != host.lower()
         site = headers.get("sec-fetch-site", "none")
         follows_link = navigates and path == "/" and headers.get("sec-fetch-mode") == "navigate"
-        if site not in ("none", "same-origin") and not follows_link:
+        if is_foreign or (site not in ("none", "same-origin") and not follows_link):
             return 403, "requests from other sites are refused"
         if self.token is not None and not self._knows_token(headers):
             return 401, "this studio needs its token: open the address that it printed when it started"
@@ -92,20 +91,11 @@ class Access:
         return cookie is not None and self.admits(cookie.value)
 
 
-def _authority(origin: str) -> str | None:
-    """Return the host and port of an origin; None if it is none."""
+def _split(url: str) -> SplitResult | None:
     try:
-        return urlsplit(origin).netloc.lower()
+        return urlsplit(url)
     except ValueError:
         return None
-
-
-def _names_this_machine(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    return is_loopback(name)
 
 
 class Guard:

@@ -18,12 +18,10 @@ from starlette.requests import ClientDisconnect
 from graph2vid import __version__
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
-from graph2vid.studio import media_api, projects_api, results_api
+from graph2vid.studio import api
 from graph2vid.studio.access import Access, Guard
-from graph2vid.studio.asking import StaleError, TooMuchError, WrongKindError, error_response
-from graph2vid.studio.jobs import BusyError, Jobs
-from graph2vid.studio.places import OutsideError
-from graph2vid.studio.projects import Projects, UnknownError
+from graph2vid.studio.jobs import Jobs
+from graph2vid.studio.projects import Projects
 from graph2vid.studio.service import Studio
 
 STATIC = Path(__file__).parent / "static"
@@ -32,16 +30,6 @@ UPLOAD_LIMIT = 4 << 30
 """Bytes of a video that is handed in, by default."""
 
 _UPLOADS = re.compile(r"/api/projects/[^/]+/media/[^/]+")
-_STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (UnknownError, 404),
-    (OutsideError, 404),
-    (StaleError, 409),
-    (BusyError, 429),
-    (TooMuchError, 413),
-    (WrongKindError, 415),
-    (MissingDependencyError, 501),
-    (Graph2VidError, 422),
-)
 
 
 def create_app(
@@ -85,20 +73,12 @@ def create_app(
         lifespan=life,
     )
     app.state.studio = studio
-    for part in (projects_api, media_api, results_api):
-        app.include_router(part.router)
-    app.add_exception_handler(Exception, _tell)
-    for kind in (Graph2VidError, OSError, RequestValidationError, HTTPException, ClientDisconnect):
+    app.include_router(api.router)
+    for kind in (Exception, Graph2VidError, OSError, RequestValidationError, HTTPException, ClientDisconnect):
         app.add_exception_handler(kind, _tell)
 
-    @app.get("/", include_in_schema=False)
-    def index() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
-
-    @app.get("/docs", include_in_schema=False)
-    def docs() -> FileResponse:
-        return FileResponse(STATIC / "docs.html")
-
+    for path in ("/", "/docs"):
+        app.add_route(path, _page, include_in_schema=False)
     app.mount("/view", StaticFiles(directory=VIEW), name="view")
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, access=access or Access(), is_upload=_is_upload)
@@ -109,23 +89,30 @@ def _is_upload(method: str, path: str) -> bool:
     return method == "PUT" and _UPLOADS.fullmatch(path) is not None
 
 
+def _page(request: Request) -> FileResponse:
+    return FileResponse(STATIC / ("docs.html" if request.url.path == "/docs" else "index.html"))
+
+
 def _tell(_: Request, error: Exception) -> JSONResponse:
     """Tell an error in one line, with the status that goes with it."""
+    message = str(error)
+    status: int = getattr(error, "status", 422 if isinstance(error, Graph2VidError) else 500)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:])
-        return error_response(422, f"{where}: {first['msg']}" if where else first["msg"])
-    if isinstance(error, HTTPException):
-        return error_response(error.status_code, str(error.detail))
-    if isinstance(error, ClientDisconnect):
-        return error_response(400, "the rest did not come")
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            return error_response(status, str(error))
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return error_response(507, "the disk is full: nothing was changed")
-    if isinstance(error, FileNotFoundError):
-        return error_response(404, "it has been deleted meanwhile")
-    if isinstance(error, OSError):
-        return error_response(500, f"{error.strerror or error}")
-    return error_response(500, f"{type(error).__name__}: {error} (this is a defect)")
+        status, message = 422, f"{where}: {first['msg']}" if where else first["msg"]
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, str(error.detail)
+    elif isinstance(error, ClientDisconnect):
+        status, message = 400, "the rest did not come"
+    elif isinstance(error, MissingDependencyError):
+        status = 501
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        status, message = 507, "the disk is full: nothing was changed"
+    elif isinstance(error, FileNotFoundError):
+        status, message = 404, "it has been deleted meanwhile"
+    elif isinstance(error, OSError):
+        message = f"{error.strerror or error}"
+    elif status == 500:
+        message = f"{type(error).__name__}: {error} (this is a defect)"
+    return JSONResponse({"error": " ".join(message.split())}, status)

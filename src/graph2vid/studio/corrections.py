@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from graph2vid._files import check_format
+from graph2vid._values import number_of
 from graph2vid.alignment import Constraint
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
@@ -19,7 +20,8 @@ MOST = 1000
 """The most corrections of a project."""
 
 CorrectionKind = Literal["exact", "show", "within", "forbid", "background"]
-_PINS = ("exact", "show", "within")
+_PINS, _FILLS = ("exact", "show", "within"), ("exact", "show")
+_SAID = {"exact": "exactly", "show": "shown", "within": "only within", "forbid": "not in", "background": "none in"}
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class Correction:
             raise InputError(f"unknown correction {self.kind!r}; known: {', '.join(get_args(CorrectionKind))}")
         if (self.step is None) != (self.kind == "background"):
             raise InputError("a correction names a step, unless it says that there is none (background)")
-        if math.isnan(self.start) or math.isnan(self.end) or not self.start < self.end:
+        if not self.start < self.end:
             raise InputError("the span of a correction must end after it begins")
-        if self.kind in ("exact", "show") and math.isinf(self.end - self.start):
+        if self.kind in _FILLS and math.isinf(self.end - self.start):
             raise InputError(f"a correction {self.kind!r} needs both its start and its end")
 
     @property
@@ -59,42 +61,25 @@ class Correction:
         start = "the start" if math.isinf(self.start) else format_time(self.start)
         end = "the end" if math.isinf(self.end) else format_time(self.end)
         everywhere = math.isinf(self.start) and math.isinf(self.end)
-        said = {
-            "exact": "exactly",
-            "show": "shown",
-            "within": "only within",
-            "forbid": "not in",
-            "background": "none in",
-        }
-        return "not shown at all" if everywhere and self.kind == "forbid" else f"{said[self.kind]} {start} – {end}"
+        return "not shown at all" if everywhere and self.kind == "forbid" else f"{_SAID[self.kind]} {start} – {end}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the correction for JSON; an open end is None."""
-        return {
-            "kind": self.kind,
-            "step": self.step,
-            "start": None if math.isinf(self.start) else self.start,
-            "end": None if math.isinf(self.end) else self.end,
-        }
+        start, end = (None if math.isinf(at) else at for at in (self.start, self.end))
+        return {"kind": self.kind, "step": self.step, "start": start, "end": end}
 
     @classmethod
     def from_json(cls, value: Any, source: str = "correction") -> Correction:
         """Read what :meth:`to_json` gives."""
         if not isinstance(value, dict):
             raise FormatError(f"{source} must be an object")
-        start, end = value.get("start"), value.get("end")
-        for at in (start, end):
-            if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
-                raise FormatError(f"{source}: start and end are seconds or null, not {at!r}")
+        ends = {
+            key: number_of(value[key], f"{source}: {key}") for key in ("start", "end") if value.get(key) is not None
+        }
         if value.get("step") is not None and not isinstance(value["step"], str):
             raise FormatError(f"{source}: step is the id of a step or null")
         try:
-            return cls(
-                value.get("kind"),  # type: ignore[arg-type]  # checked at once
-                value.get("step"),
-                -math.inf if start is None else float(start),
-                math.inf if end is None else float(end),
-            )
+            return cls(value.get("kind"), value.get("step"), **ends)  # type: ignore[arg-type]  # checked at once
         except InputError as error:
             raise FormatError(f"{source}: {error}") from None
 
@@ -114,13 +99,9 @@ def with_correction(corrections: Iterable[Correction], new: Correction) -> tuple
     """
     kept: list[Correction] = []
     for old in corrections:
-        of_same_step = old.step == new.step
-        if old == new or (of_same_step and new.kind in _PINS and old.kind in _PINS):
-            continue
-        if _contradicts(new, old):
-            kept.extend(_outside(old, new))
-        else:
-            kept.append(old)
+        is_older_pin = old.step == new.step and new.kind in _PINS and old.kind in _PINS
+        if old != new and not is_older_pin:
+            kept += _outside(old, new) if _contradicts(new, old) else [old]
     if len(kept) >= MOST:
         raise InputError(f"a project holds up to {MOST} corrections; remove some first")
     return (*kept, new)
@@ -128,16 +109,11 @@ def with_correction(corrections: Iterable[Correction], new: Correction) -> tuple
 
 def _contradicts(new: Correction, old: Correction) -> bool:
     """Whether a clip in both spans cannot do what both say."""
-    fills = ("exact", "show")
-    if new.kind in fills:
-        return (
-            (old.kind in fills and old.step != new.step)
-            or (old.kind == "forbid" and old.step == new.step)
-            or (old.kind == "background")
-        )
-    if new.kind == "forbid":
-        return old.kind in fills and old.step == new.step
-    return new.kind == "background" and old.kind in fills
+    kinds, is_same = {new.kind, old.kind}, old.step == new.step
+    if kinds <= {*_FILLS}:
+        return not is_same
+    fills_one = bool(kinds & {*_FILLS})
+    return fills_one and ("background" in kinds or ("forbid" in kinds and is_same))
 
 
 def _outside(old: Correction, new: Correction) -> list[Correction]:

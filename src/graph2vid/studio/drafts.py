@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -55,11 +56,15 @@ class Draft:
         """Name a step by its number, its place in the procedure, as the editor does."""
         return f"step {self.flow.index(step) + 1}"
 
-    def _in_numbers(self, error: GraphError) -> str:
-        """Return a message about ids as one about the numbers that the editor shows."""
-        numbers = {quoted(step): quoted(str(number)) for number, step in enumerate(self.flow.ids, start=1)}
-        known = re.compile("|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True)))
-        return known.sub(lambda found: numbers[found[0]], str(error))
+    @contextmanager
+    def _in_numbers(self, why: str = "") -> Iterator[None]:
+        """Let errors that name steps by their ids say ``why``, and name them by the numbers that the editor shows."""
+        try:
+            yield
+        except GraphError as error:
+            numbers = {quoted(step): quoted(str(number)) for number, step in enumerate(self.flow.ids, start=1)}
+            known = re.compile("|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True)))
+            raise GraphError(why + known.sub(lambda found: numbers[found[0]], str(error))) from None
 
     # -- edges ---------------------------------------------------------------------------------------------
 
@@ -68,10 +73,8 @@ class Draft:
         pair = self.flow.index(before), self.flow.index(after)
         if pair in self.flow.edges:
             raise GraphError(f"{self._named(after)} waits for {self._named(before)} already")
-        try:
+        with self._in_numbers(f"{pair[0] + 1} → {pair[1] + 1} is refused: "):
             flow = _with_edges(self.flow, {**self.flow.confidence, pair: 1.0})
-        except GraphError as error:
-            raise GraphError(f"{pair[0] + 1} → {pair[1] + 1} is refused: {self._in_numbers(error)}") from None
         return Draft(flow, (*self.reasons, EdgeReason(before, after, rule)))
 
     def without_edge(self, before: str, after: str) -> Draft:
@@ -118,16 +121,12 @@ class Draft:
         mine, theirs = named.branch_of(step), named.branch_of(other)
         if mine is not None and theirs is not None:
             raise GraphError(f"{self._named(step)} and {self._named(other)} both have alternatives already")
-        if theirs is not None:
-            named.alternatives[theirs[0]].append([step])
-        elif mine is not None:
-            named.alternatives[mine[0]].append([other])
+        if (group := theirs or mine) is not None:
+            named.alternatives[group[0]].append([step if theirs else other])
         else:
             named.alternatives.append([[other], [step]])
-        try:
+        with self._in_numbers():
             return Draft(named.flow(), self.reasons)
-        except GraphError as error:
-            raise GraphError(self._in_numbers(error)) from None
 
     def without_alternative(self, step: str) -> Draft:
         """Let a step be done whatever else is."""
@@ -183,11 +182,8 @@ class Draft:
         is_optional = {*ids} <= {*named.optional}
         named.optional = [s for s in named.optional if s not in ids] + [kept] * is_optional
         named.replace_in_branches({step: [] for step in gone})
-        try:
+        with self._in_numbers(f"{together} cannot be one, for others come between them: "):
             flow = named.flow()
-        except GraphError as error:
-            why = self._in_numbers(error)
-            raise GraphError(f"{together} cannot be one, for others come between them: {why}") from None
         reasons = (
             EdgeReason(new.get(r.before, r.before), new.get(r.after, r.after), r.rule, r.words) for r in self.reasons
         )
@@ -240,11 +236,9 @@ class _Named:
 
     def branch_of(self, step: str) -> tuple[int, int] | None:
         """Return the group and the branch that a step belongs to."""
-        for group, branches in enumerate(self.alternatives):
-            for branch, steps in enumerate(branches):
-                if step in steps:
-                    return group, branch
-        return None
+        groups = ((at, group) for at, group in enumerate(self.alternatives))
+        places = ((at, branch) for at, group in groups for branch, steps in enumerate(group) if step in steps)
+        return next(places, None)
 
     def replace_in_branches(self, new: Mapping[str, list[str]]) -> None:
         """Put other steps in the place of some."""

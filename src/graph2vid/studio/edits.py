@@ -1,177 +1,73 @@
-"""The edits of a flow graph, as the API takes them and as the log of a project keeps them."""
+"""The edits of a flow graph, as the API takes them, and the log of a project that keeps them: undo and redo."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from graph2vid.errors import FormatError, GraphError
+from graph2vid._files import check_format
+from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.studio.drafts import MOST_CHARACTERS, MOST_STEPS, Draft
 
+KIND = "graph2vid-edits"
+VERSION = 1
+_MOST_ENTRIES = 500
+
 StepId = Annotated[str, Field(min_length=1, max_length=200)]
 StepText = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+_Texts = Annotated[tuple[StepText, ...], Field(min_length=2, max_length=20)]
+_Steps = Annotated[tuple[StepId, ...], Field(min_length=2, max_length=MOST_STEPS)]
 
 
 class _Edit(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def apply(self, draft: Draft) -> Draft:
-        """Return the draft after this edit."""
-        raise NotImplementedError
 
-
-class AddEdge(_Edit):
-    """Let ``after`` wait for ``before``."""
-
-    op: Literal["add-edge"]
-    before: StepId
-    after: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_edge(self.before, self.after)
-
-
-class RemoveEdge(_Edit):
-    """Let ``after`` no longer wait for ``before``."""
-
-    op: Literal["remove-edge"]
-    before: StepId
-    after: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.without_edge(self.before, self.after)
-
-
-class ReverseEdge(_Edit):
-    """Turn the edge from ``before`` to ``after`` around."""
-
-    op: Literal["reverse-edge"]
-    before: StepId
-    after: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_edge_reversed(self.before, self.after)
-
-
-class AddStep(_Edit):
-    """Add a step, which waits for the step ``after`` if one is named."""
-
-    op: Literal["add-step"]
-    text: StepText
-    after: StepId | None = None
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_step(self.text, self.after)
-
-
-class RemoveStep(_Edit):
-    """Remove a step; what it waited for now comes before what waited for it."""
-
-    op: Literal["remove-step"]
-    step: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.without_step(self.step)
-
-
-class Rename(_Edit):
-    """Give a step another text."""
-
-    op: Literal["rename"]
-    step: StepId
-    text: StepText
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.renamed(self.step, self.text)
-
-
-class MarkOptional(_Edit):
-    """Say whether a step may be left out."""
-
-    op: Literal["optional"]
-    step: StepId
-    optional: bool
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_optional(self.step, self.optional)
-
-
-class AddAlternative(_Edit):
-    """Let ``step`` be done instead of ``other``: a video shows one of them."""
-
-    op: Literal["add-alternative"]
-    step: StepId
-    other: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_alternative(self.step, self.other)
-
-
-class RemoveAlternative(_Edit):
-    """Let ``step`` be done whatever else is."""
-
-    op: Literal["remove-alternative"]
-    step: StepId
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.without_alternative(self.step)
-
-
-class Split(_Edit):
-    """Make several steps of one, each after the other."""
-
-    op: Literal["split"]
-    step: StepId
-    texts: Annotated[tuple[StepText, ...], Field(min_length=2, max_length=20)]
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_split(self.step, self.texts)
-
-
-class Merge(_Edit):
-    """Make one step of several; without ``text`` their texts are joined."""
-
-    op: Literal["merge"]
-    steps: Annotated[tuple[StepId, ...], Field(min_length=2, max_length=MOST_STEPS)]
-    text: StepText | None = None
-
-    def apply(self, draft: Draft) -> Draft:
-        return draft.with_merged(self.steps, self.text)
-
-
-class Replace(BaseModel):
+class Replace(_Edit):
     """Put another flow graph in place of this one: what a parser found, or a file holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     op: Literal["replace"]
     source: str
     flow: dict[str, Any]
 
 
-_Edits = (
-    AddEdge
-    | RemoveEdge
-    | ReverseEdge
-    | AddStep
-    | RemoveStep
-    | Rename
-    | MarkOptional
-    | AddAlternative
-    | RemoveAlternative
-    | Split
-    | Merge
+_DONE_BY: dict[str, Callable[..., Draft]] = {}
+"""The name of an edit → the method of drafts that does it; its fields are the arguments."""
+
+
+def _edit(op: str, method: Callable[..., Draft], **fields: Any) -> Any:
+    """Return the model of an edit; a field is its type, or the type and a default."""
+    _DONE_BY[op] = method
+    given: dict[str, Any] = {name: kind if isinstance(kind, tuple) else (kind, ...) for name, kind in fields.items()}
+    given = {"op": (Literal[op], ...), **given}
+    return create_model(op.title().replace("-", ""), __base__=_Edit, __doc__=method.__doc__, **given)
+
+
+AddStep = _edit("add-step", Draft.with_step, text=StepText, after=(StepId | None, None))
+_EDITS = (
+    _edit("add-edge", Draft.with_edge, before=StepId, after=StepId),
+    _edit("remove-edge", Draft.without_edge, before=StepId, after=StepId),
+    _edit("reverse-edge", Draft.with_edge_reversed, before=StepId, after=StepId),
+    AddStep,
+    _edit("remove-step", Draft.without_step, step=StepId),
+    _edit("rename", Draft.renamed, step=StepId, text=StepText),
+    _edit("optional", Draft.with_optional, step=StepId, optional=bool),
+    _edit("add-alternative", Draft.with_alternative, step=StepId, other=StepId),
+    _edit("remove-alternative", Draft.without_alternative, step=StepId),
+    _edit("split", Draft.with_split, step=StepId, texts=_Texts),
+    _edit("merge", Draft.with_merged, steps=_Steps, text=(StepText | None, None)),
 )
 
-Edit = Annotated[_Edits, Field(discriminator="op")]
+Edit: Any = Annotated[reduce(or_, _EDITS), Field(discriminator="op")]
 """What a person does to the graph, one thing at a time."""
 
-Entry = Annotated[_Edits | Replace, Field(discriminator="op")]
-"""What the log of a project holds."""
-
-_ENTRIES: TypeAdapter[list[Any]] = TypeAdapter(list[Entry])
+_Entry: Any = Annotated[reduce(or_, (*_EDITS, Replace)), Field(discriminator="op")]
+_ENTRIES: TypeAdapter[list[Any]] = TypeAdapter(list[_Entry])
 
 
 def apply(entry: Any, draft: Draft | None) -> Draft:
@@ -182,8 +78,7 @@ def apply(entry: Any, draft: Draft | None) -> Draft:
         if isinstance(entry, AddStep) and entry.after is None:
             return Draft(FlowGraph.bag([entry.text]))
         raise GraphError("there is no flow graph yet: parse a procedure, open a flow graph, or add a step")
-    changed: Draft = entry.apply(draft)
-    return changed
+    return _DONE_BY[entry.op](draft, **entry.model_dump(exclude={"op"}))
 
 
 def read_entries(value: Any, source: str) -> list[Any]:
@@ -194,3 +89,79 @@ def read_entries(value: Any, source: str) -> list[Any]:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise FormatError(f"{source}: edits.{where}: {first['msg']}") from None
+
+
+class History:
+    """A log of edits and the place in it; immutable.
+
+    Attributes
+    ----------
+    entries : tuple
+        The edits, oldest first; those from ``at`` on were undone and can be redone.
+    at : int
+        How many of them hold.
+    revision : int
+        Grows by one with each edit, undo and redo: it tells two states apart.
+    """
+
+    def __init__(self, drafts: tuple[Draft | None, ...], entries: tuple[Any, ...], at: int, revision: int) -> None:
+        self._drafts = drafts  # before the first entry, and after each
+        self.entries = entries
+        self.at = at
+        self.revision = revision
+
+    @classmethod
+    def empty(cls) -> History:
+        """Return the history of a project without a flow graph."""
+        return cls((None,), (), 0, 0)
+
+    @property
+    def draft(self) -> Draft | None:
+        """The flow graph as it is now."""
+        return self._drafts[self.at]
+
+    def edited(self, entry: Any) -> History:
+        """Return the history after one more edit; what was undone is gone then."""
+        drafts = (*self._drafts[: self.at + 1], apply(entry, self.draft))
+        entries = (*self.entries[: self.at], entry)
+        surplus = max(0, len(entries) - _MOST_ENTRIES)
+        return History(drafts[surplus:], entries[surplus:], len(entries) - surplus, self.revision + 1)
+
+    def undone(self) -> History:
+        """Return the history one edit back."""
+        return self._moved(-1, "undo")
+
+    def redone(self) -> History:
+        """Return the history one edit on."""
+        return self._moved(1, "redo")
+
+    def _moved(self, by: int, what: str) -> History:
+        if not 0 <= self.at + by <= len(self.entries):
+            raise InputError(f"there is nothing to {what}")
+        return History(self._drafts, self.entries, self.at + by, self.revision + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the log as a JSON document."""
+        base = self._drafts[0]
+        return {
+            "format": KIND,
+            "version": VERSION,
+            "revision": self.revision,
+            "at": self.at,
+            "base": None if base is None else base.to_json(),
+            "edits": [entry.model_dump(mode="json") for entry in self.entries],
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, source: str) -> History:
+        """Read a log; the drafts are made again, edit by edit."""
+        document = check_format(value, kind=KIND, version=VERSION, source=source)
+        entries = read_entries(document.get("edits"), source)
+        at, revision = document.get("at"), document.get("revision")
+        if not isinstance(at, int) or not 0 <= at <= len(entries) or not isinstance(revision, int):
+            raise FormatError(f"{source}: at must be a place among {len(entries)} edits, revision a whole number")
+        base = document.get("base")
+        drafts = [None if base is None else Draft.from_json(base, source)]
+        for entry in entries:
+            drafts.append(apply(entry, drafts[-1]))
+        return cls(tuple(drafts), tuple(entries), at, revision)

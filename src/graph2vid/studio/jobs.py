@@ -27,6 +27,8 @@ _MOST_WARNINGS = 20
 class BusyError(Graph2VidError):
     """Too many jobs wait already."""
 
+    status = 429
+
 
 @dataclass
 class Job:
@@ -113,8 +115,7 @@ class Jobs:
                 raise BusyError(f"{len(self._queue)} jobs wait already: try again when one of them is done")
             if any(other.owner is job.owner and not other.is_over for other in self._jobs.values()):
                 raise BusyError("this project has a job already: wait for it, or cancel it")
-            over = [known for known in self._jobs.values() if known.is_over]
-            for old in over[: max(0, len(over) - _KEPT)]:
+            for old in [known for known in self._jobs.values() if known.is_over][:-_KEPT]:
                 del self._jobs[old.id]
             self._jobs[job.id] = job
             self._queue.append(job)
@@ -145,10 +146,9 @@ class Jobs:
         """End everything."""
         with self._change:
             self._closed = True
-            waiting = list(self._queue)
-            running = [job for job in self._jobs.values() if job.state == "running"]
+            going = [*self._queue, *(job for job in self._jobs.values() if job.state == "running")]
             self._change.notify_all()
-        for job in (*waiting, *running):
+        for job in going:
             self.cancel(job)
         self._worker.join(_PATIENCE + 2)
 
@@ -165,10 +165,9 @@ class Jobs:
                 job.version += 1
             try:
                 self._run(job)
-            except Graph2VidError as error:
-                self._end(job, "failed", str(error))
             except Exception as error:  # the next job must get its turn
-                self._end(job, "failed", f"{type(error).__name__}: {error} (this is a defect)")
+                ours = isinstance(error, Graph2VidError)
+                self._end(job, "failed", str(error) if ours else f"{type(error).__name__}: {error} (this is a defect)")
 
     def _run(self, job: Job) -> None:
         job.note("running", "")
@@ -201,9 +200,7 @@ class Jobs:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             process.stdout.close()
-        if job.cancelled:
-            self._end(job, "cancelled")
-        elif finished and status == 0:
+        if finished and status == 0 and not job.cancelled:
             job.finish(output)
             self._end(job, "done")
         elif time.monotonic() - started >= self.seconds:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from graph2vid._options import GROUND_OPTIONS, declared
 from graph2vid.studio.corrections import CorrectionKind
 from graph2vid.studio.edits import Edit, StepId
 
@@ -15,6 +16,18 @@ Place = Literal["upload", "folder", "sample"]
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+_ELSEWHERE = ("offset", "max_hours", "frames", "frames_weight", "narration_weight", "speech_model", "durations")
+"""Options of grounding that the studio does not set: those of arrays, and those that name files and models."""
+SETTINGS = tuple(one for cls in GROUND_OPTIONS for one in declared(cls) if one.name not in _ELSEWHERE)
+"""The options that it sets."""
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}(:([0-9.]{1,20}|inf))?$")]
+"""A value of the other settings: a name, with a number where need be (``constant:3``); no file."""
+_FIELDS: dict[str, Any] = {
+    one.name: ((one.kind if one.kind in (bool, int, float) else Word) | None, None) for one in SETTINGS
+}
+Settings: Any = create_model("Settings", __base__=_Request, **_FIELDS)
 
 
 class NewProject(_Request):
@@ -30,14 +43,12 @@ class MediaChoice(_Request):
     name: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-class ProjectChange(_Request):
-    """What is to be changed; what is left out stays. ``null`` for video or captions: none."""
+class ProjectChange(Settings):  # type: ignore[misc]
+    """What is to be changed; what is left out stays. ``null`` for video or captions: none; else: the default."""
 
     title: Title | None = None
     video: MediaChoice | None = None
     captions: MediaChoice | None = None
-    embedder: Literal["wordllama", "minilm"] | None = None
-    clip_seconds: Annotated[float, Field(ge=0.1, le=60)] | None = None
 
 
 class ParseRequest(_Request):
@@ -68,20 +79,16 @@ class Problem(BaseModel):
     error: str
 
 
-class MediaFile(BaseModel):
+class MediaFile(MediaChoice):
     """A video or captions that can be chosen."""
 
-    place: Place
-    name: str
     kind: Literal["video", "captions"]
     bytes: int
 
 
-class Chosen(BaseModel):
+class Chosen(MediaChoice):
     """A file that was chosen, and whether it is still there."""
 
-    place: Place
-    name: str
     there: bool
 
 
@@ -136,15 +143,12 @@ class ResultState(BaseModel):
     made: float
 
 
-class ProjectState(FlowState):
+class ProjectState(FlowState, Settings):  # type: ignore[misc]
     """All about a project."""
 
     name: str
     title: str
     procedure: str
-    parser: str
-    embedder: str
-    clip_seconds: float
     video: Chosen | None
     captions: Chosen | None
     corrections: list[CorrectionState]
@@ -169,10 +173,20 @@ class ProjectSummary(BaseModel):
     problem: str
 
 
+class Setting(BaseModel):
+    """An option of grounding: ``bool``, ``int``, ``float`` or text; ``default`` is its value where none is set."""
+
+    name: str
+    help: str
+    kind: str
+    default: bool | float | str | None
+
+
 class About(BaseModel):
     """What this studio is and can do."""
 
     version: str
+    settings: list[Setting]
     parsers: list[str]
     formats: dict[str, str]
     videos: bool

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
 from graph2vid.errors import Graph2VidError, InputError
@@ -32,6 +33,8 @@ _HEADS = (
 class OutsideError(InputError):
     """A name that leads out of the folder it should lie in."""
 
+    status = 404
+
 
 def inside(folder: Path, name: str) -> Path:
     """Return the path of ``name`` in ``folder``; an error if it would lie anywhere else.
@@ -43,16 +46,12 @@ def inside(folder: Path, name: str) -> Path:
         A path with ``/``; no part of it may be hidden, a link, or lead upwards.
     """
     parts = PurePosixPath(name).parts
-    if not parts or name != "/".join(parts) or "\\" in name or not name.isprintable():
+    is_plain = bool(parts) and name == "/".join(parts) and "\\" not in name and name.isprintable()
+    paths = [*accumulate(parts, Path.joinpath, initial=folder)] if is_plain else [folder]
+    is_hidden = any(part.startswith(".") for part in parts) or any(path.is_symlink() for path in paths[1:])
+    if not is_plain or is_hidden or not paths[-1].resolve().is_relative_to(folder.resolve()):
         raise OutsideError(f"{name!r} is no name of a file here")
-    path = folder
-    for part in parts:
-        path = path / part
-        if part.startswith(".") or path.is_symlink():
-            raise OutsideError(f"{name!r} is no name of a file here")
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise OutsideError(f"{name!r} is no name of a file here")
-    return path
+    return paths[-1]
 
 
 def is_project_name(name: str) -> bool:
@@ -68,13 +67,8 @@ def project_name(title: str) -> str:
 
 def upload_name(name: str) -> str:
     """Check the name of a file that is handed in, and return it."""
-    if (
-        not name.strip()
-        or len(name.encode("utf-8", "replace")) > _MOST_NAME
-        or name.startswith(".")
-        or set(name) & set('/\\:*?"<>|')
-        or not name.isprintable()
-    ):
+    is_short = name.strip() and len(name.encode("utf-8", "replace")) <= _MOST_NAME
+    if not is_short or name.startswith(".") or set(name) & set('/\\:*?"<>|') or not name.isprintable():
         raise InputError(f"{name[:60]!r} cannot be the name of a file: use letters, digits, spaces, - and _")
     return name
 

@@ -19,16 +19,18 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from graph2vid._files import check_format, hold, read_json, read_text, write_json, write_text
+from graph2vid._options import GroundOptions
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.studio import corrections as correcting
 from graph2vid.studio.corrections import Correction
 from graph2vid.studio.drafts import Draft
-from graph2vid.studio.history import History
+from graph2vid.studio.edits import History
 from graph2vid.studio.places import inside, is_project_name, project_name
 
 KIND = "graph2vid-project"
@@ -37,6 +39,8 @@ VERSION = 1
 
 class UnknownError(InputError):
     """There is no such project, file or job."""
+
+    status = 404
 
 
 @dataclass(frozen=True)
@@ -66,33 +70,31 @@ class About:
     title : str
         May be empty.
     video, captions : Media or None
-    parser : str
-        Which parser was chosen last.
-    embedder : str
-    clip_seconds : float
+    options : GroundOptions
+        How the video is grounded; the parser is the one that was chosen last.
     """
 
     title: str = ""
     video: Media | None = None
     captions: Media | None = None
-    parser: str = "auto"
-    embedder: str = "wordllama"
-    clip_seconds: float = 1.0
+    options: GroundOptions = field(default_factory=GroundOptions)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document."""
-        return {"format": KIND, "version": VERSION, **asdict(self)}
+        kept = {key: value for key, value in asdict(self).items() if key != "options"}
+        return {"format": KIND, "version": VERSION, **kept, **self.options.to_json()}
 
     @classmethod
     def from_json(cls, value: Any, source: str) -> About:
-        """Read the JSON document; settings that are not there have their defaults."""
+        """Read the JSON document; options that are not there have their defaults."""
         document = check_format(value, kind=KIND, version=VERSION, source=source)
-        found = {key: document[key] for key in cls.__dataclass_fields__ if key in document}
-        for key, kind in (("title", str), ("parser", str), ("embedder", str), ("clip_seconds", int | float)):
-            if not isinstance(found.get(key, getattr(cls, key)), kind):
-                raise FormatError(f"{source}: {key} is {found[key]!r}")
-        media = {key: Media.from_json(found.get(key), f"{source}, {key}") for key in ("video", "captions")}
-        return cls(**found | media)
+        title = document.get("title", "")
+        if not isinstance(title, str):
+            raise FormatError(f"{source}: title is {title!r}")
+        video, captions = (Media.from_json(document.get(key), f"{source}, {key}") for key in ("video", "captions"))
+        named = document.keys() & GroundOptions().to_mapping()
+        options = GroundOptions.from_mapping({key: document[key] for key in named}, source)
+        return cls(title, video, captions, options)
 
 
 @dataclass
@@ -122,13 +124,16 @@ class Project:
     @property
     def about(self) -> About:
         """What the project is about."""
-        path = self.file("project.json")
-        return About.from_json(read_json(path), f"{self.name}/project.json")
+        return About.from_json(read_json(self.file("project.json")), f"{self.name}/project.json")
 
     def change(self, **changes: Any) -> None:
-        """Change what the project is about."""
+        """Change what the project is about, options of grounding by their names; None is the default of an option."""
         with self.lock:
-            write_json(self.file("project.json"), replace(self.about, **changes).to_json())
+            about = self.about
+            values = about.options.to_mapping()
+            given = {name: changes.pop(name) for name in values.keys() & changes}
+            changes["options"] = GroundOptions.from_mapping(values | given)
+            write_json(self.file("project.json"), replace(about, **changes).to_json())
 
     # -- the procedure and its graph -------------------------------------------------------------------------
 
@@ -148,8 +153,7 @@ class Project:
         """The edits of the flow graph."""
         with self.lock:
             if self._history is None:
-                path = self.file("edits.json")
-                source = f"{self.name}/edits.json"
+                path, source = self.file("edits.json"), f"{self.name}/edits.json"
                 self._history = History.from_json(read_json(path), source) if path.is_file() else History.empty()
                 self._write_flow()  # the server may have been killed between the two files
             return self._history
@@ -193,11 +197,10 @@ class Project:
     @property
     def job(self) -> dict[str, Any] | None:
         """What ``job.json`` says about what ran last."""
-        path = self.file("job.json")
-        found = None
-        with contextlib.suppress(Graph2VidError):  # damaged; nothing hangs on it
-            found = read_json(path) if path.is_file() else None
-        return found if isinstance(found, dict) else None
+        with contextlib.suppress(Graph2VidError):  # not there, or damaged; nothing hangs on it
+            found = read_json(self.file("job.json"))
+            return found if isinstance(found, dict) else None
+        return None
 
     @job.setter
     def job(self, document: dict[str, Any]) -> None:
@@ -206,12 +209,10 @@ class Project:
     @property
     def changed(self) -> float:
         """When a file of it was last written: seconds since 1970."""
-        times = [0.0]
         with contextlib.suppress(OSError):
-            times += [
-                entry.stat().st_mtime for entry in os.scandir(self.folder) if entry.is_file(follow_symlinks=False)
-            ]
-        return max(times)
+            files = (entry for entry in os.scandir(self.folder) if entry.is_file(follow_symlinks=False))
+            return max((entry.stat().st_mtime for entry in files), default=0.0)
+        return 0.0
 
     def tidy(self) -> None:
         """Remove what killed writers, jobs and uploads have left; while none of them is at work."""
@@ -261,15 +262,13 @@ class Projects:
                 found.append(self.open(path.name))
         yield from sorted(found, key=lambda project: -project.changed)
 
-    def _is_project(self, path: Path) -> bool:
-        return is_project_name(path.name) and not path.is_symlink() and (path / "project.json").is_file()
-
     def open(self, name: str) -> Project:
         """Return the project in the folder ``name``."""
-        if not is_project_name(name) or not self._is_project(self.folder / name):
+        path = self.folder / name
+        if not is_project_name(name) or path.is_symlink() or not (path / "project.json").is_file():
             raise UnknownError(f"there is no project {name[:80]!r}")
         with self._lock:
-            return self._open.setdefault(name, Project(self.folder / name))
+            return self._open.setdefault(name, Project(path))
 
     def create(self, title: str, procedure: str = "", **settings: Any) -> Project:
         """Make a new project; it appears whole or not at all."""
@@ -279,11 +278,9 @@ class Projects:
         if procedure:
             write_text(fresh / "procedure.txt", procedure)
         wished = project_name(title)
+        names = chain([wished], (f"{wished}-{number}" for number in count(2)))
         with self._lock:
-            name, number = wished, 1
-            while (self.folder / name).exists():
-                number += 1
-                name = f"{wished}-{number}"
+            name = next(name for name in names if not (self.folder / name).exists())
             fresh.rename(self.folder / name)
         return self.open(name)
 

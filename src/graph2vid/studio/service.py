@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,24 @@ from uuid import uuid4
 
 from graph2vid._files import read_bytes, read_json, write_bytes, write_json
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.flow import FlowGraph, colour_of
+from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
+from graph2vid.flow.svg import wrapped
 from graph2vid.grounding import Grounding, OrderCheck
+from graph2vid.report.document import drawn_plan, mark_of
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
 from graph2vid.studio.corrections import Correction, usable
 from graph2vid.studio.drafts import Draft
-from graph2vid.studio.edits import Replace
-from graph2vid.studio.graph_layout import orders, picture
-from graph2vid.studio.history import History
+from graph2vid.studio.edits import History, Replace
 from graph2vid.studio.jobs import Job, Jobs
 from graph2vid.studio.places import inside, kind_of, media_in
 from graph2vid.studio.projects import About, Media, Project, Projects, UnknownError
+from graph2vid.tsort import count_sorts
 
+_TEXT_SIZE, _LINE, _TEXT_WIDTH, _MOST_LINES = 14.0, 19.0, 176.0, 4
+_BOX_WIDTH = _TEXT_WIDTH + 34.0
+_HEAD, _FOOT = 34.0, 14.0
+_COUNT_LIMIT = 2**15  # ideals; the count is shown while the graph is edited, and must not be waited for
 _RESULT, _PREVIOUS, _CHECK = "result.json", "previous.json", "check.json"
 
 
@@ -51,15 +57,11 @@ class Studio:
 
     def media(self, project: Project) -> Iterator[models.MediaFile]:
         """List what can be chosen for a project."""
-        places: list[tuple[models.Place, Path]] = [("upload", project.media)]
-        if self.videos is not None:
-            places.append(("folder", self.videos))
-        for place, folder in places:
-            for name, kind, size in media_in(folder):
+        sample = ((path.name, kind_of(path.name), path.stat().st_size) for path in NarratedFiles().all)
+        found = {"upload": media_in(project.media), "folder": media_in(self.videos) if self.videos else ()}
+        for place, files in (found | {"sample": [one for one in sample if one[1]]}).items():
+            for name, kind, size in files:
                 yield models.MediaFile(place=place, name=name, kind=kind, bytes=size)  # type: ignore[arg-type]
-        for path in (NarratedFiles().video, NarratedFiles().captions):
-            size = path.stat().st_size
-            yield models.MediaFile(place="sample", name=path.name, kind=kind_of(path.name), bytes=size)  # type: ignore[arg-type]
 
     def path_of(self, project: Project, media: Media) -> Path:
         """Return the path of a file that a project uses."""
@@ -82,90 +84,68 @@ class Studio:
         return media
 
     def _chosen(self, project: Project, media: Media | None) -> models.Chosen | None:
-        if media is None:
-            return None
-        try:
-            self.path_of(project, media)
-            there = True
-        except InputError:
-            there = False
-        return models.Chosen(place=media.place, name=media.name, there=there)  # type: ignore[arg-type]
+        there = False
+        with suppress(InputError):
+            there = media is not None and self.path_of(project, media).is_file()
+        return None if media is None else models.Chosen(**vars(media), there=there)
 
     # -- states ----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def flow_state(history: History) -> dict[str, Any]:
+    def flow_state(history: History) -> models.FlowState:
         """Return what the editor shows."""
         draft = history.draft
-        return {
-            "revision": history.revision,
-            "can_undo": history.at > 0,
-            "can_redo": history.at < len(history.entries),
-            "flow": None if draft is None else draft.to_json(),
-            "orders": None if draft is None else orders(draft),
-            "picture": None if draft is None else picture(draft),
-        }
+        drawn: list[Any] = [None] * 3 if draft is None else [draft.to_json(), orders(draft), picture(draft)]
+        return models.FlowState(
+            revision=history.revision,
+            can_undo=history.at > 0,
+            can_redo=history.at < len(history.entries),
+            **dict(zip(("flow", "orders", "picture"), drawn, strict=True)),
+        )
 
-    def state(self, project: Project) -> dict[str, Any]:
+    def state(self, project: Project) -> models.ProjectState:
         """Return all about a project."""
         about = project.about
-        return {
-            **self.flow_state(project.history),
-            "name": project.name,
-            "title": about.title,
-            "procedure": project.procedure,
-            "parser": about.parser,
-            "embedder": about.embedder,
-            "clip_seconds": about.clip_seconds,
-            "video": self._chosen(project, about.video),
-            "captions": self._chosen(project, about.captions),
-            "corrections": self.correction_states(project),
-            "result": self._result_state(project),
-            "job": self.job_state(project),
-        }
+        return models.ProjectState(
+            **dict(self.flow_state(project.history)),
+            **_settings(about),
+            name=project.name,
+            title=about.title,
+            procedure=project.procedure,
+            video=self._chosen(project, about.video),
+            captions=self._chosen(project, about.captions),
+            corrections=self.correction_states(project),
+            result=self._result_state(project),
+            job=self.job_state(project),
+        )
 
     @staticmethod
-    def correction_states(project: Project) -> list[dict[str, Any]]:
+    def correction_states(project: Project) -> list[models.CorrectionState]:
         """Return the corrections of a project."""
-        draft = project.draft
-        ids = set() if draft is None else {*draft.flow.ids}
+        ids = set() if project.draft is None else {*project.draft.flow.ids}
         return [
-            correction.to_json()
-            | {"words": correction.words, "applies": correction.step is None or correction.step in ids}
-            for correction in project.corrections
+            models.CorrectionState(**one.to_json(), words=one.words, applies=one.step is None or one.step in ids)
+            for one in project.corrections
         ]
 
-    def _result_state(self, project: Project) -> dict[str, Any] | None:
-        path = project.file(_RESULT)
-        if not path.is_file():
+    def _result_state(self, project: Project) -> models.ResultState | None:
+        files = [file for file in (project.file(_RESULT), project.file(_CHECK)) if file.is_file()]
+        if not project.file(_RESULT).is_file():
             return None
-        try:
+        is_current = False
+        with suppress(Graph2VidError):
             is_current = self.result(project).options.get("studio") == self._order(project)[1]
-        except Graph2VidError:
-            is_current = False
-        files = [file for file in (path, project.file(_CHECK)) if file.is_file()]
-        return {"current": is_current, "made": max(file.stat().st_mtime for file in files)}
+        return models.ResultState(current=is_current, made=max(file.stat().st_mtime for file in files))
 
-    def job_state(self, project: Project) -> dict[str, Any] | None:
-        """Return the last job of a project; one that a killed server left behind is ``interrupted``."""
-        job = self.jobs.of(project)
-        if job is not None:
-            return job.to_json()
-        kept = project.job
-        if kept is None:
-            return None
-        state: dict[str, Any] = {
-            "id": "",
-            "project": project.name,
-            "stage": "",
-            "done": None,
-            "total": None,
-            "warnings": [],
-        }
-        state |= {key: str(kept.get(key, "")) for key in ("kind", "state", "message")}
+    def job_state(self, project: Project) -> Any:
+        """Return the last job of a project, if any; one that a killed server left behind is ``interrupted``."""
+        job, kept = self.jobs.of(project), project.job
+        if job is not None or kept is None:
+            return None if job is None else job.to_json()
+        state = {key: str(kept.get(key, "")) for key in ("kind", "state", "message")}
         if state["state"] not in ("done", "failed", "cancelled"):
             state |= {"state": "interrupted", "message": "the studio was ended while this ran: run it again"}
-        return state
+        return {"id": "", "project": project.name, "stage": "", "done": None, "total": None, "warnings": [], **state}
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
@@ -218,7 +198,11 @@ class Studio:
             raise InputError("choose a video, or captions, first")
         flow = replace(draft.flow, title=about.title)
         corrections = [correction.to_json() for correction in usable(project.corrections, flow)]
-        options = {"embedder": about.embedder, "clip_seconds": about.clip_seconds}
+        # Results of the release before say that they were made with these two settings, whatever they are.
+        by_default = _settings(About())
+        always = ("embedder", "clip_seconds")
+        options = {key: value for key, value in _settings(about).items() if key in always or value != by_default[key]}
+        options.pop("parser", None)  # there is a flow graph
         order = {
             "flow": flow.to_json(),
             "corrections": corrections,
@@ -226,9 +210,8 @@ class Studio:
             "captions": about.captions and str(self.path_of(project, about.captions)),
             "options": options,
         }
-        media = {"video": _named(about.video), "captions": _named(about.captions)}
-        made_from = {"flow": order["flow"], "corrections": corrections, **media}
-        return order, made_from | options
+        media = {"video": about.video and vars(about.video), "captions": about.captions and vars(about.captions)}
+        return order, {"flow": order["flow"], "corrections": corrections, **media, **options}
 
     def _start(self, project: Project, kind: str, order: dict[str, Any], finish: Any) -> Job:
         output = project.folder / f".job-{uuid4().hex}"
@@ -265,29 +248,24 @@ class Studio:
     def checked(self, project: Project) -> dict[str, Any] | None:
         """Return what the check of the result found, as it was written; None if there was none."""
         path = project.file(_CHECK)
-        found: dict[str, Any] | None = read_json(path) if path.is_file() else None
-        return found
+        return read_json(path) if path.is_file() else None
 
-    def check_of(self, project: Project, flow: FlowGraph) -> OrderCheck | None:
-        """Return the same for the view of a result with this flow graph."""
-        try:
-            found = self.checked(project)
-            return None if found is None else OrderCheck.from_json(found, flow, source=f"{project.name}/{_CHECK}")
-        except Graph2VidError:  # damaged; it can be made again
-            return None
-
-    def compared(self, project: Project, grounding: Grounding) -> dict[str, Grounding]:
-        """Return the result before this one, where it has the same steps."""
-        path = project.file(_PREVIOUS)
-        try:
-            before = Grounding.from_json(read_json(path)) if path.is_file() else None
-        except Graph2VidError:  # damaged; it is nothing but a comparison
-            return {}
-        return {} if before is None or before.flow.ids != grounding.flow.ids else {"before": before}
+    def beside(self, project: Project, grounding: Grounding) -> dict[str, Any]:
+        """Return what is shown beside a result: its check, and the result before it where that has the same steps."""
+        check, compare = None, {}
+        with suppress(Graph2VidError):  # damaged; it can be made again
+            if (found := self.checked(project)) is not None:
+                check = OrderCheck.from_json(found, grounding.flow, source=f"{project.name}/{_CHECK}")
+        with suppress(Graph2VidError):  # not there, or damaged; it is nothing but a comparison
+            before = Grounding.from_json(read_json(project.file(_PREVIOUS)))
+            compare = {"before": before} if before.flow.ids == grounding.flow.ids else {}
+        return {"check": check, "compare": compare}
 
 
-def _named(media: Media | None) -> dict[str, str] | None:
-    return None if media is None else {"place": media.place, "name": media.name}
+def _settings(about: About) -> dict[str, Any]:
+    """Return the options that the studio sets, by name."""
+    values = about.options.to_mapping()
+    return {one.name: values[one.name] for one in models.SETTINGS}
 
 
 def flow_from_file(data: bytes, name: str) -> FlowGraph:
@@ -304,37 +282,23 @@ def flow_from_file(data: bytes, name: str) -> FlowGraph:
 
 def summary(project: Project) -> models.ProjectSummary:
     """Return the entry of a project in the list."""
-    has_result, problem, steps = False, "", 0
-    bar: list[tuple[float, float, str]] = []
-    about = About()
+    found: dict[str, Any] = {"title": "", "steps": 0, "video": "", "has_result": False, "bar": [], "problem": ""}
     try:
         about = project.about
-        steps = 0 if project.draft is None else len(project.draft.flow)
-        has_result = project.file(_RESULT).is_file()
-        bar = _bar(read_json(project.file(_RESULT))) if has_result else []
+        video = about.video or about.captions
+        found |= {"title": about.title, "video": video.name if video else ""}
+        found["steps"] = 0 if project.draft is None else len(project.draft.flow)
+        found["has_result"] = project.file(_RESULT).is_file()
+        if found["has_result"]:
+            result = Grounding.from_json(read_json(project.file(_RESULT)))
+            begin, length = result.offset, result.duration or 1.0
+            found["bar"] = [
+                ((part.start - begin) / length, (part.end - begin) / length, colour_of(part.step))
+                for part in result.segments
+            ]
     except Graph2VidError as error:
-        problem = str(error)
-    video = about.video or about.captions
-    return models.ProjectSummary(
-        name=project.name,
-        title=about.title,
-        steps=steps,
-        video=video.name if video else "",
-        has_result=has_result,
-        bar=bar,
-        changed=project.changed,
-        problem=problem,
-    )
-
-
-def _bar(document: Any) -> list[tuple[float, float, str]]:
-    """Return the segments of a grounding as shares of the video, with the colours of their steps."""
-    grounding = Grounding.from_json(document)
-    share = 1.0 / (grounding.duration or 1.0)
-    return [
-        ((part.start - grounding.offset) * share, (part.end - grounding.offset) * share, colour_of(part.step))
-        for part in grounding.segments
-    ]
+        found["problem"] = str(error)
+    return models.ProjectSummary(name=project.name, changed=project.changed, **found)
 
 
 def correction_of(request: models.NewCorrection, project: Project) -> Correction:
@@ -345,3 +309,42 @@ def correction_of(request: models.NewCorrection, project: Project) -> Correction
             raise InputError("there is no flow graph yet")
         project.draft.flow.index(correction.step)
     return correction
+
+
+# -- the flow graph in the editor: where its steps lie, and how many orders it allows ------------------------------
+
+
+def picture(draft: Draft) -> dict[str, Any]:
+    """Return the boxes of the steps and the ways of the edges; steps by index, y downwards.
+
+    Edges that others imply have ``implied`` and no way: they are drawn straight.
+    """
+    flow = draft.flow
+    reduced = flow.transitive_reduction()
+    lines = [wrapped(step.text or step.id, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps]
+    plan = lay_out(reduced, [(_BOX_WIDTH, _HEAD + _LINE * len(texts) + _FOOT) for texts in lines])
+    kept = set(reduced.edges)
+    boxes = [
+        {"lines": texts, "mark": mark_of(flow, step), "colour": colour_of(step), "ink": ink_on(colour_of(step))}
+        for step, texts in enumerate(lines)
+    ]
+    return drawn_plan(
+        plan, boxes, {edge: {"implied": edge not in kept, "confidence": flow.confidence[edge]} for edge in flow.edges}
+    )
+
+
+def orders(draft: Draft) -> dict[str, str | None]:
+    """Return how many orders respect the graph."""
+    count = count_sorts(draft.flow, _COUNT_LIMIT)
+    between = dict.fromkeys((_written(count.lower), _written(count.upper)))
+    words = "1 possible order" if count.exact == 1 else f"{' to '.join(between)} possible orders"
+    exact = None if count.exact is None else str(count.exact)
+    return {"exact": exact, "lower": str(count.lower), "upper": str(count.upper), "words": words}
+
+
+def _written(number: int) -> str:
+    """Write a number for people: with commas, or as a power of ten."""
+    if number < 10**9:
+        return f"{number:,}"
+    digits = str(number)
+    return f"{digits[0]}.{digits[1:3]} × 10^{len(digits) - 1}"

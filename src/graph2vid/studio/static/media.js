@@ -88,10 +88,19 @@ export function mountMedia(main, context) {
   }
   const check = (good, text, weak = false) => el("li", { class: good && !weak ? "good" : "" }, el("span", { class: "check-sign", "aria-hidden": "true" }, good && !weak ? "✓" : "–"), text);
 
+  // One field for each option that the studio sets, as the server describes it; an empty one is the default.
+  function setting({ name, help, kind, default: usual }) {
+    const isFlag = kind === "bool";
+    const isNumber = kind === "float" || kind === "int";
+    const value = ({ target }) => (isFlag ? target.checked : target.value === "" ? null : isNumber ? Number(target.value) : target.value);
+    const shown = isFlag ? { type: "checkbox", checked: project[name] } : { type: isNumber ? "number" : "text", step: "any", value: project[name] ?? "", placeholder: usual ?? "", class: "field" };
+    const label = name.replaceAll("_", " ");
+    return labelled(label[0].toUpperCase() + label.slice(1), el("input", { ...shown, "data-key": name, onchange: (event) => change({ [name]: value(event) }) }), help);
+  }
+
   function settings() {
-    const seconds = choice(["0.5", "1", "2", "3", "5"].map((value) => [value, `${value} s`]), { value: String(project.clip_seconds), key: "clip", onchange: (event) => change({ clip_seconds: Number(event.target.value) }) });
-    const embedder = choice([["wordllama", "wordllama (light)"], ["minilm", "MiniLM"]], { value: project.embedder, key: "embedder", onchange: (event) => change({ embedder: event.target.value }) });
-    return el("details", { class: "more" }, el("summary", { "data-key": "settings" }, "Settings"), el("div", { class: "more-body" }, labelled("Length of a clip", seconds), labelled("Compares words with steps", embedder)));
+    const fields = about.settings.filter((one) => one.name !== "parser").map(setting);
+    return el("details", { class: "more" }, el("summary", { "data-key": "settings" }, "Settings"), el("div", { class: "more-body" }, fields));
   }
 
   function draw() {
