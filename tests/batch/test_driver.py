@@ -326,6 +326,27 @@ def test_a_batch_of_scores_does_not_wait_for_pandas(corpus: tuple[Path, Path, Su
     subprocess.run([sys.executable, "-c", program, str(manifest), str(tmp_path / "out")], check=True)
 
 
+WORKER = """
+import sys
+from graph2vid.batch.settings import Context
+from graph2vid.batch.worker import RowReader, encode_check, work
+manifest, folder, copy = sys.argv[1:]
+encode_check(manifest, copy, Context(folder))
+late = ("pandas", "graph2vid.alignment", "graph2vid.evidence", "graph2vid.text")
+assert not [name for name in late if name in sys.modules], "needed for the check"
+work(RowReader(manifest).read(range(40)), ("acquire", "align"), Context(folder), 0)
+assert "pandas" not in sys.modules
+"""
+
+
+def test_workers_do_not_wait_for_pandas_nor_the_check_for_what_aligns(
+    corpus: tuple[Path, Path, Summary], tmp_path: Path
+) -> None:
+    manifest, _, _ = corpus
+    arguments = [str(manifest), str(manifest.parent), str(tmp_path / "rows.parquet")]
+    subprocess.run([sys.executable, "-c", WORKER, *arguments], check=True)
+
+
 def _flow(path: Path) -> Any:
     from graph2vid.flow import FlowGraph
 

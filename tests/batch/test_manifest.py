@@ -13,8 +13,9 @@ import pytest
 from corpora import FLOWS, make_rows, pa, pq, save_flows, scores, write_jsonl, write_parquet
 from graph2vid.batch import check_manifest
 from graph2vid.batch.batches import Job, RowReader, stretches
+from graph2vid.batch.columns import matrices
 from graph2vid.batch.manifest import Manifest, read_manifest
-from graph2vid.batch.rows import decode, matrices
+from graph2vid.batch.rows import decode
 from graph2vid.batch.settings import Context, RunOptions
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
 

@@ -12,7 +12,7 @@ import pytest
 from corpora import data_bytes, pa, read
 from graph2vid.batch import parts as parts_module
 from graph2vid.batch.parts import LostRowsError, Parts, check_folder
-from graph2vid.batch.results import failures, result_schema
+from graph2vid.batch.results import RESULT_SCHEMA, failures
 from graph2vid.errors import Graph2VidError, InputError
 
 
@@ -20,7 +20,7 @@ def done(*names: str, attempt: int = 0, digest: bytes = b"x") -> Any:
     segment = {"step": 0, "step_id": "1", "text": "cut", "start": 0.0, "end": 1.0, "confidence": 0.5}
     common = {"status": "done", "cost": 1.0, "attempt": attempt, "digest": digest}
     rows = [{"id": name, "segments": [segment] * (at % 3)} | common for at, name in enumerate(names)]
-    return pa.Table.from_pylist(rows, schema=result_schema())
+    return pa.Table.from_pylist(rows, schema=RESULT_SCHEMA)
 
 
 def wanted(*names: str, digest: bytes | None = None) -> Any:
@@ -63,7 +63,7 @@ def test_the_same_rows_give_the_same_part(tmp_path: Path) -> None:
     assert parts.commit(done("a", "b")) == parts.commit(done("b", "a"))
     parts.commit(done("a", "b", attempt=1))
     assert len(parts.files()) == 2
-    assert parts.commit(result_schema().empty_table()) is None
+    assert parts.commit(RESULT_SCHEMA.empty_table()) is None
 
 
 def test_what_failed_and_was_done_later_is_done(tmp_path: Path) -> None:

@@ -15,10 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graph2vid.batch.results import decode_items, failures, from_bytes, to_bytes, with_failure
-from graph2vid.batch.rows import FILES, texts
+from graph2vid.batch.columns import FILES, not_empty, numbers, texts, to_numpy
+from graph2vid.batch.results import failures, from_bytes, to_bytes
 from graph2vid.batch.settings import KINDS, Context, Kind, RunOptions
 from graph2vid.errors import FormatError
+
+STAGES = ("acquire", "align")
+"""The names of :data:`graph2vid.batch.stages.STAGES`."""
 
 BATCH_ROWS: dict[Kind, int] = {"arrays": 256, "captions": 16, "speech": 1}
 """How many videos are worked on together: enough to fill the lanes, few enough to lose little."""
@@ -86,9 +89,7 @@ def kinds_of(table: Any) -> NDArray[np.int8]:
     found = np.full(len(table), KINDS.index("arrays"), dtype=np.int8)
     for name, kind in (("video", "speech"), ("captions", "captions")):  # captions of a video win
         if name in table.column_names:
-            column = texts(table, name)
-            there = pc.fill_null(pc.not_equal(column, ""), False).to_numpy(zero_copy_only=False)
-            found[there.astype(bool)] = KINDS.index(kind)
+            found[to_numpy(not_empty(texts(table, name)))] = KINDS.index(kind)
     return found
 
 
@@ -111,7 +112,7 @@ def stretches(job: Job, workers: int) -> Iterator[list[Batch]]:
     kinds = kinds_of(table)
     left = np.ones(len(table), dtype=bool)
     if len(job.done):
-        left = ~pc.is_in(texts(table, "id"), value_set=job.done).to_numpy(zero_copy_only=False)
+        left = ~to_numpy(pc.is_in(texts(table, "id"), value_set=job.done))
     shared = min(max(len(table) // (_STRETCHES * workers), 1), TABLE_ROWS)
     for first, stop in pairwise([0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(table)]):
         size = min(BATCH_ROWS[KINDS[kinds[first]]], most)
@@ -159,6 +160,8 @@ class RowsTask:
 
     def give_up(self, reason: str) -> Any:
         """Return the failure of the row."""
+        from graph2vid.batch.stages import decode_items, with_failure
+
         rows = self.rows
         table = RowReader(str(rows.path)).read(rows.places.tolist()) if isinstance(rows, Batch) else rows
         if self.stages[-1] != "align":
@@ -193,7 +196,7 @@ def rows_of(holder: Any, places: NDArray[np.int64]) -> Any:
     """Return the rows of something of Arrow at places that rise; without a copy where they lie together."""
     first, count = int(places[0]), len(places)
     together = places[-1] + 1 - first == count
-    return holder.slice(first, count) if together else holder.take(pa.array(places))
+    return holder.slice(first, count) if together else holder.take(numbers(places))
 
 
 def tables(path: Path) -> Iterator[Any]:

@@ -14,27 +14,11 @@ from numpy.typing import NDArray
 
 from graph2vid._arrays import real
 from graph2vid._values import shown
-from graph2vid.alignment import METHODS
+from graph2vid.batch.columns import ARRAYS, FILES, holds_lists, matrices, not_empty, to_numpy
 from graph2vid.batch.procedures import flow_of
-from graph2vid.batch.rows import ARRAYS, FILES, holds_lists, matrices, matrix_of
+from graph2vid.batch.runs import reason_of
 from graph2vid.batch.settings import DEFAULTS, KINDS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, Kind, check_option
-from graph2vid.batch.stages import reason_of
 from graph2vid.errors import FormatError, InputError, how_to_install
-from graph2vid.evidence import (
-    DROP_POLICIES,
-    EMBEDDERS,
-    MATCH_POLICIES,
-    PRESETS,
-    REPEAT_POLICIES,
-    SKIP_POLICIES,
-    SUFFIXES,
-    TRANSCRIPT_SUFFIXES,
-    read_array,
-    resolve_choice,
-    text_embedder,
-)
-from graph2vid.grounding import read_durations
-from graph2vid.text import PARSERS
 
 Tell: TypeAlias = Callable[[int, str | None, str], None]
 """Is told the place of a problem, the id of the row (None: no run can pass over it) and what is wrong.
@@ -42,10 +26,7 @@ Tell: TypeAlias = Callable[[int, str | None, str], None]
 Whatever goes wrong with a row, of whichever kind the error is, is a problem of that row and of no other.
 """
 
-_CAPTIONS = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
 _REMEMBERED = 10_000
-_NAMES: dict[str, Any] = {"parser": PARSERS, "preset": PRESETS, "match": MATCH_POLICIES, "method": METHODS}
-_POLICIES: dict[str, Any] = {"drop": DROP_POLICIES, "skip": SKIP_POLICIES, "repeat": REPEAT_POLICIES}
 
 
 class Checker:
@@ -116,7 +97,7 @@ class Checker:
             doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()
             places = np.concatenate(self._places)
             first: dict[str, int] = {}
-            for at in np.flatnonzero(pc.is_in(ids, value_set=doubled).to_numpy(zero_copy_only=False)).tolist():
+            for at in np.flatnonzero(to_numpy(pc.is_in(ids, value_set=doubled))).tolist():
                 name = ids[at].as_py()
                 if name in first:
                     self._tell(int(places[at]), None, f"the id {name!r} is taken by {first[name]}")
@@ -149,17 +130,19 @@ class Checker:
         return kind, list(known)
 
     def _of_files(self, row: dict[str, Any]) -> list[str]:
-        found = []
-        for name in FILES:
-            path = row.get(name)
-            if not path:
-                continue
-            whole = Path(self._context.folder) / path
+        found: list[str] = []
+        given = {name: Path(self._context.folder) / row[name] for name in FILES if row.get(name)}
+        if not given:
+            return found
+        from graph2vid.evidence import SUFFIXES, TRANSCRIPT_SUFFIXES
+
+        known = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+        for name, whole in given.items():
             if not whole.is_file():
                 found.append(f"{name} {whole} is not there")
-            elif name == "captions" and whole.suffix.lower() not in _CAPTIONS:
-                found.append(f"captions {whole}: use one of {', '.join(_CAPTIONS)}")
-            elif name == "video" and whole.suffix.lower() in _CAPTIONS:
+            elif name == "captions" and whole.suffix.lower() not in known:
+                found.append(f"captions {whole}: use one of {', '.join(known)}")
+            elif name == "video" and whole.suffix.lower() in known:
                 found.append(f"video {whole} holds captions: name it in the column captions")
         return found
 
@@ -182,6 +165,8 @@ class Checker:
         """Return what is wrong with a file of durations beside a procedure, if anything is."""
         key = (file, procedure, parser)
         if key not in self._durations:
+            from graph2vid.grounding import read_durations
+
             try:
                 flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
                 read_durations(Path(self._context.folder) / file, flow, 1.0)
@@ -220,17 +205,29 @@ class Checker:
 
 def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
     """Return what is wrong with the value of an option, if anything is."""
+    from graph2vid import alignment, evidence, text
+
+    policies: dict[str, Any] = {
+        "drop": evidence.DROP_POLICIES,
+        "skip": evidence.SKIP_POLICIES,
+        "repeat": evidence.REPEAT_POLICIES,
+    }
+    names: dict[str, Any] = {
+        "parser": text.PARSERS,
+        "preset": evidence.PRESETS,
+        "match": evidence.MATCH_POLICIES,
+        "method": alignment.METHODS,
+    }
     try:
         checked = check_option(name, value)
-        if name in _POLICIES and str(checked).endswith(".npy"):
-            read_array(Path(folder) / checked.partition(":")[2])
-        elif name in _POLICIES:
-            registry = _POLICIES[name]
-            registry.get(resolve_choice(checked, registry, of_array="")[0])
+        if name in policies and str(checked).endswith(".npy"):
+            evidence.read_array(Path(folder) / checked.partition(":")[2])
+        elif name in policies:
+            policies[name].get(evidence.resolve_choice(checked, policies[name], of_array="")[0])
         elif name == "frames":
-            EMBEDDERS.get(checked.partition(":")[0])
-        elif name in _NAMES and checked not in _NAMES[name]:
-            return [f"{name} must be one of {', '.join(sorted(_NAMES[name]))}, not {shown(value)}"]
+            evidence.EMBEDDERS.get(checked.partition(":")[0])
+        elif name in names and checked not in names[name]:
+            return [f"{name} must be one of {', '.join(sorted(names[name]))}, not {shown(value)}"]
     except Exception as error:
         return [reason_of(error)]
     return []
@@ -238,6 +235,8 @@ def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
 
 def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
     """Return what is wrong with the options of a transcript or frames, or missing on this machine for them."""
+    from graph2vid.evidence import text_embedder
+
     frames, transcribed = options.get("frames"), float(options["narration_weight"]) != 0
     wrong = []
     if frames is None and not transcribed:
@@ -274,7 +273,9 @@ def _of_evidence(given: set[str]) -> list[str]:
 
 def _opened(value: str, folder: str) -> NDArray[Any]:
     """Return the array of a row without reading what its file holds; JSON is read."""
-    if value.lstrip().startswith("["):
+    from graph2vid.batch.rows import is_json, matrix_of
+
+    if is_json(value):
         return matrix_of(value, folder)
     path = Path(folder) / value
     if not path.is_file():
@@ -282,15 +283,13 @@ def _opened(value: str, folder: str) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
     except Exception:
-        return read_array(path)  # which says what is wrong with it
+        return matrix_of(value, folder)  # which says what is wrong with it
     return real(array, str(path), FormatError)
 
 
 def _present(column: Any) -> list[bool]:
     """Tell of each row whether a column holds something."""
-    there = column.is_valid()
-    if pa.types.is_string(column.type):
-        there = pc.and_(there, pc.fill_null(pc.not_equal(column, ""), False))
+    there = not_empty(column) if pa.types.is_string(column.type) else column.is_valid()
     found: list[bool] = there.to_pylist()
     return found
 

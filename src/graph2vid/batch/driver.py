@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -19,16 +20,14 @@ import pyarrow.compute as pc
 from graph2vid import __version__, errors
 from graph2vid._files import write_json
 from graph2vid._processes import cpu_count
-from graph2vid.batch.batches import Job, RowsTask, stretches, tables
+from graph2vid.batch.batches import STAGES, Job, RowsTask, stretches, tables
+from graph2vid.batch.columns import strings, texts
 from graph2vid.batch.parts import LostRowsError, Parts, check_folder, is_wanted
 from graph2vid.batch.results import FAILED, SECONDS, TOLD, failures, from_bytes
-from graph2vid.batch.rows import decode, row_digests, texts
 from graph2vid.batch.runs import Manifest, Problem, Run, StoppedError, Summary
 from graph2vid.batch.settings import Context
-from graph2vid.batch.stages import STAGES
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.evidence import text_hash
 
 KIND = "graph2vid-batch"
 VERSION = 3
@@ -159,7 +158,7 @@ class _Driver:
 
     def _settled(self, known: Any, wanted: Any, summary: Summary | None) -> Any:
         """Return the ids of rows that are left as they are; the first time they and others are counted, too."""
-        if not len(known):  # nor is pandas loaded, as it would be by a comparison below
+        if not len(known):
             return pc.unique(known.column("id"))
         now = known.filter(is_wanted(known, wanted))
         failed = pc.equal(now.column("status"), FAILED)
@@ -189,7 +188,7 @@ class _Driver:
             [replace(job.context, workers=workers, processors=share) for share in shares], job.options.row_seconds
         )
         groups = (
-            [RowsTask(batch, tuple(STAGES), job.attempt, job.context) for batch in stretch]
+            [RowsTask(batch, STAGES, job.attempt, job.context) for batch in stretch]
             for stretch in stretches(job, workers)
         )
         for table in self.pool.run(groups, idle=committer.flush_when_due):
@@ -199,24 +198,23 @@ class _Driver:
         """Return the digests of rows of the manifest; None of those that are not asked for."""
         if not pc.any(asked).as_py():
             return pa.nulls(len(asked), pa.binary())
+        from graph2vid.batch.rows import decode, row_digests
+
         names = self.manifest.ids.filter(asked)
-        unreadable = self.manifest.unreadable
-        found = {name: text_hash(why).encode() for name, why in unreadable.items()}
-        if len(self.manifest) > len(unreadable):
+        found = {name: _digest_of(why) for name, why in self.manifest.unreadable.items()}
+        if len(self.manifest) > len(found):
             for table in tables(self.manifest.rows):
                 rows = decode(table.filter(pc.is_in(texts(table, "id"), value_set=names)), self.run.context)
                 found |= zip((row.id for row in rows), row_digests(rows, self.run.context), strict=True)
         chosen = zip(self.manifest.ids.to_pylist(), asked.to_pylist(), strict=True)
-        return pa.array([found[name] if ask else None for name, ask in chosen], pa.binary())
+        return strings(found[name] if ask else None for name, ask in chosen).view(pa.binary())
 
     def _fail_unreadable(self, job: Job, committer: _Committer) -> None:
         """Give rows that no worker can read their results."""
-        left = set(self.manifest.unreadable) - set(job.done.to_pylist())
-        if left:
-            names = sorted(left)
-            reasons = [self.manifest.unreadable[name] for name in names]
-            digests = [text_hash(reason).encode() for reason in reasons]
-            committer.keep(failures(names, reasons, job.attempt, digests))
+        unreadable = self.manifest.unreadable
+        if left := sorted(set(unreadable) - set(job.done.to_pylist())):
+            reasons = [unreadable[name] for name in left]
+            committer.keep(failures(left, reasons, job.attempt, [_digest_of(reason) for reason in reasons]))
 
     def _tell(self, summary: Summary, damaged: int) -> None:
         """Warn of what is not as an earlier run left it, before the work begins."""
@@ -284,6 +282,11 @@ class _Committer:
         waiting, self._waiting = self._waiting, []
         if waiting:
             self.parts.commit(pa.concat_tables(waiting))
+
+
+def _digest_of(reason: str) -> bytes:
+    """Return what stands for the content of a row that cannot be read."""
+    return hashlib.sha256(reason.encode()).digest()
 
 
 def _count(number: int, what: str) -> str:

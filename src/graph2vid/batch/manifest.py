@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,11 +21,10 @@ from graph2vid._files import parse_json
 from graph2vid._values import shown, table_rows
 from graph2vid.batch.batches import TABLE_ROWS, tables
 from graph2vid.batch.checking import Checker, Tell, problems_of_option
+from graph2vid.batch.columns import ARRAYS, COLUMNS, holds_lists, not_empty, numbers, strings, texts
 from graph2vid.batch.results import TOLD, to_bytes
-from graph2vid.batch.rows import ARRAYS, COLUMNS, holds_lists, texts
-from graph2vid.batch.runs import Manifest, Problem
+from graph2vid.batch.runs import Manifest, Problem, printable, reason_of
 from graph2vid.batch.settings import KINDS, RENAMED, ROW_OPTIONS, Context
-from graph2vid.batch.stages import printable, reason_of
 from graph2vid.errors import FormatError, InputError
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -88,7 +88,7 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
         kinds = checker.check(table, places)
         in_place = in_place or any(name in table.column_names and holds_lists(table.column(name)) for name in ARRAYS)
         if not in_place:
-            order = pa.array([KINDS.index(kind) for kind in kinds], pa.int8())
+            order = numbers(np.array([KINDS.index(kind) for kind in kinds], dtype=np.int8))
             kept.append(table.append_column("_order", order))
     ids = checker.ids()
     if not len(ids) and not lost:
@@ -108,7 +108,7 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
         taken.add(name)
         unreadable[name] = text
         tell(place, name, text)
-    ids = pa.concat_arrays([ids, pa.array(list(unreadable), pa.string())])
+    ids = pa.concat_arrays([ids, strings(unreadable)])
     problems.sort(key=lambda entry: entry[0])
     told = [problem for _, problem in problems]
     return Manifest(path, path if in_place and not lost else copy, ids, checker.kinds, told, unreadable)
@@ -199,7 +199,7 @@ def _from_parquet(path: Path, lose: Tell) -> Iterator[Piece]:
             lose(places[at], name, why)
         if bad:
             left = [at for at in range(len(table)) if at not in bad]
-            table, places = table.take(pa.array(left, pa.int64())), [places[at] for at in left]
+            table, places = table.take(numbers(np.array(left, dtype=np.int64))), [places[at] for at in left]
         if places:
             yield table, places
 
@@ -236,7 +236,7 @@ def _unreadable(table: Any) -> dict[int, tuple[str | None, str]]:
                 if value is not None and not _is_utf8(value):
                     found.setdefault(at, (None, f"{name} is not text in UTF-8"))
     ids = table.column("id")
-    missing = pc.fill_null(pc.equal(ids, ""), True)
+    missing = pc.invert(not_empty(ids))
     if found or pc.any(missing).as_py():
         for at, (value, nothing) in enumerate(zip(ids.cast(pa.binary()).to_pylist(), missing.to_pylist(), strict=True)):
             if nothing:
@@ -350,7 +350,7 @@ def _as_text(name: str, value: Any) -> str | None:
 def _table(records: Sequence[Record]) -> Piece:
     present = [name for name in COLUMNS if any(name in record for _, record in records)]
     names = dict.fromkeys(["id", "procedure", *present])
-    columns = {name: pa.array([record.get(name) for _, record in records], pa.string()) for name in names}
+    columns = {name: strings(record.get(name) for _, record in records) for name in names}
     return pa.table(columns), [number for number, _ in records]
 
 

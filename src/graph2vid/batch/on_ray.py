@@ -15,12 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graph2vid.batch.batches import BATCH_ROWS, Job, RowsTask, without
+from graph2vid.batch.batches import BATCH_ROWS, STAGES, Job, RowsTask, without
 from graph2vid.batch.parts import Parts, is_wanted, read_part
 from graph2vid.batch.reaper import reaped
-from graph2vid.batch.results import FAILED, result_schema
+from graph2vid.batch.results import FAILED, NO_RESULTS, RESULT_SCHEMA
 from graph2vid.batch.settings import KINDS, Context
-from graph2vid.batch.stages import STAGES
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
 
@@ -79,7 +78,7 @@ class StageActor:
         table = without(table, self._done)
         last = self._stages[-1] == "align"
         if last and not len(table):
-            return result_schema().empty_table()
+            return NO_RESULTS
         task = RowsTask(table, self._stages, self._attempt, self._context)
         found = pa.concat_tables(part.replace_schema_metadata(None) for part in self._pool.run([[task]]))
         if last and self._stop:
@@ -144,7 +143,7 @@ def _committed(job: Job, parts: Parts) -> Any:
 
 def _needed(job: Job) -> tuple[str, ...]:
     """Return the stages that the rows need; most of the time goes to the first."""
-    return tuple(STAGES) if job.kinds["captions"] or job.kinds["speech"] else ("align",)
+    return STAGES if job.kinds["captions"] or job.kinds["speech"] else ("align",)
 
 
 def _block_rows(job: Job) -> int:
@@ -226,8 +225,7 @@ def _sink(out: Path) -> Any:
 
         def write(self, blocks: Any, ctx: Any) -> int:
             tables = [block if isinstance(block, pa.Table) else pa.Table.from_pandas(block) for block in blocks]
-            empty = result_schema().empty_table()
-            table = pa.concat_tables([empty, *(table.cast(result_schema()) for table in tables if len(table))])
+            table = pa.concat_tables([NO_RESULTS, *(table.cast(RESULT_SCHEMA) for table in tables if len(table))])
             Parts(out).commit(table)
             return len(table)
 

@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graph2vid._files import hold, write_bytes
-from graph2vid.batch.results import DONE, FAILED, result_schema, segment_schema, video_schema
+from graph2vid.batch.results import DONE, FAILED, NO_RESULTS, RESULT_SCHEMA, SEGMENT_SCHEMA, VIDEO_SCHEMA
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.evidence import text_hash
 
 VIDEOS, SEGMENTS = "videos", "segments"
 
@@ -57,16 +56,15 @@ class Parts:
         """Keep results for good; the same rows tried again give the same file. Return it (None: no rows)."""
         if not len(table):
             return None
-        ids, attempt = table.column("id").to_pylist(), pc.max(table.column("attempt")).as_py()
-        digests = [(digest or b"").hex() for digest in table.column("digest").to_pylist()]
         buffer = pa.BufferOutputStream()
         # Read once and soon: what matters is that it is quickly made.
-        with pa.ipc.new_file(buffer, result_schema(), options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(table.cast(result_schema()).combine_chunks())
+        with pa.ipc.new_file(buffer, RESULT_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table.cast(RESULT_SCHEMA).combine_chunks())
         data = bytes(memoryview(buffer.getvalue()))
         self.folder.mkdir(parents=True, exist_ok=True)
-        name = text_hash(*sorted(map(str.__add__, ids, digests)), str(attempt))
-        path = self.folder / f"{name}{_SUFFIX}"
+        attempt, *columns = (table.column(name).to_pylist() for name in ("attempt", "id", "digest"))
+        name = repr((max(attempt), sorted(zip(*columns, strict=True)))).encode()
+        path = self.folder / f"{_digest(name).hex()}{_SUFFIX}"
         write_bytes(path, data + _digest(data))
         return path
 
@@ -84,11 +82,8 @@ class Parts:
     def known(self) -> Any:
         """Return a table of id, status, attempt and digest of all rows with a result; a damaged part counts as none."""
         columns = ["id", "status", "attempt", "digest"]
-        schema = pa.schema([result_schema().field(name) for name in columns])
         found = (read_part(path, columns) for path in self.files())
-        return pa.concat_tables(
-            [pa.Table.from_batches([], schema), *(table for table in found if table is not None)]
-        ).select(columns)
+        return pa.concat_tables([table.select(columns) for table in (NO_RESULTS, *found) if table is not None])
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -115,10 +110,7 @@ class Parts:
             Not all of them have a sound result. Nothing is published.
         """
         of_part = {path: _whole(path, ["id", "digest"]) for path in self.files()}
-        schema = pa.schema([result_schema().field(name) for name in ("id", "digest")])
-        rows = pa.concat_tables(
-            [pa.Table.from_batches([], schema), *(table.select(schema.names) for table in of_part.values())]
-        )
+        rows = pa.concat_tables([table.select(["id", "digest"]) for table in (NO_RESULTS, *of_part.values())])
         chosen = is_wanted(rows, wanted)
         ids = pc.unique(rows.column("id").filter(chosen))
         if len(ids) < len(wanted):
@@ -144,7 +136,7 @@ class Parts:
                 if first <= high and low <= last
             }
             results = _rows(near, wanted.filter(pc.is_in(wanted.column("id"), value_set=of_file)))
-            _write(fresh[VIDEOS] / f"part-{number:05d}.parquet", results.select(video_schema().names))
+            _write(fresh[VIDEOS] / f"part-{number:05d}.parquet", results.select(VIDEO_SCHEMA.names))
             _write(fresh[SEGMENTS] / f"part-{number:05d}.parquet", _segment_rows(results))
         for name, folder in fresh.items():
             shutil.rmtree(self.out / name, ignore_errors=True)
@@ -179,7 +171,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> Any | None:
     data = _sound(path)
     if data is None:
         return None
-    wanted = [] if columns is None else [result_schema().get_field_index(name) for name in columns]
+    wanted = [] if columns is None else [RESULT_SCHEMA.get_field_index(name) for name in columns]
     options = pa.ipc.IpcReadOptions(included_fields=wanted)
     return pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
 
@@ -215,7 +207,7 @@ def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
 
     ``paths`` are parts, each with whether all its rows are wanted.
     """
-    tables = [pa.Table.from_batches([], result_schema())]
+    tables = [NO_RESULTS]
     for path, whole in paths.items():
         table = _whole(path)
         tables.append(table if whole else table.filter(is_wanted(table, wanted)))
@@ -233,11 +225,9 @@ def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
 def _segment_rows(rows: Any) -> Any:
     """Return one row for each segment, with the id of its video."""
     column = rows.column("segments").combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     parents = pc.list_parent_indices(column)
     flat = pc.list_flatten(column)
-    schema = segment_schema().insert(0, pa.field("id", pa.string()))
+    schema = SEGMENT_SCHEMA.insert(0, pa.field("id", pa.string()))
     of_video = rows.column("id").take(parents).combine_chunks()
     return pa.Table.from_arrays([of_video, *flat.flatten()], schema=schema)
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from graph2vid import __version__
 from graph2vid._files import parse_json
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence import Cache, content_hash, text_hash
 from graph2vid.flow import FlowGraph
-from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
 from graph2vid.tsort import TSortGraph
 
 _KEPT = 512
+_FLOWS = (".flow", ".dot", ".gv")  # files that never hold words
 
 
 @lru_cache(maxsize=_KEPT)
@@ -30,23 +28,23 @@ def flow_of(procedure: str, parser: str, folder: str, cache: str | None) -> Flow
     """
     if procedure.lstrip().startswith("{"):
         return FlowGraph.from_json(parse_json(procedure, "procedure"), source="procedure")
-    kept = Cache(cache)
-    if "\n" in procedure:
-        key = _key(text_hash(procedure), parser)
-        return _flow(kept.json("flow", key, lambda: parse(procedure_from_text(procedure), parser).flow.to_json()))
-    path = Path(folder) / procedure
-    if not path.is_file():
+    path = None if "\n" in procedure else Path(folder) / procedure
+    if path is not None and not path.is_file():
         raise InputError(f"procedure {path} is not there (words within the manifest hold a line break)")
-    key = _key(content_hash(path), parser) | {"suffix": path.suffix.lower()}
-    return _flow(kept.json("flow", key, lambda: read_flow(path, parser).to_json()))
+    if path is not None and path.suffix.lower() in _FLOWS:
+        return FlowGraph.load(path)
+    from graph2vid.evidence import Cache, content_hash, text_hash  # here: most procedures of large corpora are graphs
+    from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
 
+    content = text_hash(procedure) if path is None else content_hash(path)
+    key = {"content": content, "parser": chosen_parser(parser), "graph2vid": __version__}
 
-def _key(content: str, parser: str) -> dict[str, Any]:
-    return {"content": content, "parser": chosen_parser(parser), "graph2vid": __version__}
+    def found() -> dict[str, object]:
+        flow = parse(procedure_from_text(procedure), parser).flow if path is None else read_flow(path, parser)
+        return flow.to_json()
 
-
-def _flow(document: Any) -> FlowGraph:
-    return FlowGraph.from_json(document, source="kept flow graph")
+    kept = Cache(cache).json("flow", key if path is None else key | {"suffix": path.suffix.lower()}, found)
+    return FlowGraph.from_json(kept, source="kept flow graph")
 
 
 @lru_cache(maxsize=_KEPT)

@@ -86,6 +86,19 @@ class Manifest:
         return found
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why something failed, in one line."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    said = printable(" ".join(str(error).split()))
+    return said if isinstance(error, Graph2VidError) else f"{type(error).__name__}: {said}"
+
+
+def printable(text: str) -> str:
+    """Return text in which nothing is left that no file can hold: lone surrogates are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is told how many rows are done, how many of them failed, and how many there are."""
 

@@ -6,29 +6,29 @@ it never stops the others.
 
 from __future__ import annotations
 
+import io
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
+import numpy as np
+import pyarrow as pa
+
 from graph2vid.batch.aligning import Found, Request, align_requests, grounding_options
+from graph2vid.batch.columns import ARRAYS, strings
 from graph2vid.batch.procedures import procedure_of
-from graph2vid.batch.rows import Row, evidence_of, with_files
+from graph2vid.batch.rows import Row, decode, matrix_of, row_digests, with_files
+from graph2vid.batch.runs import reason_of
 from graph2vid.batch.settings import Context
-from graph2vid.errors import Graph2VidError
-from graph2vid.evidence import (
-    Cache,
-    Evidence,
-    embed_frames,
-    media_evidence,
-    text_hash,
-    transcript_of,
-)
+from graph2vid.evidence import Cache, Cue, Evidence, embed_frames, media_evidence, text_hash, transcript_of
 
 _LONGEST_NAME = 200  # of a file, without its suffix
+_EVIDENCE, _FAILURE, _DIGEST = "_evidence", "_failure", "_digest"
+"""Columns that stages add to a table of rows."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,16 +62,20 @@ def acquire(items: Sequence[Item], context: Context) -> None:
     """Compare transcripts, and frames if asked to, with the steps; transcripts and embeddings are kept in the cache."""
     for item in items:
         if item.row.kind != "arrays":
-            with _failing(item):
+            try:
                 item.evidence = _evidence(item.row, context)
+            except Exception as error:
+                item.failure = reason_of(error)
 
 
 def align(items: Sequence[Item], context: Context) -> None:
     """Align the videos with their procedures, those of one procedure side by side."""
     requests: dict[int, Request] = {}
     for at, item in enumerate(items):
-        with _failing(item):
+        try:
             requests[at] = _request(item, context)
+        except Exception as error:
+            item.failure = reason_of(error)
     for at, found in zip(requests, align_requests(list(requests.values())), strict=True):
         if isinstance(found, Exception):
             items[at].failure = reason_of(found)
@@ -94,30 +98,6 @@ def run_stages(items: Sequence[Item], names: Sequence[str], context: Context) ->
         STAGES[name]([item for item in items if item.failure is None], context)
         seconds[name] = time.perf_counter() - began
     return seconds
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why something failed, in one line."""
-    if isinstance(error, MemoryError):
-        return "out of memory"
-    said = printable(" ".join(str(error).split()))
-    if isinstance(error, Graph2VidError):
-        return said
-    return f"{type(error).__name__}: {said}"
-
-
-def printable(text: str) -> str:
-    """Return text in which nothing is left that no file can hold: lone surrogates are written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-@contextmanager
-def _failing(item: Item) -> Iterator[None]:
-    """Turn an error into the item's failure."""
-    try:
-        yield
-    except Exception as error:
-        item.failure = reason_of(error)
 
 
 def media_of(row: Row, context: Context) -> tuple[str, str | None]:
@@ -144,12 +124,14 @@ def _evidence(row: Row, context: Context) -> Evidence:
 
 
 def _request(item: Item, context: Context) -> Request:
-    row = item.row
-    flow, tsort = procedure_of(row.procedure, row.options["parser"], context.folder, context.cache)
-    evidence = item.evidence or Evidence(evidence_of(row.inputs, context.folder))
-    video = str(Path(context.folder) / row.inputs["video"]) if "video" in row.inputs else None
+    row, folder = item.row, context.folder
+    flow, tsort = procedure_of(row.procedure, row.options["parser"], folder, context.cache)
+    evidence = item.evidence or Evidence(
+        {name: matrix_of(row.inputs[name], folder) for name in ARRAYS if name in row.inputs}
+    )
+    video = str(Path(folder) / row.inputs["video"]) if "video" in row.inputs else None
     document = None if context.documents is None else document_path(context.documents, row.id)
-    return Request(flow, tsort, evidence, with_files(row.options, context.folder), video, document)
+    return Request(flow, tsort, evidence, with_files(row.options, folder), video, document)
 
 
 def document_path(documents: str, name: str) -> Path:
@@ -157,3 +139,56 @@ def document_path(documents: str, name: str) -> Path:
     number = text_hash(name)
     quoted = quote(name, safe=" ")
     return Path(documents) / number[:2] / f"{quoted if len(quoted) <= _LONGEST_NAME else number}.json"
+
+
+# -- between the stages --------------------------------------------------------------------------------------
+
+
+def decode_items(table: Any, context: Context) -> list[Item]:
+    """Return the items of a table of rows, with what earlier stages found."""
+    rows = decode(table, context)
+    if _DIGEST not in table.column_names:
+        return [Item(row, digest) for row, digest in zip(rows, row_digests(rows, context), strict=True)]
+    found = (table.column(name).to_pylist() for name in (_DIGEST, _EVIDENCE, _FAILURE))
+    return [
+        Item(row, digest, None if evidence is None else _read_evidence(evidence), failure=failure)
+        for row, digest, evidence, failure in zip(rows, *found, strict=True)
+    ]
+
+
+def encode_items(table: Any, items: Sequence[Item]) -> Any:
+    """Return the table of rows with what was found of them so far."""
+    columns = {
+        _EVIDENCE: strings(None if item.evidence is None else _evidence_bytes(item.evidence) for item in items).view(
+            pa.binary()
+        ),
+        _FAILURE: strings(item.failure for item in items),
+        _DIGEST: strings(item.digest for item in items).view(pa.binary()),
+    }
+    table = table.drop_columns([name for name in columns if name in table.column_names])
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def with_failure(table: Any, reason: str, context: Context) -> Any:
+    """Return a table of rows in which all have failed."""
+    items = decode_items(table, context)
+    for item in items:
+        item.failure = reason
+    return encode_items(table, items)
+
+
+def _evidence_bytes(found: Evidence) -> bytes:
+    cues = [[cue.start, cue.end, cue.text] for cue in found.cues]
+    told = json.dumps({"preset": found.preset, "cues": cues, "about": found.about}).encode()
+    buffer = io.BytesIO()
+    np.savez(buffer, scores=found.arrays["scores"], skip=np.asarray(found.skip), told=np.frombuffer(told, np.uint8))
+    return buffer.getvalue()
+
+
+def _read_evidence(data: bytes) -> Evidence:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        told = json.loads(arrays["told"].tobytes())
+        cues = tuple(Cue(*cue) for cue in told["cues"])
+        return Evidence({"scores": arrays["scores"]}, told["preset"], arrays["skip"], cues, told["about"])

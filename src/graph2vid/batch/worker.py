@@ -1,12 +1,14 @@
 """Worker processes, and the program that forks them: it serves a :class:`graph2vid.batch.workers.WorkerPool`.
 
 The program loads what workers need, passes tasks on to them and answers back, and ends a worker that takes too long. It
-has one thread and computes nothing, so that it can be forked at any time. Nothing of it outlives the pool.
+has one thread and computes nothing, so that it can be forked at any time. Nothing of it outlives the pool. Most of what
+is needed to work on rows is loaded while a worker checks the manifest, which needs little of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -16,22 +18,20 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import pyarrow as pa
-
 from graph2vid._memory import share_memory
 from graph2vid._processes import end_with_parent
-from graph2vid.alignment import native
 from graph2vid.batch.batches import RowReader
 from graph2vid.batch.manifest import encode_check
-from graph2vid.batch.results import SECONDS, decode_items, encode_items, encode_results, from_bytes, to_bytes
+from graph2vid.batch.results import SECONDS, encode_results, from_bytes, to_bytes
+from graph2vid.batch.runs import reason_of
 from graph2vid.batch.settings import Context
-from graph2vid.batch.stages import reason_of, run_stages
-from graph2vid.batch.workers import ANSWER, ENDED, FAILED, NUMBER_BYTES, SET_UP, how_it_ended
+from graph2vid.batch.workers import ANSWER, CHECK, ENDED, FAILED, NUMBER_BYTES, SET_UP, how_it_ended
 
 _ENDING_SECONDS = 0.3
 _FORK = get_context("fork") if hasattr(os, "fork") else None
@@ -39,6 +39,8 @@ _FORK = get_context("fork") if hasattr(os, "fork") else None
 
 def work(table: Any, stages: tuple[str, ...], context: Context, attempt: int) -> Any:
     """Take the rows of a table through some stages; return their results, or the rows if more stages follow."""
+    from graph2vid.batch.stages import decode_items, encode_items, run_stages
+
     items = decode_items(table, context)
     seconds = run_stages(items, stages, context)
     found = encode_results(items, attempt) if stages[-1] == "align" else encode_items(table, items)
@@ -127,11 +129,18 @@ def _work(connection: Connection, pool: Connection, context: Context) -> None:
         serve(connection, context)
 
 
+@cache
+def _load() -> None:
+    """Load what work on rows needs, once; and let the collector of garbage look at none of it in each worker."""
+    import_module("graph2vid.batch.stages")
+    import_module("graph2vid.alignment").native()
+    gc.freeze()
+
+
 def main() -> None:
     """Run as a program: serve the pool at the other end of a socket, whose number is the argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool decides
     warnings.simplefilter("ignore")  # what matters is in the results
-    native(), pa.array([0])  # with its first array pyarrow loads pandas, where it is installed: once, before the forks
     workers: list[_Worker] = []
     with Connection(int(sys.argv[1])) as pool, contextlib.suppress(EOFError, OSError):
         while True:
@@ -143,11 +152,14 @@ def main() -> None:
                 number, message = int.from_bytes(message[:NUMBER_BYTES], "little"), message[NUMBER_BYTES:]
                 if number == SET_UP:
                     for worker in workers:
-                        worker.end()
+                        worker.end(0.0)
                     told = json.loads(message)
                     workers = [_Worker(context, told["seconds"], pool) for context in told["contexts"]]
                     continue
+                if not message.startswith(CHECK):
+                    _load()
                 workers[number].take(message)
+                _load()
             for number, worker in enumerate(workers):
                 if worker.tasks and (worker.connection in ready or worker.limit <= time.monotonic()):
                     pool.send_bytes(number.to_bytes(NUMBER_BYTES, "little") + worker.answer())

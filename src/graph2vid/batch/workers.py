@@ -45,6 +45,9 @@ NUMBER_BYTES = 4
 SET_UP = (1 << 8 * NUMBER_BYTES) - 1
 """In place of the number of a worker: what all of them know."""
 
+CHECK = b'{"manifest":'
+"""How the message of a task begins that checks a manifest, which needs little that is to be loaded."""
+
 Answer = TypeVar("Answer", covariant=True)
 
 _PROGRAM = "from graph2vid.batch.worker import main; main()"
