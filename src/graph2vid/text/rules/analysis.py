@@ -232,9 +232,9 @@ def _kind(token: Any, head: str, words: set[str]) -> str | None:
         if token.head.dep_ == "relcl":
             return None
         return "pronoun" if token.lower_ in _PRONOUNS or head in lexicon.EVERYTHING else None
-    measures = head in lexicon.PARTITIVES and any(child.lower_ == "of" for child in token.children)
+    partitive = head in lexicon.PARTITIVES and any(child.lower_ == "of" for child in token.children)
     manner = head in lexicon.NOT_THINGS or (head in lexicon.COOKING and not words - {head, token.lower_})
-    if measures or manner or len(head) == 1 or not any(map(str.isalpha, head)):
+    if partitive or manner or len(head) == 1 or not any(map(str.isalpha, head)):
         return None
     if head in lexicon.CONTAINERS - lexicon.APPLIANCES and words & {"filo", "lasagne"}:
         return "thing"
