@@ -14,8 +14,7 @@ from graph2vid.text.parsed_text import EntityGraph, Parse, Procedure, Reason
 
 _WISH = r"if (?:desired|liked|wanted|wished|preferred|you (?:like|want|wish|prefer|desire)|you(?:'|’)d like)"
 _BEFORE = re.compile(
-    rf"\W*(?:optionally\b|optional(?: step)?\s*[):,–—-]|{_WISH}\s*[,:)]|if (?:desired|liked|wanted|preferred) \w)",
-    re.IGNORECASE,
+    rf"(?i)\W*(?:optionally\b|optional(?: step)?\s*[):,–—-]|{_WISH}\s*[,:)]|if (?:desired|liked|wanted|preferred) \w)"
 )
 # White space is looked at from where it begins, and not twice: linear in its length.
 _AFTER = re.compile(

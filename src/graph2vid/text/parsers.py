@@ -17,7 +17,7 @@ from graph2vid.errors import FormatError
 from graph2vid.flow import FLOW_FORMAT, FlowGraph, is_text_notation
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
-from graph2vid.text.reading import procedure_from_bytes, procedure_of
+from graph2vid.text.reading import FLOW_SUFFIXES, procedure_from_bytes, procedure_of
 from graph2vid.text.reading.tidy import MOST_BYTES, decoded
 
 
@@ -93,7 +93,6 @@ def _bag(procedure: Procedure) -> Parse:
     return coarsen(procedure, (), "bag")
 
 
-FLOW_SUFFIXES = (".flow", ".dot", ".gv")
 _EITHER = (".txt", ".json")  # flow graphs or words
 
 

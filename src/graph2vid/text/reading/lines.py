@@ -77,21 +77,19 @@ class Line:
 _ENDS_HEADING = r"(?:\s*\(.*\)|\s+for\s.*|\s*(?:and|&|/|,)\s+(?:tools|materials|equipment|supplies|ingredients))?"
 _ABOUT = {
     About.INGREDIENTS: re.compile(
-        r"(?:the\s+)?(?:ingredients?(?: list)?|shopping list|supplies|materials|equipment|tools|utensils"
+        r"(?i)(?:the\s+)?(?:ingredients?(?: list)?|shopping list|supplies|materials|equipment|tools|utensils"
         r"|(?:(?:here['’]s )?what |things )?you(?:['’]ll| will)? need|zutaten|ingr[ée]dients|ingredient(?:es|i)|材料)"
-        + _ENDS_HEADING,
-        re.IGNORECASE,
+        + _ENDS_HEADING
     ),
     About.METHOD: re.compile(
-        r"(?:the\s+)?(?:(?:cooking|preparation|step[- ]by[- ]step) )?(?:method|directions?|instructions?|steps"
+        r"(?i)(?:the\s+)?(?:(?:cooking|preparation|step[- ]by[- ]step) )?(?:method|directions?|instructions?|steps"
         r"|procedure|preparation|how to make (?:it|them)|what to do|zubereitung|pr[ée]paration|preparaci[óo]n"
-        r"|instrucciones|elaboraci[óo]n|preparazione|procedimento|modo de preparo|作り方|做法|步骤)" + _ENDS_HEADING,
-        re.IGNORECASE,
+        r"|instrucciones|elaboraci[óo]n|preparazione|procedimento|modo de preparo|作り方|做法|步骤)" + _ENDS_HEADING
     ),
     About.ASIDE: re.compile(
-        r"(?:(?:recipe|cook['’]?s|chef['’]?s) )?(?:notes?|tips?|hints|nutrition(?:al)?(?: facts| information)?|storage"
-        r"|variations?|warnings?|comments|reviews|sources?|references|credits|about(?: this recipe)?|introduction)",
-        re.IGNORECASE,
+        r"(?i)(?:(?:recipe|cook['’]?s|chef['’]?s) )?(?:notes?|tips?|hints|nutrition(?:al)?(?: facts| information)?"
+        r"|storage|variations?|warnings?|comments|reviews|sources?|references|credits|about(?: this recipe)?"
+        r"|introduction)"
     ),
 }
 _MARKDOWN_HEADING = re.compile(r"(#{1,6})\s+(.*?)[\s#]*")
@@ -99,11 +97,10 @@ _ALL_BOLD = re.compile(r"(\*\*|__)([^*_]+)\1:?")
 _UNDERLINE = re.compile(r"(=|-)\1{2,}")
 _RULE = re.compile(r"([-*_=~#+])(?:\s*\1){2,}|`{3,}.*|~{3,}.*")
 _FACT = re.compile(  # what recipes say about themselves; "Cook 10 minutes" is not of this kind
-    r"(?:prep(?:aration)?|cook(?:ing)?|baking|total|active|rest(?:ing)?)(?: time\s*:?|\s*:)\s*(?:about )?\d.{,40}"
+    r"(?i)(?:prep(?:aration)?|cook(?:ing)?|baking|total|active|rest(?:ing)?)(?: time\s*:?|\s*:)\s*(?:about )?\d.{,40}"
     r"|(?:serves|servings?|yields?|makes|portions)\s*:?\s*(?:about )?\d.{,40}"
     r"|(?:ready|done|made) in (?:about |just |only |under )?\d.{,40}"
-    r"|(?:difficulty|author|source|url|cuisine|course|category|calories)\s*:.{,80}",
-    re.IGNORECASE,
+    r"|(?:difficulty|author|source|url|cuisine|course|category|calories)\s*:.{,80}"
 )
 _BULLET = re.compile(r"[-*+•‣◦▪●○·–—►✓☐□▢](?:\s+|$)(?:\[[ xX]\]\s+)?")
 _NUMBER = re.compile(
@@ -111,15 +108,13 @@ _NUMBER = re.compile(
     r"|\((?:[a-zA-Z]|[ivxIVX]{1,5})\)\s*|(?:[a-zA-Z]|[ivx]{1,5})\)\s+|[a-z]\.\s+"
 )
 _STEP = re.compile(
-    r"step\s+(?:\d{1,3}\b(?:\s+of\s+\d+)?(?:\s*[:.)–—-])?"
-    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?:\s*[:.)–—-]|$))(?:\s+|$)",
-    re.IGNORECASE,
+    r"(?i)step\s+(?:\d{1,3}\b(?:\s+of\s+\d+)?(?:\s*[:.)–—-])?"
+    r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?:\s*[:.)–—-]|$))(?:\s+|$)"
 )
 _PART = re.compile(
-    r"(?:for|to make) the(?: \S+){1,5}|für (?:den|die|das)(?: \S+){1,4}|pour (?:la|le|les)(?: \S+){1,4}"
+    r"(?i)(?:for|to make) the(?: \S+){1,5}|für (?:den|die|das)(?: \S+){1,4}|pour (?:la|le|les)(?: \S+){1,4}"
     r"|(?:part|method|section|phase|stage|option|chapter|day)\s+(?:\d{1,2}|[ivx]{1,4}|[a-d]|one|two|three|four|five|six)"
-    r"(?:\s+of\s+\d{1,2})?(?:\s*[:.)–—-](?:\s*\S.*)?)?",
-    re.IGNORECASE,
+    r"(?:\s+of\s+\d{1,2})?(?:\s*[:.)–—-](?:\s*\S.*)?)?"
 )
 _LIST_SIGN = re.compile(r"[(),;]|$")
 _NEXT_NUMBER = re.compile(r"(?<=[.!?;,)])\s+\(?(\d{1,3})[.)]\s+(?=[^\W\d])")

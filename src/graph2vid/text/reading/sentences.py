@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from graph2vid.text.lexicon import words
+
 # A run of stops is looked at from where it begins: linear in its length.
 # A stop that needs a space after it, with the closing signs that belong to it; or one that needs none.
 _STOP = re.compile(r"""(?P<stop>(?<!\.)\.+|…|(?<![!?])[!?]+)[)\]"'”’»*]*(?=\s|$)|[。！？।॥]+[)\]」』）”"]*|؟""")
@@ -14,20 +16,15 @@ _NUMBER = re.compile(r"[(#]?\d{1,3}")
 _LONGEST_ASIDE = 400  # characters; a bracket that closes later than this was not meant
 _LONGEST_WORD = 24
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 # The sentence goes on after these, whatever follows.
-_LEADING = _set("e.g i.e approx appx ca cf vs viz incl esp dr mr mrs ms prof st mt fig figs vol resp")
+_LEADING = words("e.g i.e approx appx ca cf vs viz incl esp dr mr mrs ms prof st mt fig figs vol resp")
 # The sentence goes on after these when a number follows.
-_NUMBERED = _set("no nos p pp art sec step temp gas")
+_NUMBERED = words("no nos p pp art sec step temp gas")
 # Units: the sentence ends after these only where a new one plainly begins.
-_AMOUNTS = _set("tsp tsps tbsp tbsps tbs oz ozs lb lbs pt pts qt qts gal g gr kg mg ml cl dl l c pkg pkt pc pcs")
-_OTHER_UNITS = _set("min mins sec secs hr hrs h deg degs in ins ft yd cm mm m med lg sm dia diam max")
+_AMOUNTS = words("tsp tsps tbsp tbsps tbs oz ozs lb lbs pt pts qt qts gal g gr kg mg ml cl dl l c pkg pkt pc pcs")
+_OTHER_UNITS = words("min mins sec secs hr hrs h deg degs in ins ft yd cm mm m med lg sm dia diam max")
 # Foods whose names begin with a capital letter: "2 tbsp. Dijon mustard" goes on.
-_NAMED_FOODS = _set(
+_NAMED_FOODS = words(
     "american arborio asian baileys basmati bolognese bramley brie bourbon brussels cajun camembert cheddar chinese "
     "cognac cointreau colby dijon dutch emmental english feta french german gouda granny greek gruyère gruyere "
     "guinness indian irish italian jack japanese kahlua kalamata korean mexican monterey moroccan nutella oreo oreos "
@@ -61,8 +58,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
             aside += 1
         if aside < len(inside) and inside[aside][0] < stop.start():
             opening, closing = inside[aside]
-            whole_sentence = opening == start and closing < stop.end()  # (Like this one.)
-            if not whole_sentence:
+            if opening != start or closing >= stop.end():  # (Unlike this, which is a sentence.)
                 continue
         if stop["stop"] is None or _ends(text, start, stop, small_starts):
             spans.append((start, stop.end()))
@@ -107,16 +103,12 @@ def _ends(text: str, start: int, stop: re.Match[str], small_starts: bool) -> boo
         return False
     if stop["stop"] != ".":
         return True
-    found = _WORD_BEFORE.search(text[max(start, stop.start() - _LONGEST_WORD) : stop.start()])
-    word = found.group() if found else ""
+    word = _WORD_BEFORE.findall(text[max(start, stop.start() - _LONGEST_WORD) : stop.start()])[0]
     place = stop.start() - len(word)
     before = text[max(start, place - _LONGEST_WORD) : place].rstrip()
     plain = word.casefold()
-    if _NUMBER.fullmatch(word) and before.casefold() in ("", "step"):
-        return False  # the number of a step, not its words
-    if plain in _LEADING:
-        return False
-    if plain in _NUMBERED and first.isdigit():
+    of_step = _NUMBER.fullmatch(word) and before.casefold() in ("", "step")  # the number of a step, not its words
+    if of_step or plain in _LEADING or (plain in _NUMBERED and first.isdigit()):
         return False
     amount = plain in _AMOUNTS or plain.lstrip("0123456789.,/½¼¾⅓⅔") in _AMOUNTS
     if amount or plain in _OTHER_UNITS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -21,6 +22,7 @@ from graph2vid.text.reading.tidy import has_words, tidy, without_html
 
 _INSTRUCTIONS = {"recipe": ("recipeInstructions", "instructions"), "howto": ("step", "steps", "itemListElement")}
 _INGREDIENTS = {"recipe": ("recipeIngredient", "ingredients"), "howto": ("supply",)}
+_TYPE_END = re.compile("[:#/]")
 _STEPS_WITHIN = ("itemListElement", "steps", "step", "@list")
 
 
@@ -46,10 +48,10 @@ def read_json_ld(value: Any, source: str) -> Procedure | None:
     """
     empty = None
     for kind, found in _procedures(value):
-        instructions = tuple(_instructions(found, kind))
         title = _words(found.get("name") or found.get("headline"))
-        if instructions:
-            return Procedure(instructions, title, tuple(_ingredients(found, kind)), source)
+        for key in _INSTRUCTIONS[kind]:
+            if instructions := tuple(_steps(found.get(key), key)):
+                return Procedure(instructions, title, tuple(_ingredients(found, kind)), source)
         empty = empty or (title, _INSTRUCTIONS[kind][0])
     if empty:
         raise InputError(f"{source}: the recipe {shown(empty[0])} has no instructions ({empty[1]})")
@@ -72,20 +74,7 @@ def _procedures(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _types(value: dict[str, Any]) -> set[str]:
     """Return what an object says it is: "recipe" for "Recipe", "schema:Recipe", "http://schema.org/Recipe"."""
     given = value.get("@type", value.get("type"))
-    names = given if isinstance(given, list) else [given]
-    return {
-        name.replace(":", "/").replace("#", "/").rsplit("/", 1)[-1].casefold()
-        for name in names
-        if isinstance(name, str)
-    }
-
-
-def _instructions(found: dict[str, Any], kind: str) -> list[Instruction]:
-    for key in _INSTRUCTIONS[kind]:
-        instructions = list(_steps(found.get(key), key))
-        if instructions:
-            return instructions
-    return []
+    return {_TYPE_END.split(name)[-1].casefold() for name in _entries(given) if isinstance(name, str)}
 
 
 def _steps(value: Any, path: str) -> Iterator[Instruction]:
@@ -114,14 +103,18 @@ def _steps(value: Any, path: str) -> Iterator[Instruction]:
             todo.append((inner, f"{path}.{key}" if key != "item" else path, name or section))
             continue
         text = _step_text(value)
-        if has_words(text) and not is_boilerplate(text):
+        if _says_something(text):
             yield Instruction(text, section, path)
+
+
+def _says_something(text: str) -> bool:
+    return has_words(text) and not is_boilerplate(text)
 
 
 def _within(value: dict[str, Any]) -> tuple[str, Any] | None:
     """Return the steps within an object that is no step itself (a section, a list, an item of a list)."""
-    types = _types(value)
-    if "howtostep" in types and not any(_is_section(entry) for entry in _entries(value.get("itemListElement"))):
+    inner = [entry for entry in _entries(value.get("itemListElement")) if isinstance(entry, dict)]
+    if "howtostep" in _types(value) and not any(_types(entry) & {"howtostep", "howtosection"} for entry in inner):
         return None
     if isinstance(value.get("item"), dict | list):
         return "item", value["item"]
@@ -132,10 +125,6 @@ def _entries(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _is_section(value: Any) -> bool:
-    return isinstance(value, dict) and bool(_types(value) & {"howtostep", "howtosection"})
-
-
 def _step_text(value: Any) -> str:
     """Return the words of one step; its directions make one text, tips are left out where it has others."""
     if not isinstance(value, dict):
@@ -143,8 +132,7 @@ def _step_text(value: Any) -> str:
     if text := _words(value.get("text")) or _words(value.get("description")):
         return text
     parts = _entries(value.get("itemListElement"))
-    are_tips = [isinstance(part, dict) and "howtotip" in _types(part) for part in parts]
-    told = [part for part, is_tip in zip(parts, are_tips, strict=True) if not is_tip] or parts
+    told = [part for part in parts if not isinstance(part, dict) or "howtotip" not in _types(part)] or parts
     return " ".join(filter(None, map(_words, told))) or _words(value)
 
 
@@ -152,9 +140,8 @@ def _ingredients(found: dict[str, Any], kind: str) -> list[str]:
     for key in _INGREDIENTS[kind]:
         listed = _entries(found.get(key))
         if len(listed) == 1 and isinstance(listed[0], str):
-            listed = list(without_html(listed[0]).splitlines())
-        words = [word for word in map(_words, listed) if has_words(word)]
-        if words:
+            listed = without_html(listed[0]).splitlines()
+        if words := list(filter(has_words, map(_words, listed))):
             return words
     return []
 
@@ -165,6 +152,11 @@ def _words(value: Any) -> str:
         value = value[0] if value else None
     if isinstance(value, dict):
         value = next((value[key] for key in ("@value", "text", "name") if isinstance(value.get(key), str)), None)
+    return _tidied(value)
+
+
+def _tidied(value: Any) -> str:
+    """Return the words of a string, "" of anything else."""
     return tidy(without_html(value)) if isinstance(value, str) else ""
 
 
@@ -176,48 +168,30 @@ def read_scraped(value: Any, source: str) -> Procedure | None:
     Procedure or None
         None where ``value`` is no such document.
     """
-    for recipe in value if isinstance(value, list) else [value]:
+    for recipe in _entries(value):
         if isinstance(recipe, dict) and (instructions := _scraped_instructions(recipe)):
-            title = recipe.get("title")
-            title = tidy(without_html(title)) if isinstance(title, str) else ""
-            return Procedure(tuple(instructions), title, tuple(_scraped_ingredients(recipe)), source)
+            groups = [group for group in _listed(recipe.get("ingredient_groups")) if isinstance(group, dict)]
+            grouped = [entry for group in groups for entry in _listed(group.get("ingredients"))]
+            ingredients = map(_tidied, _listed(recipe.get("ingredients")) or grouped)
+            return Procedure(instructions, _tidied(recipe.get("title")), tuple(filter(has_words, ingredients)), source)
     return None
 
 
-def _scraped_instructions(recipe: dict[str, Any]) -> list[Instruction]:
-    listed = [
-        Instruction(words, source=f"instructions_list[{place}]")
-        for place, words in enumerate(_strings(recipe.get("instructions_list")))
-        if has_words(words) and not is_boilerplate(words)
+def _scraped_instructions(recipe: dict[str, Any]) -> tuple[Instruction, ...]:
+    found = [
+        (f"instructions_list[{n}]", _tidied(entry)) for n, entry in enumerate(_listed(recipe.get("instructions_list")))
     ]
     text = recipe.get("instructions")
-    if listed or not isinstance(text, str):
-        return listed
-    lines = [tidy(without_html(line)) for line in text.splitlines()]
-    if sum(map(has_words, lines)) == 1:  # no list was found on the page
-        found = plain_instructions(without_html(text, bullet="- "), "instructions")
-        return [Instruction(instruction.text, source="instructions") for instruction in found]
-    return [
-        Instruction(words, source=f"instructions, line {number}")
-        for number, words in enumerate(lines, start=1)
-        if has_words(words) and not is_boilerplate(words)
-    ]
+    if not any(_says_something(words) for _, words in found) and isinstance(text, str):
+        found = [(f"instructions, line {n}", _tidied(line)) for n, line in enumerate(text.splitlines(), start=1)]
+        if sum(has_words(words) for _, words in found) == 1:  # no list was found on the page
+            plain = plain_instructions(without_html(text, bullet="- "), "instructions")
+            return tuple(Instruction(instruction.text, source="instructions") for instruction in plain)
+    return tuple(Instruction(words, source=source) for source, words in found if _says_something(words))
 
 
-def _scraped_ingredients(recipe: dict[str, Any]) -> list[str]:
-    groups = recipe.get("ingredient_groups")
-    groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
-    grouped = [words for group in groups for words in _strings(group.get("ingredients"))]
-    return [words for words in _strings(recipe.get("ingredients")) or grouped if has_words(words)]
-
-
-def _strings(value: Any) -> list[str]:
-    """Return the tidied strings of a list, "" in the place of anything else."""
-    return (
-        [tidy(without_html(entry)) if isinstance(entry, str) else "" for entry in value]
-        if isinstance(value, list)
-        else []
-    )
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 _COMMENT_OR_SCRIPT = re.compile(r"<!--|<script\b[^<>]{,2000}>", re.IGNORECASE)
@@ -233,20 +207,17 @@ def read_web_page(text: str, source: str) -> Procedure:
     InputError
         The page holds none.
     """
-    scripts = list(_scripts(text))
-    values, broken = [], 0
+    scripts, values = list(_scripts(text)), []
     for script in scripts:
-        try:
+        with suppress(FormatError):
             # Pages put bare line breaks into strings, which strict JSON forbids.
             values.append(parse_json(_bare(script), source, lenient=True))
-        except FormatError:
-            broken += 1
-    procedure = read_json_ld(values, source)
-    if procedure is None:
-        why = "it has no JSON-LD" if not scripts else "none of its JSON-LD is a Recipe or HowTo"
-        why = f"{broken} of its {len(scripts)} JSON-LD scripts cannot be read" if broken else why
-        raise InputError(f"{source}: no recipe in this web page ({why}); save the instructions as text, one per line")
-    return procedure
+    if procedure := read_json_ld(values, source):
+        return procedure
+    why = "it has no JSON-LD" if not scripts else "none of its JSON-LD is a Recipe or HowTo"
+    if broken := len(scripts) - len(values):
+        why = f"{broken} of its {len(scripts)} JSON-LD scripts cannot be read"
+    raise InputError(f"{source}: no recipe in this web page ({why}); save the instructions as text, one per line")
 
 
 def _bare(script: str) -> str:
@@ -273,9 +244,7 @@ def _scripts(text: str) -> Iterator[str]:
 class _Type(HTMLParser):
     """Finds the type that a start tag gives."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = ""
+    found = ""
 
     @classmethod
     def of(cls, tag: str) -> str:
