@@ -20,16 +20,11 @@ _LINE, _NAME_LINE = 18.0, 15.0
 _TEXT_WIDTH = 150.0  # widest column of text in a shape
 _MOST_LINES = 3
 _POINT = 15.0  # how far the sides of a hexagon reach out
-_STYLES = (
-    """
+_STYLE = """
 .g2v-flow .label { fill: #475569; stroke: #ffffff; stroke-width: 4; stroke-linejoin: round; paint-order: stroke; }
 .g2v-flow .shape { fill-opacity: 0.14; stroke-width: 1.4; }
-""",
-    """
-.g2v-flow .label { fill: #cbd5e1; stroke: #0f172a; }
-.g2v-flow .shape { fill-opacity: 0.24; }
-""",
-)
+"""
+_DARK_STYLE = "\n.g2v-flow .label { fill: #cbd5e1; stroke: #0f172a; }\n.g2v-flow .shape { fill-opacity: 0.24; }\n"
 
 
 def name_of(entity: Entity) -> str:
@@ -69,7 +64,7 @@ def _picture(graph: EntityGraph, title: str, dark: bool) -> svg.Picture:
     body += [_shape(*shape) for shape in zip(graph.entities, plan.boxes, lines, strict=True)]
     steps = len({entity.instruction for entity in graph.entities})
     note = f"{counted(steps, 'step')} · {len(graph.entities)} entities · {counted(len(drawn_as), 'edge')}"
-    return svg.document(plan, body, name="Entities", title=title, note=note, styles=_STYLES, dark=dark)
+    return svg.document(plan, body, name="Entities", title=title, note=note, dark=dark, styles=(_STYLE, _DARK_STYLE))
 
 
 def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str]]:
@@ -82,21 +77,18 @@ def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str
         after[edge.source].append(edge.target)
     state = [0] * len(after)  # 0: not seen, 1: on the path, 2: done
     closing = set()
-    for start in range(len(after)):
-        path = [(start, iter(after[start]))] if not state[start] else []
-        state[start] = state[start] or 1
-        while path:
-            node, left = path[-1]
-            for later in left:
-                if state[later] == 1:
-                    closing.add((node, later))
-                elif not state[later]:
-                    state[later] = 1
-                    path.append((later, iter(after[later])))
-                    break
-            else:
-                state[node] = 2
-                path.pop()
+    todo = [
+        (node, node) for node in reversed(range(len(after)))
+    ]  # where from, and the node, or its complement to leave
+    while todo:
+        before, node = todo.pop()
+        if node < 0:
+            state[before] = 2
+        elif state[node] == 1:
+            closing.add((before, node))
+        elif state[node] == 0:
+            state[node] = 1
+            todo += [(node, ~node), *((node, later) for later in reversed(after[node]))]
     pairs = []
     for edge in graph.edges:
         pair = (edge.source, edge.target)
@@ -108,7 +100,7 @@ def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str
 def _size(entity: Entity, lines: list[str]) -> tuple[float, float]:
     """Return width and height of the shape around the words."""
     widest = max(
-        *(svg.text_width(line, _TEXT_SIZE) for line in lines), svg.text_width(_caption(entity), _NAME_SIZE), 24.0
+        24.0, svg.text_width(_caption(entity), _NAME_SIZE), *(svg.text_width(line, _TEXT_SIZE) for line in lines)
     )
     height = _NAME_LINE + _LINE * len(lines) + 14
     if entity.tag in ACTIONS:
@@ -133,20 +125,17 @@ def _shape(entity: Entity, box: Box, lines: list[str]) -> str:
     else:
         outline = f'<ellipse {paint} cx="{x:.1f}" cy="{y:.1f}" rx="{box.width / 2:.1f}" ry="{box.height / 2:.1f}"/>'
     baseline = y - (_NAME_LINE + _LINE * len(lines)) / 2 + _NAME_SIZE
-    drawn = [
-        f"<g><title>{svg.escaped(f'{name_of(entity)} {entity.text} {entity.tag}')}</title>{outline}",
-        svg.words("id", x, baseline, _NAME_SIZE, _caption(entity), 'text-anchor="middle" font-weight="600"'),
-    ]
-    for row, line in enumerate(lines):
-        drawn.append(svg.words("text", x, baseline + _LINE * (row + 1) - 1, _TEXT_SIZE, line, 'text-anchor="middle"'))
-    return "".join([*drawn, "</g>"])
+    drawn = f"<g><title>{svg.escaped(f'{name_of(entity)} {entity.text} {entity.tag}')}</title>{outline}"
+    drawn += svg.words("id", x, baseline, _NAME_SIZE, _caption(entity), 'text-anchor="middle" font-weight="600"')
+    for row, line in enumerate(lines, start=1):
+        drawn += svg.words("text", x, baseline + _LINE * row - 1, _TEXT_SIZE, line, 'text-anchor="middle"')
+    return f"{drawn}</g>"
 
 
 def _label(plan: Layout, pair: tuple[int, int], label: str) -> str:
     """Return the drawn label of an edge: where it passes its first layer, or a little above its middle."""
     start, end = plan.boxes[pair[0]], plan.boxes[pair[1]]
-    lanes = plan.lanes.get(pair, ())
-    if lanes:
+    if lanes := plan.lanes.get(pair):
         x, top, bottom = lanes[0]
         y = (top + bottom) / 2
     else:

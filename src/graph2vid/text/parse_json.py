@@ -13,8 +13,8 @@ Instructions, characters, tokens and entities are counted from 0; instruction n 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from graph2vid import __version__
@@ -27,31 +27,24 @@ KIND = "graph2vid-parse"
 VERSION = 1
 
 T = TypeVar("T")
+_NO_LIMITS: Mapping[str, int] = {}
 
 
 def to_json(parse: Parse) -> dict[str, Any]:
     """Return the JSON document of a parse."""
-    procedure, graph = parse.procedure, parse.entities
-    return {
-        "format": KIND,
-        "version": VERSION,
-        "graph2vid": __version__,
-        "parser": parse.parser,
-        "procedure": {
-            "title": procedure.title,
-            "source": procedure.source,
-            "ingredients": list(procedure.ingredients),
-            "instructions": _written(procedure.instructions),
-        },
-        "flow": parse.flow.to_json(),
-        "reasons": _written(parse.reasons),
-        "backward": _written(parse.backward),
-        "entities": graph and {"entities": _written(graph.entities), "edges": _written(graph.edges)},
-    }
+    about = {"format": KIND, "version": VERSION, "graph2vid": __version__, "parser": parse.parser}
+    procedure = _written(parse.procedure, ("title", "source", "ingredients", "instructions"))
+    parts = _written(parse, ("reasons", "backward", "entities"))
+    return {**about, "procedure": procedure, "flow": parse.flow.to_json(), **parts}
 
 
-def _written(records: Iterable[Instruction | Reason | Entity | EntityEdge]) -> list[dict[str, Any]]:
-    return [asdict(record) for record in records]
+def _written(value: Any, names: tuple[str, ...] = ()) -> Any:
+    """Return records (of one, perhaps, these fields alone) and tuples of them as JSON has them: objects and lists."""
+    if isinstance(value, tuple):
+        return list(map(_written, value))
+    if not is_dataclass(value):
+        return value
+    return {name: _written(getattr(value, name)) for name in names or (field.name for field in fields(value))}
 
 
 def from_json(value: Any, source: str = "parse") -> Parse:
@@ -68,15 +61,10 @@ def from_json(value: Any, source: str = "parse") -> Parse:
         flow = FlowGraph.from_json(document.get("flow"), source="flow")
         if len(flow) != len(procedure):
             raise FormatError(f"flow has {len(flow)} steps, but there are {len(procedure)} instructions")
-        entities = document.get("entities")
-        return Parse(
-            procedure,
-            flow,
-            _text(document, "parser", ""),
-            _records(Reason, document, "reasons", below={"before": len(flow), "after": len(flow)}),
-            _records(Reason, document, "backward", below={"before": len(flow), "after": len(flow)}),
-            None if entities is None else _entities(entities, len(flow)),
-        )
+        below = {"before": len(flow), "after": len(flow)}
+        reasons, backward = (_records(Reason, document, key, below) for key in ("reasons", "backward"))
+        entities = _entities(document.get("entities"), len(flow))
+        return Parse(procedure, flow, _text(document, "parser"), reasons, backward, entities)
     except InputError as error:
         raise FormatError(f"{source}: {error}") from None
 
@@ -87,12 +75,13 @@ def _procedure(value: Any) -> Procedure:
     ingredients = value.get("ingredients", [])
     if not isinstance(ingredients, list) or not all(isinstance(entry, str) for entry in ingredients):
         raise FormatError("procedure.ingredients must be a list of strings")
-    return Procedure(
-        _records(Instruction, value, "instructions"), _text(value, "title"), tuple(ingredients), _text(value, "source")
-    )
+    instructions = _records(Instruction, value, "instructions")
+    return Procedure(instructions, _text(value, "title"), tuple(ingredients), _text(value, "source"))
 
 
-def _entities(value: Any, steps: int) -> EntityGraph:
+def _entities(value: Any, steps: int) -> EntityGraph | None:
+    if value is None:
+        return None
     if not isinstance(value, dict):
         raise FormatError("entities must be an object or null")
     entities = _records(Entity, value, "entities", below={"instruction": steps})
@@ -100,14 +89,14 @@ def _entities(value: Any, steps: int) -> EntityGraph:
     return EntityGraph(entities, _records(EntityEdge, value, "edges", below=ends))
 
 
-def _text(value: dict[str, Any], key: str, default: str = "") -> str:
-    text = value.get(key, default)
+def _text(value: dict[str, Any], key: str) -> str:
+    text = value.get(key, "")
     if not isinstance(text, str):
         raise FormatError(f"{key} must be a string")
     return text
 
 
-def _records(kind: type[T], value: dict[str, Any], key: str, below: dict[str, int] | None = None) -> tuple[T, ...]:
+def _records(kind: type[T], value: dict[str, Any], key: str, below: Mapping[str, int] = _NO_LIMITS) -> tuple[T, ...]:
     """Read a list of objects with the fields of ``kind``; those in ``below`` are places in a list of that length."""
     entries = value.get(key)
     if not isinstance(entries, list):
@@ -121,7 +110,7 @@ def _records(kind: type[T], value: dict[str, Any], key: str, below: dict[str, in
         for name, found in given.items():
             if type(found) is not types[name]:
                 raise FormatError(f"{key}[{number}].{name} must be {'a string' if types[name] is str else 'a number'}")
-            if name in (below or {}) and not 0 <= found < (below or {})[name]:
+            if name in below and not 0 <= found < below[name]:
                 raise FormatError(f"{key}[{number}].{name} is {found}; there is no such place")
         try:
             records.append(kind(**given))

@@ -17,7 +17,7 @@ from graph2vid.errors import FormatError
 from graph2vid.flow import FLOW_FORMAT, FlowGraph, is_text_notation
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.parsed_text import PARSERS, Parse, Procedure, Reason
-from graph2vid.text.reading import FLOW_SUFFIXES, procedure_from_bytes, procedure_of
+from graph2vid.text.reading import FLOW_SUFFIXES, procedure_of, read_procedure
 from graph2vid.text.reading.tidy import MOST_BYTES, decoded
 
 
@@ -93,9 +93,6 @@ def _bag(procedure: Procedure) -> Parse:
     return coarsen(procedure, (), "bag")
 
 
-_EITHER = (".txt", ".json")  # flow graphs or words
-
-
 def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any) -> FlowGraph:
     """Read a flow graph, or a procedure in words, whose flow graph is then found.
 
@@ -109,29 +106,22 @@ def read_flow(path: str | os.PathLike[str], parser: str = "auto", **options: Any
     **options
         Options of that parser.
     """
-    path = Path(path)
-    if path.suffix.lower() in FLOW_SUFFIXES:
-        return FlowGraph.load(path)
-    data = read_bytes(path, MOST_BYTES + 1)
-    if _holds_flow(data, path):
-        return FlowGraph.load(path)
-    return parse(procedure_from_bytes(data, source=str(path)), parser, **options).flow
+    return FlowGraph.load(path) if is_flow_file(path) else parse(read_procedure(path), parser, **options).flow
 
 
 def is_flow_file(path: str | os.PathLike[str]) -> bool:
     """Say whether a file holds a flow graph, not words, as :func:`read_flow` tells them apart."""
-    path = Path(path)
-    suffix = path.suffix.lower()
-    return suffix in FLOW_SUFFIXES or (suffix in _EITHER and _holds_flow(read_bytes(path, MOST_BYTES + 1), path))
-
-
-def _holds_flow(data: bytes, path: Path) -> bool:
-    """Say whether a file that may also hold words is a flow graph; whoever reads it next says what is wrong with it."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".txt", ".json"):  # flow graphs or words
+        return suffix in FLOW_SUFFIXES
+    data = read_bytes(path, MOST_BYTES + 1)
     try:
         text = decoded(data, str(path))
-        if path.suffix.lower() == ".txt":
-            return is_text_notation(text)
-        document = parse_json(text, str(path)) if path.suffix.lower() == ".json" else None
-    except FormatError:
+        document = parse_json(text, str(path)) if suffix == ".json" else None
+    except FormatError:  # whoever reads it next says what is wrong with it
         return False
-    return isinstance(document, dict) and document.get("format") == FLOW_FORMAT
+    return (
+        is_text_notation(text)
+        if suffix == ".txt"
+        else isinstance(document, dict) and document.get("format") == FLOW_FORMAT
+    )

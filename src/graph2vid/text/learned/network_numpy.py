@@ -22,6 +22,7 @@ from graph2vid.text.learned.tensors import Array, Tensors, rows
 from graph2vid.text.learned.words import CLASSES, LABELS, TAGS, Span
 
 Sizes: TypeAlias = dict[str, tuple[int, ...]]
+Features: TypeAlias = npt.NDArray[np.int64]
 _TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
 """Features of pairs that are looked up at once, in a table of all their combinations."""
 
@@ -95,11 +96,10 @@ class Network:
     def __init__(self, shape: Shape, tensors: Tensors) -> None:
         self.shape = shape
         self._tensors = tensors
+        names = (name for name in tensors if not name.endswith("#scale"))
         self._weights = {
-            name: _ready(tensors, name)
-            for name in tensors
-            if not name.endswith("#scale") and name != "embed.words"  # of these only the rows that occur are needed
-        }
+            name: _ready(tensors, name) for name in names if name != "embed.words"
+        }  # of which rows are read
         _check(shape, tensors, self._weights)
         self._layers = Transformer(self._weights, shape.heads, gelu_tanh)
         self._linear = self._layers.linear
@@ -143,9 +143,7 @@ class Network:
         found: Floats = np.mean([self._linear(read, f"branches.{b}.tags") for b, read in enumerate(words)], axis=0)
         return found
 
-    def score_edges(
-        self, words: Sequence[Floats], spans: Sequence[Span], features: npt.NDArray[np.int64]
-    ) -> EdgeScores:
+    def score_edges(self, words: Sequence[Floats], spans: Sequence[Span], features: Features) -> EdgeScores:
         """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
         pools = span_pools(spans, len(words[0]))
         kinds = [CLASSES.index(span.kind) for span in spans]
@@ -155,7 +153,7 @@ class Network:
         )
         return EdgeScores(*(np.mean(scores, axis=0) for scores in zip(*found, strict=True)))
 
-    def _pairs(self, features: npt.NDArray[np.int64]) -> Floats:
+    def _pairs(self, features: Features) -> Floats:
         """Return what stands for the features of pairs: shape (branches, entities, entities, pair)."""
         count, branches = len(features), self.shape.branches
         values = np.moveaxis(features, -1, 0)
@@ -169,10 +167,8 @@ class Network:
         weights, name = self._weights, f"branches.{branch}"
         read = (pools @ words).transpose(1, 0, 2).reshape(len(kinds), -1)
         entities = np.concatenate([read, weights[f"{name}.kinds"][kinds]], axis=1)
-        dependent, head, label_dependent, label_head = (
-            gelu_tanh(self._linear(entities, f"{name}.{part}"))
-            for part in ("dependent", "head", "labelled", "labelling")
-        )
+        parts = (f"{name}.{part}" for part in ("dependent", "head", "labelled", "labelling"))
+        dependent, head, label_dependent, label_head = (gelu_tanh(self._linear(entities, part)) for part in parts)
         arc, same = (self._biaffine(f"{name}.{which}", dependent, head, pair) for which in ("arc", "same"))
         crossed = np.matmul(label_dependent @ weights[f"{name}.label.bilinear"], label_head.T)
         label: Floats = crossed.transpose(1, 2, 0) + self._linear(label_dependent, f"{name}.label.dependent")[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -83,14 +84,9 @@ def words_of(text: str) -> list[Word]:
 
 def tidy(word: str) -> str:
     """Return a word in lower case without accents, UTF-8 that was read as Latin-1 mended."""
-    for _ in range(3):
-        try:
-            mended = word.encode("latin-1").decode("utf-8")
-        except UnicodeError:
-            break
-        if mended == word:
-            break
-        word = mended
+    with suppress(UnicodeError):
+        for _ in range(3):
+            word = word.encode("latin-1").decode("utf-8")
     decomposed = unicodedata.normalize("NFD", word.lower())
     return "".join(sign for sign in decomposed if unicodedata.category(sign) not in ("Mn", "Cc", "Cf"))
 

@@ -11,14 +11,8 @@ from graph2vid.errors import InputError
 from graph2vid.text.reading.boilerplate import ends_page, is_boilerplate, is_button
 from graph2vid.text.reading.tidy import has_words, tidy, without_markdown
 
-
-class Kind(Enum):
-    """What a line is."""
-
-    BLANK = "blank"
-    HEADING = "heading"
-    ITEM = "item"
-    TEXT = "text"
+Kind = Enum("Kind", "BLANK HEADING ITEM TEXT")
+"""What a line is."""
 
 
 class About(Enum):
@@ -153,9 +147,7 @@ def lines_of(text: str, source: str) -> list[Line]:
 
 def _is_of_page(line: str) -> bool:
     """Say whether a line is one that recipes on web pages have, and texts that people write by hand seldom."""
-    if len(line) > _LONGEST_PAGE_LINE:
-        return False
-    bare = _bare(tidy(line))
+    bare = _bare(tidy(line)) if len(line) <= _LONGEST_PAGE_LINE else ""
     return is_boilerplate(bare) or ends_page(bare) or _about(bare.rstrip(":")) is About.INGREDIENTS
 
 
@@ -167,8 +159,7 @@ def _read(raw: str, number: int, below: str, previous: Line | None, in_page: boo
     expanded = raw[:200].expandtabs(4)
     indent = len(expanded) - len(expanded.lstrip())
     text = tidy(raw)
-    if text.startswith(">"):  # a quotation
-        text = text.lstrip("> ")
+    text = text.lstrip("> ") if text.startswith(">") else text  # a quotation
     if not text or _RULE.fullmatch(text) or _FACT.fullmatch(text):
         yield Line(number, Kind.BLANK)
     elif ends_page(bare := _bare(text)):
@@ -181,10 +172,8 @@ def _read(raw: str, number: int, below: str, previous: Line | None, in_page: boo
     elif heading := _MARKDOWN_HEADING.fullmatch(text):
         yield _heading(number, heading[2], len(heading[1]))
     elif item := _item(text, number, indent):
-        if not item.ordered and is_boilerplate(item.text):
-            yield Line(number, Kind.BLANK)
-        else:
-            yield from _enumerated(item, text)
+        boilerplate = not item.ordered and is_boilerplate(item.text)
+        yield from [Line(number, Kind.BLANK)] if boilerplate else _enumerated(item, text)
     elif _UNDERLINE.fullmatch(below) and is_short(text):
         yield _heading(number, text, 1 if below[0] == "=" else 2)
     elif (bold := _ALL_BOLD.fullmatch(text)) and is_short(bold[2]):
@@ -217,10 +206,8 @@ def _listed(text: str) -> Iterator[str]:
     """Part "flour, eggs (2, large); milk" at commas and semicolons outside of brackets."""
     start = depth = 0
     for sign in _LIST_SIGN.finditer(text):
-        if sign[0] == "(":
-            depth += 1
-        elif sign[0] == ")":
-            depth = max(0, depth - 1)
+        if sign[0] in ("(", ")"):
+            depth = max(0, depth + (1 if sign[0] == "(" else -1))
         elif depth == 0 or not sign[0]:
             if has_words(part := tidy(text[start : sign.start()])):
                 yield part
@@ -254,8 +241,7 @@ def is_short(text: str, most_words: int = _MOST_HEADING_WORDS) -> bool:
 def _item(text: str, number: int, indent: int) -> Line | None:
     """Return the item of a list that ``text`` is."""
     bullet = _BULLET.match(text)
-    if bullet:
-        text = text[bullet.end() :]
+    text = text[bullet.end() :] if bullet else text
     marker = _STEP.match(text) or _NUMBER.match(text)
     if not bullet and not marker:
         return None

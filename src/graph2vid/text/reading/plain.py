@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise, takewhile
 
 from graph2vid.errors import InputError
 from graph2vid.text.lexicon import words
@@ -62,38 +63,28 @@ def _title(lines: list[Line]) -> tuple[str, list[Line]]:
     rest = lines[place + 1 :]
     if named := _TITLE_LINE.fullmatch(first.text):
         return named["title"], rest
+    words = first.text.split()
     if first.kind is Kind.HEADING:
         rivals = (line for line in others if line.kind is Kind.HEADING and line.about is About.PART)
-        a_part = is_part(first.text) or _FOR_PART.match(first.text)
-        if first.about is About.PART and not a_part and all(line.level > first.level for line in rivals):
-            return first.text, rest
-        return "", lines
-    words = first.text.split()
+        a_part = first.about is not About.PART or is_part(first.text) or _FOR_PART.match(first.text)
+        return (first.text, rest) if not a_part and all(line.level > first.level for line in rivals) else ("", lines)
     how_to = first.text.casefold().startswith("how to ") and len(words) <= _MOST_HOW_TO_WORDS
     if first.kind is Kind.TEXT and how_to and len(sentence_spans(first.text)) == 1:
         return first.text, rest
-    if (
-        first.kind is not Kind.TEXT
-        or len(words) > _MOST_TITLE_WORDS
-        or first.text.endswith((".", "!", ":", ";", ",", "。"))
-    ):
+    too_long = len(words) > _MOST_TITLE_WORDS or first.text.endswith((".", "!", ":", ";", ",", "。"))
+    if first.kind is not Kind.TEXT or too_long:
         return "", lines
     several = len(others) > 1 or len(sentence_spans(second.text)) > 1
     in_capitals = all(word[0].isupper() or len(word) < 4 for word in words)
-    if content[1] > place + 1:  # set apart by a blank line: the blocks below must be whole sentences
+    below, set_apart = others, content[1] > place + 1
+    if set_apart:  # by a blank line: the blocks below must be whole sentences
         below = [line for line, after in pairwise([*rest, Line(0, Kind.BLANK)]) if after.kind is not Kind.TEXT]
-    else:
-        below = others
     texts_below = [line.text for line in below if line.kind is Kind.TEXT]
     a_name = not begins_order(first.text)
     instructions_below = all(ends_sentence(text) or (a_name and begins_order(text)) for text in texts_below)
-    set_off = (
-        in_capitals
-        or below is not others
-        or not any(text[0].isupper() for text in texts_below)
-        or (len(others) == 1 and len(sentence_spans(second.text)) >= _FEWEST_SENTENCES)
-    )
-    if second.kind is not Kind.TEXT or (several and instructions_below and set_off):
+    over_paragraph = len(others) == 1 and len(sentence_spans(second.text)) >= _FEWEST_SENTENCES
+    stands_out = in_capitals or set_apart or over_paragraph or not any(text[0].isupper() for text in texts_below)
+    if second.kind is not Kind.TEXT or (several and instructions_below and stands_out):
         return first.text, rest
     return "", lines
 
@@ -114,8 +105,8 @@ def _parted(lines: Sequence[Line]) -> tuple[list[str], list[Instruction]]:
     """Return ingredients and instructions."""
     places = [place for place, line in enumerate(lines) if line.about in (About.INGREDIENTS, About.METHOD)]
     introduction = lines[: places[0]] if places else []
-    if any(line.ordered for line in introduction):  # that is none: the heading stands amid the instructions
-        introduction = []
+    # Where numbers stand in it, it is none: the heading stands amid the instructions.
+    introduction = [] if any(line.ordered for line in introduction) else introduction
     ingredients, body = _without_ingredients(lines[len(introduction) :])
     # Where nothing follows the ingredients, the instructions stand before them.
     return ingredients, list(_instructions(body)) or list(_instructions(introduction))
@@ -135,8 +126,9 @@ def _without_ingredients(lines: Sequence[Line]) -> tuple[list[str], list[Line]]:
                 about = About.METHOD
         elif (
             about is About.INGREDIENTS
+            and ingredients
             and place > method_from
-            and _ends_ingredients(line, previous, numbered, ingredients)
+            and _begins_method(line, previous, numbered)
         ):
             about = About.METHOD
             body.append(Line(line.number, Kind.HEADING))  # the heading over the ingredients is not this one's
@@ -149,13 +141,11 @@ def _without_ingredients(lines: Sequence[Line]) -> tuple[list[str], list[Line]]:
                 continue
             ingredients.append(line.text)
         previous = line
-    return [ingredient for ingredient in ingredients if ingredient], body
+    return list(filter(None, ingredients)), body
 
 
-def _ends_ingredients(line: Line, previous: Line, numbered: bool, ingredients: list[str]) -> bool:
+def _begins_method(line: Line, previous: Line, numbered: bool) -> bool:
     """Say whether the instructions begin here, without a heading of their own."""
-    if not ingredients:
-        return False
     if line.kind is Kind.ITEM:
         return line.ordered and not numbered
     sentence = ends_sentence(line.text) and len(line.text.split()) > 2 and not line.text[0].isdigit()
@@ -189,11 +179,9 @@ def _instructions(lines: Iterable[Line]) -> Iterator[Instruction]:
             elif has_words(texts):
                 yield Instruction(texts, section, f"line {line.number}")
         elif line.kind is Kind.TEXT:
-            end = place
-            while end < len(queue) and queue[end].kind is Kind.TEXT:
-                end += 1
-            yield from (replace(found, section=section) for found in _block(queue[place - 1 : end]))
-            place = end
+            block = [line, *takewhile(lambda line: line.kind is Kind.TEXT, islice(queue, place, None))]
+            yield from (replace(found, section=section) for found in _block(block))
+            place += len(block) - 1
 
 
 def _following(queue: Sequence[Line], place: int) -> Line | None:
@@ -230,32 +218,24 @@ def _block(lines: Sequence[Line]) -> Iterator[Instruction]:
     if len(lines) > 1 and not is_paragraph(lines):
         yield from _line_by_line(lines)
         return
-    text, starts, length = " ".join(line.text for line in lines), [], 0
-    for line in lines:
-        starts.append((length, line.number))
-        length += len(line.text) + 1
-    at = 0
+    text = " ".join(line.text for line in lines)
+    starts = list(accumulate((len(line.text) + 1 for line in lines[:-1]), initial=0))
     for start, end in sentence_spans(text):
-        while at + 1 < len(starts) and starts[at + 1][0] <= start:
-            at += 1
         words = tidy(text[start:end])
         marker = _INLINE_NUMBER.match(words)
         words = words[marker.end() :] if marker else words
         if has_words(words):
-            yield Instruction(words, source=f"line {starts[at][1]}")
+            yield Instruction(words, source=f"line {lines[bisect_right(starts, start) - 1].number}")
 
 
 def _line_by_line(lines: Sequence[Line]) -> Iterator[Instruction]:
     """Read an instruction per line, with the lines that go on with it."""
     in_capitals = lines[0].text[0].isupper()
-    begun: list[Line] = []
-    for line in lines:
-        if begun and not goes_on(begun[-1].text, line.text, in_capitals):
-            yield _joined(begun)
-            begun = []
-        begun.append(line)
-    yield _joined(begun)
-
-
-def _joined(lines: Sequence[Line]) -> Instruction:
-    return Instruction(" ".join(line.text for line in lines), source=f"line {lines[0].number}")
+    begun = [[lines[0]]]
+    for above, line in pairwise(lines):
+        if goes_on(above.text, line.text, in_capitals):
+            begun[-1].append(line)
+        else:
+            begun.append([line])
+    for parts in begun:
+        yield Instruction(" ".join(line.text for line in parts), source=f"line {parts[0].number}")
