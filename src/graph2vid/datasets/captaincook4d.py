@@ -87,8 +87,6 @@ def load(data: Path, options: CaptainCook4DOptions, trouble: Trouble) -> Dataset
 
     recordings = trouble.each(((name,) for name in usable if str(records[name]["activity_id"]) in tasks), recording)
     return trouble.dataset(
-        "captaincook4d",
-        options,
         recordings,
         path,
         lambda one: f"{path}, recording {one.id}",

@@ -94,8 +94,6 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     left_out = f"{places.captions}: videos without annotations are left out: {len(spare)}"
     used = {recording.task for recording in recordings}
     return trouble.dataset(
-        "captioned",
-        options,
         recordings,
         places.data,
         lambda recording: where[recording.id],

@@ -138,20 +138,14 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
         source = _Features(chosen.parent, tools.stems(chosen, ".npy"), tools.stems(step_folder, ".npy"), tasks)
     else:
         source = Narration(tools.caption_files(chosen), tasks, options.embedder, options.narration)
+    here = [(stem, path) for stem, path in annotated.items() if stem.partition("_")[0] in tasks]  # or passed over
     recordings = trouble.each(
-        (
-            (stem, path, chosen, source, durations.get(stem), options)
-            for stem, path in annotated.items()
-            if stem.partition("_")[0] in tasks  # otherwise the task was passed over
-        ),
-        _recording,
+        here, lambda stem, path: _recording(stem, path, chosen, source, durations.get(stem), options)
     )
     used = {recording.task for recording in recordings}
     told = {"descriptions": options.descriptions, "evidence": kind}
     clips = ("clip_seconds", "offset")  # the others are of captions
     return trouble.dataset(
-        "crosstask",
-        options,
         recordings,
         data,
         lambda recording: str(annotated[recording.id]),
@@ -237,8 +231,7 @@ def read_executions(data: str | Path) -> tuple[Executions, ...]:
     for stem, path in files.items():
         name = stem.partition("_")[0]
         if name in orders:
-            n_steps = len(listed[name].steps)
-            rows = [_read_annotation(row, n_steps, f"{path}, line {at}", None, 0.0) for at, row in read_rows(path, 3)]
+            rows = _read_annotations(path, len(listed[name].steps), None, 0.0)
             orders[name].append(tuple(dict.fromkeys(row.step for row in sorted(rows, key=lambda row: row.start))))
     tasks = _tasks(list(howtos), listed, howtos, "instructions", trouble)
     return tuple(Executions(tasks[name], tuple(of_task)) for name, of_task in orders.items())
@@ -246,15 +239,14 @@ def read_executions(data: str | Path) -> tuple[Executions, ...]:
 
 def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
     """Return the annotation files beside the evidence, or else those of the release whose video has evidence."""
-    if (place / "annotations").is_dir():
-        directory, only = place / "annotations", None
+    directory = place / "annotations"
+    if directory.is_dir():
+        annotated = tools.stems(directory, ".csv")
     else:
-        found = find(places, "annotations")
-        directory = folder(found or place / "annotations", "TASK_VIDEO.csv")
+        directory = folder(find(places, "annotations") or directory, "TASK_VIDEO.csv")
         only = {path.stem for path in place.glob("*/*") if path.parent.name in EVIDENCE}
-    annotated = tools.stems(directory, ".csv")
-    if only is not None:
-        annotated = {stem: path for stem, path in annotated.items() if {stem, stem.partition("_")[2]} & only}
+        files = tools.stems(directory, ".csv")
+        annotated = {stem: path for stem, path in files.items() if {stem, stem.partition("_")[2]} & only}
     if not annotated:
         raise FormatError(f"{directory} has no TASK_VIDEO.csv")
     return annotated
@@ -276,11 +268,7 @@ def _recording(
     if isinstance(source, _Features):
         n_clips = len(source.read(task, video)[1])
         duration = offset + n_clips * clip_seconds  # what the features cover
-    n_steps = len(source.tasks[task].steps)
-    rows = [
-        _read_annotation(row, n_steps, f"{path}, line {number}", duration, clip_seconds)
-        for number, row in read_rows(path, 3)
-    ]
+    rows = _read_annotations(path, len(source.tasks[task].steps), duration, clip_seconds)
     if not rows:
         raise FormatError(f"{path} has no annotations")
     if isinstance(source, _Features):
@@ -289,11 +277,15 @@ def _recording(
     return tools.captioned_recording(stem, task, rows, duration, captions, options, video=video)
 
 
-def _read_annotation(row: list[str], n_steps: int, where: str, duration: float | None, slack: float) -> Annotation:
-    step = count_of(row[0], f"{where}: the number of a step") if row[0].isdecimal() else 0
-    if not 1 <= step <= n_steps:
-        raise FormatError(f"{where}: there is no step {row[0]!r}; the task has {n_steps}, counted from 1")
-    return tools.annotation(step - 1, row[1], row[2], where, duration, slack)
+def _read_annotations(path: Path, n_steps: int, duration: float | None, slack: float) -> list[Annotation]:
+    rows = []
+    for number, row in read_rows(path, 3):
+        where = f"{path}, line {number}"
+        step = count_of(row[0], f"{where}: the number of a step") if row[0].isdecimal() else 0
+        if not 1 <= step <= n_steps:
+            raise FormatError(f"{where}: there is no step {row[0]!r}; the task has {n_steps}, counted from 1")
+        rows.append(tools.annotation(step - 1, row[1], row[2], where, duration, slack))
+    return rows
 
 
 def _read_validation(path: Path | None, recordings: list[Recording]) -> tuple[Split, ...]:

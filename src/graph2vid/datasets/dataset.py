@@ -88,23 +88,18 @@ class Task:
         return f"Task({self.id!r}, {self.title!r}, {len(self.procedure)} steps)"
 
     def __post_init__(self) -> None:
-        if not self.steps or not self.procedure:
-            raise InputError(f"task {self.id} has no {'procedure' if self.steps else 'steps'}")
+        where, count = f"task {self.id}", len(self.procedure)
+        if not self.steps or not count:
+            raise InputError(f"{where} has no {'procedure' if self.steps else 'steps'}")
         if len(self.correspondence) != len(self.steps):
-            raise InputError(f"task {self.id}: {len(self.correspondence)} correspondences for {len(self.steps)} steps")
-        for step, instructions in enumerate(self.correspondence):
-            for instruction in instructions:
-                if not 0 <= instruction < len(self.procedure):
-                    raise InputError(
-                        f"task {self.id}: step {step} corresponds to instruction {instruction}, "
-                        f"but there are {len(self.procedure)} (counted from 0)"
-                    )
+            raise InputError(f"{where}: {len(self.correspondence)} correspondences for {len(self.steps)} steps")
+        for step, row in enumerate(self.correspondence):
+            if wrong := [instruction for instruction in row if not 0 <= instruction < count]:
+                named = f"step {step} corresponds to instruction {wrong[0]}"
+                raise InputError(f"{where}: {named}, but there are {count} (counted from 0)")
         for name, flow in self.flows.items():
-            if len(flow) != len(self.procedure):
-                raise InputError(
-                    f"task {self.id}: the flow graph {name!r} has {len(flow)} steps, "
-                    f"the procedure {len(self.procedure)}"
-                )
+            if len(flow) != count:
+                raise InputError(f"{where}: the flow graph {name!r} has {len(flow)} steps, the procedure {count}")
 
 
 @dataclass(frozen=True)
@@ -139,9 +134,8 @@ class Recording:
 
     def __post_init__(self) -> None:
         if self.n_clips < 1 or not 0 < self.clip_seconds < math.inf or not math.isfinite(self.offset):
-            raise InputError(
-                f"recording {self.id}: impossible clips: {self.n_clips} of {self.clip_seconds} s from {self.offset} s"
-            )
+            clips = f"{self.n_clips} of {self.clip_seconds} s from {self.offset} s"
+            raise InputError(f"recording {self.id}: impossible clips: {clips}")
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -76,7 +76,8 @@ def reader(
     def decorate(read: Callable[[Path, Chosen, Trouble], Dataset]) -> Callable[..., Dataset]:
         @wraps(read)
         def load(data: str | Path = ".", *, skip_bad: bool = False, **given: Any) -> Dataset:
-            return read(Path(data), options(**given), Trouble(skip_bad))
+            chosen = options(**given)
+            return read(Path(data), chosen, Trouble(skip_bad, name, chosen))
 
         own = [
             Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
@@ -132,10 +133,14 @@ class Trouble:
     ----------
     skip_bad : bool
         Whether to go on.
+    name : str
+        Of the dataset.
+    labels : LabelOptions
+        The options that it is read with.
     """
 
-    def __init__(self, skip_bad: bool) -> None:
-        self.skip_bad = skip_bad
+    def __init__(self, skip_bad: bool, name: str = "", labels: Any = None) -> None:
+        self.skip_bad, self.name, self.labels = skip_bad, name, labels
         self.problems: list[str] = []
         self.remarks: list[str] = []
 
@@ -161,8 +166,6 @@ class Trouble:
 
     def dataset(
         self,
-        name: str,
-        labels: LabelOptions,
         recordings: Sequence[Recording],
         source: Path,
         where: Callable[[Recording], str] = lambda recording: recording.id,
@@ -186,16 +189,18 @@ class Trouble:
         overlapping = [recording for recording in recordings if recording.overlaps]
         if overlapping:
             others = f", here and in {len(overlapping) - 1} other recordings" if len(overlapping) > 1 else ""
-            wins = "the one that starts later wins" if labels.label_overlapping == "start" else "the later row wins"
+            wins = (
+                "the one that starts later wins" if self.labels.label_overlapping == "start" else "the later row wins"
+            )
             self.remarks.append(f"{where(overlapping[0])}: annotations overlap{others}; {wins}")
         return Dataset(
-            name=name,
+            name=self.name,
             recordings=tuple(recordings),
             problems=tuple(self.problems),
             remarks=(*self.remarks, *remarks),
-            label_rule=labels.label_rule,
-            label_overlapping=labels.label_overlapping,
-            **{"options": {name: getattr(labels, name) for name in labels.told}} | parts,
+            label_rule=self.labels.label_rule,
+            label_overlapping=self.labels.label_overlapping,
+            **{"options": {name: getattr(self.labels, name) for name in self.labels.told}} | parts,
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ ENTITY_CLASSES = ("Ac", "Ac2", "Af", "At", "D", "F", "Q", "Sf", "St", "T")
 """Action by the cook, discontinuous action, action by food, action by tool, duration, food, quantity, state of food,
 state of tool, tool."""
 
+_TAGS = {"O", *(f"{mark}-{kind}" for mark in "BI" for kind in ENTITY_CLASSES)}
 SENTENCE_ENDS = frozenset({".", "!", "?"})
 NO_HEAD = "_"
 _EMPTY_LIST = re.compile(r"\[[\s,]*\]")
@@ -99,22 +101,16 @@ def sentences_of(tokens: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
 
 def _blocks(path: Path, columns: int) -> Iterator[list[Row]]:
     """Yield the rows of each recipe."""
-    rows: list[Row] = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        line = line.rstrip("\r")
-        if line.startswith("#") and "\t" not in line:
-            continue
-        if not line.strip():
-            if rows:
-                yield rows
-            rows = []
-            continue
-        fields = line.split("\t")
-        if len(fields) != columns:
-            raise FormatError(f"{path}, line {number}: {len(fields)} columns where there should be {columns}: {line!r}")
-        rows.append((number, fields))
-    if rows:
-        yield rows
+    lines = ((number, line.rstrip("\r")) for number, line in enumerate(read_text(path).split("\n"), start=1))
+    told = (row for row in lines if not row[1].startswith("#") or "\t" in row[1])
+    for worded, block in groupby(told, key=lambda row: bool(row[1].strip())):
+        rows = [(number, line.split("\t")) for number, line in block if worded]
+        for number, row in rows:
+            if len(row) != columns:
+                where = f"{path}, line {number}"
+                raise FormatError(f"{where}: {len(row)} columns where there should be {columns}: {chr(9).join(row)!r}")
+        if rows:
+            yield rows
 
 
 def _recipe(name: str, rows: list[Row], path: Path) -> Recipe:
@@ -125,20 +121,16 @@ def _recipe(name: str, rows: list[Row], path: Path) -> Recipe:
         if fields[0] != str(at + 1):
             raise FormatError(f"{where}: token number {fields[0]!r} where {at + 1} should stand")
         tokens.append(fields[1])
-        tags.append(_tag(fields[4], where))
+        if fields[4] not in _TAGS:
+            known = f"O, B- or I- with {', '.join(ENTITY_CLASSES)}"
+            raise FormatError(f"{where}: {fields[4]!r} is no tag; tags are {known}")
+        tags.append(fields[4])
         for head, label in _heads(fields, where):
             if not 0 <= head <= len(rows):
                 raise FormatError(f"{where}: head {head} of {fields[1]!r} is no token: the recipe has {len(rows)}")
             if head:
                 edges[at, head - 1, label] = None
     return Recipe(name, tuple(tokens), tuple(tags), tuple(edges), sentences_of(tuple(tokens)))
-
-
-def _tag(text: str, where: str) -> str:
-    mark, _, kind = text.partition("-")
-    if text != "O" and (mark not in ("B", "I") or kind not in ENTITY_CLASSES):
-        raise FormatError(f"{where}: {text!r} is no tag; tags are O, B- or I- with {', '.join(ENTITY_CLASSES)}")
-    return text
 
 
 def _heads(fields: list[str], where: str) -> Iterator[tuple[int, str]]:

@@ -68,7 +68,7 @@ class _Arrays:
         """Return the array of a video, [clips, classes or dimensions]."""
         path, width = self.files[video], self.width
         array = read_array(path)
-        what = "classes" if self.class_features is None else "dimensions"
+        what, of = ("classes", "mapping.txt") if self.class_features is None else ("dimensions", "step_features.npy")
         if array.ndim != 2:
             raise FormatError(f"{path} must have two axes [clips, {what}], not shape {array.shape}")
         ways = [
@@ -79,13 +79,11 @@ class _Arrays:
             and (self.layout == way or (self.layout == "detect" and (length == n_labels or size != n_labels)))
         ]
         if not ways:
-            source = "mapping.txt has" if self.class_features is None else "step_features.npy has"
             stated = "" if self.layout == "detect" else f", read {self.layout},"
-            raise FormatError(f"{path} has shape {array.shape}{stated} but {source} {width} {what}")
+            raise FormatError(f"{path} has shape {array.shape}{stated} but {of} has {width} {what}")
         if len(ways) == 2:
-            raise FormatError(
-                f"{path} has shape {array.shape}: state whether it is time-major or feature-major (layout)"
-            )
+            stated = "state whether it is time-major or feature-major (layout)"
+            raise FormatError(f"{path} has shape {array.shape}: {stated}")
         clips = array if ways[0] == "time-major" else array.T
         if not np.isfinite(clips).all():
             raise FormatError(f"{path} holds numbers that are not finite")
@@ -95,25 +93,21 @@ class _Arrays:
 
     def embeddings(self, recording: Recording) -> Embeddings:
         """Return the features of the steps and of the clips; scores are features whose axes are the classes."""
-        clips = self._clips(recording)
-        features = self.class_features
+        features, steps = self.class_features, list(self.classes.steps)
         if features is None:
-            return Embeddings(np.eye(self.width)[list(self.classes.steps)], clips, "dot")
-        of_steps = len(features) == len(self.classes.steps)
-        return Embeddings(features if of_steps else features[list(self.classes.steps)], clips)
+            return Embeddings(np.eye(self.width)[steps], self._clips(recording), "dot")
+        return Embeddings(features if len(features) == len(steps) else features[steps], self._clips(recording))
 
     def _clips(self, recording: Recording) -> NDArray[np.float64]:
         return self.read(recording.id, recording.n_clips)[: recording.n_clips].astype(np.float64)
 
     def __call__(self, recording: Recording) -> Evidence:
-        clips = self._clips(recording)
-        features = self.class_features
+        clips, features, steps = self._clips(recording), self.class_features, list(self.classes.steps)
         scores = clips.T if features is None else cosine_similarity(features, clips)
-        if features is not None and len(features) == len(self.classes.steps):
+        if len(scores) == len(steps) and features is not None:
             return Evidence(scores, None, "cosine")
         background = scores[list(self.classes.background)].max(axis=0) if self.classes.background else None
-        steps = np.ascontiguousarray(scores[list(self.classes.steps)])
-        return Evidence(steps, background, "scores" if features is None else "cosine")
+        return Evidence(np.ascontiguousarray(scores[steps]), background, "scores" if features is None else "cosine")
 
 
 @dataclass(frozen=True)
@@ -169,9 +163,7 @@ def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
             splits = _read_splits(directory, used, set(truth), trouble)
     texts = tuple(classes.names[number].replace("_", " ") for number in classes.steps)
     task = Task.of_steps("salads50", options.title, texts)
-    return trouble.dataset(
-        "salads50", options, recordings, data, tasks={task.id: task}, splits=tuple(splits), evidence=arrays
-    )
+    return trouble.dataset(recordings, data, tasks={task.id: task}, splits=tuple(splits), evidence=arrays)
 
 
 def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classes:
@@ -202,20 +194,16 @@ def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classe
 
 def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
     if (data / "scores").is_dir() or not (data / "features").is_dir():
-        scores = folder(
-            data / "scores", "VIDEO.npy, clips by classes (or features/ with VIDEO.npy, clips by dimensions)"
-        )
-        return _Arrays(stems(scores, ".npy"), classes, layout, None)
+        what = "VIDEO.npy, clips by classes (or features/ with VIDEO.npy, clips by dimensions)"
+        return _Arrays(stems(folder(data / "scores", what), ".npy"), classes, layout, None)
     path = data / "step_features.npy"
     if not path.exists():
         raise FormatError(f"{data / 'features'} needs {path}: embeddings of the classes or steps [classes, dimensions]")
-    class_features = read_array(path)
-    if class_features.ndim != 2 or len(class_features) not in (len(classes.names), len(classes.steps)):
-        raise FormatError(
-            f"{path} has shape {class_features.shape}; it should have a row for each of the "
-            f"{len(classes.names)} classes or {len(classes.steps)} steps"
-        )
-    return _Arrays(stems(data / "features", ".npy"), classes, layout, class_features)
+    found, n_classes, n_steps = read_array(path), len(classes.names), len(classes.steps)
+    if found.ndim != 2 or len(found) not in (n_classes, n_steps):
+        wanted = f"a row for each of the {n_classes} classes or {n_steps} steps"
+        raise FormatError(f"{path} has shape {found.shape}; it should have {wanted}")
+    return _Arrays(stems(data / "features", ".npy"), classes, layout, found)
 
 
 def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:

@@ -98,8 +98,6 @@ def load(data: Path, options: SyntheticOptions, trouble: Trouble) -> Dataset:
             videos.append(_record(f"{name}_{video + 1}", name, order, options, random))
     names = [video.id for video in videos]
     return trouble.dataset(
-        "synthetic",
-        options,
         videos,
         data,
         tasks=made,

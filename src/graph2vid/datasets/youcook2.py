@@ -52,8 +52,6 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     of = {recording.id: recording.notes["subset"] for recording in recordings}
     train = [video for video, subset in of.items() if subset == "training"]
     return trouble.dataset(
-        "youcook2",
-        options,
         recordings,
         path,
         lambda recording: f"{path}, video {recording.id}",
