@@ -92,10 +92,8 @@ def check_length(duration: float, max_hours: float = MOST_HOURS) -> None:
     if not 0 < max_hours < math.inf:
         raise InputError(f"the longest video must be a positive number of hours, not {max_hours!r}")
     if duration > 3600.0 * max_hours:
-        raise TooLargeError(
-            f"the video, or the last of its captions, ends after {duration / 3600:,.4g} hours, and at most "
-            f"{max_hours:g} are taken (--max-hours): is a time wrong?"
-        )
+        limit = f"at most {max_hours:g} are taken (--max-hours): is a time wrong?"
+        raise TooLargeError(f"the video, or its last caption, ends after {duration / 3600:,.4g} hours, and {limit}")
 
 
 def clips_of(duration: float, clip_seconds: float, max_hours: float = MOST_HOURS) -> int:
@@ -115,10 +113,9 @@ def clips_of(duration: float, clip_seconds: float, max_hours: float = MOST_HOURS
     """
     check_length(duration, max_hours)
     if duration / clip_seconds > MOST_CLIPS:
-        raise TooLargeError(
-            f"clips of {clip_seconds:g} s make {duration / clip_seconds:,.4g} of a video of {duration:,.4g} s, and at "
-            f"most {MOST_CLIPS:,} are taken: use longer clips (--clip-seconds)"
-        )
+        limit = f"at most {MOST_CLIPS:,} are taken: use longer clips (--clip-seconds)"
+        found = f"{duration / clip_seconds:,.4g} of a video of {duration:,.4g} s"
+        raise TooLargeError(f"clips of {clip_seconds:g} s make {found}, and {limit}")
     return math.ceil(duration / clip_seconds)
 
 
@@ -186,10 +183,8 @@ def transcript_of(
         _warn_of_guesses(video, cues)
     if required and not cues:
         why = f"no words were recognised in {video}" if info.has_audio else f"{video} has no sound"
-        raise InputError(
-            f"{why}: give captions (--captions FILE), a model that embeds its frames (--frames MODEL), or scores "
-            "(--scores FILE)"
-        )
+        models = "a model that embeds its frames (--frames MODEL), or scores (--scores FILE)"
+        raise InputError(f"{why}: give captions (--captions FILE), {models}")
     return Transcript(cues, info.duration, source)
 
 
@@ -241,14 +236,9 @@ def embed_frames(
         clips = chosen.clips(_no_frames(video), clip_seconds=seconds)
         transcript = replace(transcript, duration=len(clips) * seconds)
     else:
-        clips = video_clips(
-            video,
-            chosen,
-            clip_seconds=seconds,
-            n_clips=clips_of(duration, seconds, max_hours=options.max_hours),
-            cache=cache,
-            progress=None if progress is None else lambda done: progress("embedding frames", done, duration),
-        )
+        tell = None if progress is None else lambda done: progress("embedding frames", done, duration)
+        n_clips = clips_of(duration, seconds, max_hours=options.max_hours)
+        clips = video_clips(video, chosen, clip_seconds=seconds, n_clips=n_clips, cache=cache, progress=tell)
     return transcript, VisualFeatures(clips, chosen if cache is None else cached(chosen, cache))
 
 
@@ -340,15 +330,12 @@ def media_evidence(
             "source": transcript.source,
         }
     elif transcript.cues:
-        raise InputError(
-            f"none of the {len(transcript.cues)} cues lies within the video, which lasts {duration:g} s: "
-            "are they of another video?"
-        )
+        given = f"none of the {len(transcript.cues)} cues lies within the video, which lasts {duration:g} s"
+        raise InputError(f"{given}: are they of another video?")
     if visual is not None:
         if len(visual.clips) != n_clips:
-            raise InputError(
-                f"{len(visual.clips)} clips were embedded, but a video of {duration:g} s has {n_clips} of {seconds:g} s"
-            )
+            wanted = f"a video of {duration:g} s has {n_clips} of {seconds:g} s"
+            raise InputError(f"{len(visual.clips)} clips were embedded, but {wanted}")
         sources.append(Source("frames", frames_evidence(procedure.texts, visual), options.frames_weight))
         about["frames"] = {"embedder": visual.embedder.name, "weight": options.frames_weight}
     if not sources:

@@ -51,12 +51,10 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 def _is_whole(file: BinaryIO) -> bool:
     """Say whether the data that the header of a ``.npy`` file promises are all there."""
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # version 3 is for field names, which arrays of numbers do not have
+    if version > (2, 0):  # for field names, which arrays of numbers do not have
         return True
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
     promised = math.prod(shape) * dtype.itemsize
     start = file.tell()
     return bool(dtype.hasobject) or promised <= file.seek(0, os.SEEK_END) - start
@@ -121,10 +119,8 @@ def cosine_similarity(steps: ArrayLike, clips: ArrayLike) -> Floats:
     left = as_matrix(steps, "steps", ("steps", "dimensions"))
     right = as_matrix(clips, "clips", ("clips", "dimensions"))
     if left.shape[1] != right.shape[1]:
-        raise InputError(
-            f"steps {left.shape} and clips {right.shape} must agree on axis 1 (embedding size): "
-            f"{left.shape[1]} is not {right.shape[1]}"
-        )
+        sizes = f"{left.shape[1]} is not {right.shape[1]}"
+        raise InputError(f"steps {left.shape} and clips {right.shape} must agree on axis 1 (embedding size): {sizes}")
     refuse(~np.isfinite(left), left, "steps", ("step", "dimension"), "embeddings must be finite")
     refuse(~np.isfinite(right), right, "clips", ("clip", "dimension"), "embeddings must be finite")
     cosine = np.clip(_unit_rows(left) @ _unit_rows(right).T, -1.0, 1.0)

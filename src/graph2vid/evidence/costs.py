@@ -183,10 +183,8 @@ def _step_costs(
     policies: Registry[SkipPolicy], choice: Choice, evidence: StepEvidence
 ) -> tuple[NDArray[np.float64], str]:
     name, value = resolve_choice(choice, policies, of_array="given")
-    found = _checked(
-        policies.get(name)(evidence, value), (len(evidence.match),), f"{policies.kind} {name!r}", ("step",)
-    )
-    return found, _described(name, value)
+    found = policies.get(name)(evidence, value)
+    return _checked(found, evidence.match.shape[:1], f"{policies.kind} {name!r}", ("step",)), _described(name, value)
 
 
 def check_policies(costs: CostOptions, repeat: Choice | None = None) -> None:
@@ -251,9 +249,8 @@ def _settings(preset: str | None, **given: Any) -> dict[str, Any]:
     """Return the options of the preset, overruled by those given (not None)."""
     if preset is not None and preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; known: {', '.join(sorted(PRESETS))}")
-    return (PRESETS[preset] if preset is not None else {}) | {
-        name: value for name, value in given.items() if value is not None
-    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return (PRESETS[preset] if preset is not None else {}) | chosen
 
 
 def _check_step_count(array: Floats, name: str, axes: tuple[str, str], n_steps: int | None) -> None:
@@ -274,10 +271,8 @@ def _class_numbers(classes: ArrayLike | None, similarity: Floats) -> NDArray[np.
         return distinct_rows(similarity)
     found = np.asarray(classes)
     if found.shape != (len(similarity),) or found.dtype.kind not in "iu":
-        raise InputError(
-            f"classes must be whole numbers of shape ({len(similarity)},), one per step, not {found.dtype} "
-            f"of shape {found.shape}"
-        )
+        wanted = f"whole numbers of shape ({len(similarity)},), one per step"
+        raise InputError(f"classes must be {wanted}, not {found.dtype} of shape {found.shape}")
     return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -289,10 +284,8 @@ def _embedded_prototype(drop: Choice, clips: ArrayLike) -> Choice:
     prototype = np.asarray(value)
     width = np.asarray(clips).shape[1]
     if prototype.shape != (width,):
-        raise InputError(
-            f"drop policy 'prototype' beside embeddings needs one background embedding of shape ({width},), "
-            f"as wide as the clips', not {prototype.shape}"
-        )
+        wanted = f"one background embedding of shape ({width},), as wide as the clips', not {prototype.shape}"
+        raise InputError(f"drop policy 'prototype' beside embeddings needs {wanted}")
     return "prototype", cosine_similarity(prototype[np.newaxis], clips)[0]
 
 

@@ -185,10 +185,8 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
             shape, first = found.shape, source.name
             total = np.zeros(shape)
         if found.shape != shape:
-            raise InputError(
-                f"source {source.name!r} is about {found.shape} steps and clips, but {first!r} about {shape}: "
-                "cut the video into the same clips"
-            )
+            about = f"is about {found.shape} steps and clips, but {first!r} about {shape}"
+            raise InputError(f"source {source.name!r} {about}: cut the video into the same clips")
         refuse(np.isinf(found), found, source.name, ("step", "clip"), "likelihoods are numbers, or NaN where unknown")
         total += source.weight * _completed(found)
         if source.skip is not None:

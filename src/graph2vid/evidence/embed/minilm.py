@@ -44,13 +44,9 @@ def load(argument: str) -> Embedder:
     def encoder() -> Encoder:
         return Encoder(folder, settings)
 
-    return Embedder(
-        f"minilm:{argument}" if argument else "minilm",
-        f"{folder_version(folder)}/{_FORM}",
-        settings.width,
-        text_function=lambda texts: encoder().embed(texts),
-        languages=() if argument else ("en",),
-    )
+    name, languages = (f"minilm:{argument}", ()) if argument else ("minilm", ("en",))
+    version = f"{folder_version(folder)}/{_FORM}"
+    return Embedder(name, version, settings.width, lambda texts: encoder().embed(texts), languages=languages)
 
 
 @dataclass(frozen=True)
@@ -77,15 +73,11 @@ class Settings:
         sentence = folder / "sentence_bert_config.json"
         longest = _settings_in(sentence).get("max_seq_length") if sentence.exists() else None
         try:
+            least = {"hidden_size": 1, "num_hidden_layers": 0, "num_attention_heads": 1, "max_position_embeddings": 1}
+            width, layers, heads, positions = (count_of(config[key], key, least=low) for key, low in least.items())
+            epsilon = number_of(config.get("layer_norm_eps", 1e-12), "layer_norm_eps", least=0.0)
             return cls(
-                count_of(config["hidden_size"], "hidden_size", least=1),
-                count_of(config["num_hidden_layers"], "num_hidden_layers"),
-                count_of(config["num_attention_heads"], "num_attention_heads", least=1),
-                number_of(config.get("layer_norm_eps", 1e-12), "layer_norm_eps", least=0.0),
-                min(
-                    count_of(longest or 512, "max_seq_length", least=1),
-                    count_of(config["max_position_embeddings"], "max_position_embeddings", least=1),
-                ),
+                width, layers, heads, epsilon, min(count_of(longest or 512, "max_seq_length", least=1), positions)
             )
         except (KeyError, FormatError) as error:
             raise FormatError(f"{path} does not describe a BERT model: {error}") from error
@@ -120,9 +112,7 @@ class Encoder:
             self.words = tensors["embeddings.word_embeddings.weight"]
             self.positions = tensors["embeddings.position_embeddings.weight"]
             self.positions = self.positions + tensors["embeddings.token_type_embeddings.weight"][0]
-            ready_made = {
-                f"embeddings.LayerNorm.{part}": tensors[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")
-            }
+            ready_made = {name: tensors[name] for name in ("embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")}
             for layer in range(settings.layers):
                 ready_made |= {f"{layer}.{name}": ready(value) for name, value in bert_layer(tensors, layer).items()}
         except KeyError as error:

@@ -45,9 +45,8 @@ def _load(family: str, argument: str, example: str) -> Embedder:
 
         config = AutoConfig.from_pretrained(source, local_files_only=local)
     if config.model_type != family:
-        raise InputError(
-            f"{argument} is a model of type {config.model_type!r}, and {family}:… needs one of type {family!r}"
-        )
+        wanted = f"{family}:… needs one of type {family!r}"
+        raise InputError(f"{argument} is a model of type {config.model_type!r}, and {wanted}")
     dimension = config.projection_dim if family == "clip" else config.vision_config.hidden_size
 
     @cache
@@ -88,10 +87,9 @@ class PictureModel:
             )
         if found["missing_keys"] or found["mismatched_keys"]:  # the package would fill them with random numbers
             lacking = sorted({str(key) for key in [*found["missing_keys"], *found["mismatched_keys"]]})
-            raise FormatError(
-                f"the weights of {argument} are not whole: {len(lacking)} are missing or of another shape: "
-                f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}"
-            )
+            named = ", ".join([*lacking[:3], *["…"] * (len(lacking) > 3)])
+            why = f"{len(lacking)} are missing or of another shape: {named}"
+            raise FormatError(f"the weights of {argument} are not whole: {why}")
         self.device = torch_device()
         self.model = model.eval().to(self.device)
         self.longest = config.text_config.max_position_embeddings
@@ -105,13 +103,8 @@ class PictureModel:
 
         rows = []
         for start in range(0, len(texts), _BATCH_TEXTS):
-            tokens = self.tokenizer(
-                list(texts[start : start + _BATCH_TEXTS]),
-                padding=self.padding,
-                truncation=True,
-                max_length=self.longest,
-                return_tensors="pt",
-            )
+            batch, cut = list(texts[start : start + _BATCH_TEXTS]), {"truncation": True, "max_length": self.longest}
+            tokens = self.tokenizer(batch, padding=self.padding, return_tensors="pt", **cut)
             with torch.inference_mode():
                 given = {key: tokens[key].to(self.device) for key in self.inputs}
                 rows.append(_pooled(self.model.get_text_features(**given)))
@@ -127,9 +120,8 @@ class PictureModel:
         import torch
 
         with torch.inference_mode():
-            return _pooled(
-                self.model.get_image_features(pixel_values=torch.from_numpy(np.stack(pixels)).to(self.device))
-            )
+            given = torch.from_numpy(np.stack(pixels)).to(self.device)
+            return _pooled(self.model.get_image_features(pixel_values=given))
 
 
 def _pooled(output: Any) -> NDArray[np.float32]:
@@ -142,10 +134,8 @@ def load_open_clip(argument: str) -> Embedder:
     """``open_clip:ARCHITECTURE/WEIGHTS``: texts and frames in one space; WEIGHTS is a tag of the package or a file."""
     architecture, _, weights = argument.partition("/")
     if not architecture or not weights:
-        raise InputError(
-            "the embedder open_clip needs an architecture and weights: open_clip:ARCHITECTURE/TAG_OR_FILE, "
-            "such as open_clip:ViT-B-32/laion2b_s34b_b79k"
-        )
+        form = "open_clip:ARCHITECTURE/TAG_OR_FILE, such as open_clip:ViT-B-32/laion2b_s34b_b79k"
+        raise InputError(f"the embedder open_clip needs an architecture and weights: {form}")
     name = f"open_clip:{argument}"
     require("open_clip", f"the embedder {name}")
     try:

@@ -71,19 +71,16 @@ def load(argument: str) -> Embedder:
         def texts(texts: Sequence[str]) -> Vectors:
             return _embed_texts(network(), texts, words, dictionary)
 
+    def embed(windows: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+        return _embed_windows(network(), windows)
+
+    clips = partial(clips_by_window, prepare=prepare, embed=embed, rate=FRAME_RATE, length=FRAMES, dimension=DIMENSION)
     return Embedder(
         f"s3d:{argument}",
         f"{version}/{_FORM}",
         DIMENSION,
         text_function=texts,
-        clip_function=partial(
-            clips_by_window,
-            prepare=prepare,
-            embed=lambda windows: _embed_windows(network(), windows),
-            rate=FRAME_RATE,
-            length=FRAMES,
-            dimension=DIMENSION,
-        ),
+        clip_function=clips,
         joint=texts is not None,
         comparison="dot",
         frame_rate=FRAME_RATE,
@@ -135,10 +132,8 @@ def _embed_texts(network: Any, texts: Sequence[str], words: Mapping[str, int], d
     module = network.text_module
     room = module.word_embd.num_embeddings
     if len(words) >= room:
-        raise FormatError(
-            f"{dictionary} holds {len(words)} words, and the checkpoint has vectors for {room - 1}: "
-            "they are not of one release"
-        )
+        found = f"{dictionary} holds {len(words)} words, and the checkpoint has vectors for {room - 1}"
+        raise FormatError(f"{found}: they are not of one release")
     numbers = np.array([number_words(text, words) for text in texts], dtype=np.int64)
     vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
     known = np.flatnonzero(numbers.any(axis=1))

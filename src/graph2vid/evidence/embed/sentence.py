@@ -44,10 +44,8 @@ def load_wordllama(argument: str) -> Embedder:
 def load(argument: str) -> Embedder:
     """``st:NAME_OR_FOLDER``: texts, by a model of sentence-transformers, of which some know many languages."""
     if not argument:
-        raise InputError(
-            "the embedder st needs a model of sentence-transformers: st:NAME_OR_FOLDER, "
-            "such as st:paraphrase-multilingual-MiniLM-L12-v2"
-        )
+        form = "st:NAME_OR_FOLDER, such as st:paraphrase-multilingual-MiniLM-L12-v2"
+        raise InputError(f"the embedder st needs a model of sentence-transformers: {form}")
     require("sentence_transformers", f"the embedder st:{argument}")
     path = local_path(argument)
     with loading("st", argument, ORGANISATION) as local:
@@ -61,9 +59,5 @@ def load(argument: str) -> Embedder:
     def texts(texts: Sequence[str]) -> NDArray[np.floating[Any]]:
         return np.asarray(model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True))
 
-    return Embedder(
-        f"st:{argument}",
-        f"{model_version(argument, ORGANISATION)}/{version('sentence-transformers')}",
-        dimension,
-        text_function=texts,
-    )
+    known = f"{model_version(argument, ORGANISATION)}/{version('sentence-transformers')}"
+    return Embedder(f"st:{argument}", known, dimension, text_function=texts)

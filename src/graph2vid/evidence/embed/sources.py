@@ -82,17 +82,14 @@ def loading(family: str, argument: str, organisation: str = "") -> Iterator[bool
     except Graph2VidError:
         raise
     except ImportError as error:
-        raise MissingDependencyError(
-            f"{family}:{argument} needs a package that is not there: {one_line(error)}"
-        ) from error
+        why = f"{family}:{argument} needs a package that is not there: {one_line(error)}"
+        raise MissingDependencyError(why) from error
     except Exception as error:  # libraries raise many kinds here: of the network, of JSON, of weights
         if path is not None:
             raise InputError(f"{argument} is not a model that {family} can load: {one_line(error)}") from error
-        raise Graph2VidError(
-            f"cannot load the model {argument!r}: it is not a folder here, and the hub did not give it "
-            f"({one_line(error)}); without a network, download it elsewhere and give its folder: "
-            f"{family}:PATH/TO/FOLDER"
-        ) from error
+        why = f"it is not a folder here, and the hub did not give it ({one_line(error)})"
+        hint = f"without a network, download it elsewhere and give its folder: {family}:PATH/TO/FOLDER"
+        raise Graph2VidError(f"cannot load the model {argument!r}: {why}; {hint}") from error
 
 
 def hub_answers() -> bool:
