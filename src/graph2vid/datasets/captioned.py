@@ -15,7 +15,7 @@ from typing import Any
 
 from graph2vid._values import count_of
 from graph2vid.datasets import reader_tools as tools
-from graph2vid.datasets.dataset import Annotation, Dataset, HowTo, Recording, Task
+from graph2vid.datasets.dataset import Dataset, HowTo, Recording, Task
 from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, entry
 from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
@@ -54,9 +54,8 @@ class _Places:
         """Return the task of a video that names none: that of the only procedure."""
         if len(self.procedure_of) == 1:
             return next(iter(self.procedure_of))
-        raise FormatError(
-            f"{where} does not say which task it is of, and there are {len(self.procedure_of)} procedures"
-        )
+        there = f"there are {len(self.procedure_of)} procedures"
+        raise FormatError(f"{where} does not say which task it is of, and {there}")
 
 
 @tools.reader("captioned", NarrationOptions)
@@ -117,9 +116,8 @@ def _find_places(data: Path) -> _Places:
             raise FormatError(f"task {path.stem} has two procedures: {procedure_of[path.stem]} and {path.name}")
         procedure_of[path.stem] = path
     if not procedure_of:
-        raise FormatError(
-            f"{procedures} has no procedure: there should be TASK.flow, .json or .dot, or TASK.txt (a step per line)"
-        )
+        wanted = "TASK.flow, .json or .dot, or TASK.txt (a step per line)"
+        raise FormatError(f"{procedures} has no procedure: there should be {wanted}")
     return _Places(data, captions, procedures, caption_of, procedure_of)
 
 
@@ -178,7 +176,7 @@ def _task_and_video(name: str, path: Path, places: _Places) -> tuple[str, str]:
     for way in reversed(tasks) if tasks else ways:
         if way[1] in places.caption_of:
             return way
-    tools.caption_file(places.caption_of, tasks[-1][1] if tasks else name, places.captions)
+    tools.caption_file(places.caption_of, tasks[-1][1] if tasks else name)
     raise AssertionError("a video without captions is refused")
 
 
@@ -203,11 +201,13 @@ def _task(name: str, places: _Places) -> Task:
 def _recording(
     video: _Video, task: Task, places: _Places, durations: Mapping[str, float], options: NarrationOptions
 ) -> Recording:
-    captions = tools.caption_file(places.caption_of, video.name, places.captions)
+    captions = tools.caption_file(places.caption_of, video.name)
     duration = video.duration if video.duration is not None else durations.get(video.name)
-    step_of = _step_names(task)
-    source = places.procedure_of[task.id]
-    rows = [_annotation(row, task, step_of, source, duration, max(1.0, options.clip_seconds)) for row in video.rows]
+    step_of, source, slack = _step_names(task), places.procedure_of[task.id], max(1.0, options.clip_seconds)
+    rows = [
+        tools.annotation(_step(named, len(task.steps), step_of, f"{source}", here), start, end, here, duration, slack)
+        for here, named, start, end in video.rows
+    ]
     if not rows:
         raise FormatError(f"{video.where} has no annotations")
     return tools.captioned_recording(video.id, task.id, rows, duration, captions, options, video=video.name)
@@ -229,22 +229,15 @@ def _step_names(task: Task) -> dict[str, list[int]]:
     return names
 
 
-def _annotation(
-    row: tuple[str, Any, Any, Any],
-    task: Task,
-    step_of: Mapping[str, list[int]],
-    source: Path,
-    duration: float | None,
-    slack: float,
-) -> Annotation:
-    where, named, start, end = row
+def _step(named: Any, n_steps: int, step_of: Mapping[str, list[int]], source: str, where: str) -> int:
+    """Return the step of a procedure that an annotation names, by its number from 1 or in words."""
     if str(named).isdecimal():
         number = count_of(str(named), f"{where}: the number of a step")
-        steps = [number - 1] if 1 <= number <= len(task.steps) else []
+        steps = [number - 1] if 1 <= number <= n_steps else []
     else:
         steps = step_of.get(_plain(str(named)), [])
     if not steps:
-        raise FormatError(f"{where}: there is no step {named!r} in {source}, which has {len(task.steps)} (from 1)")
+        raise FormatError(f"{where}: there is no step {named!r} in {source}, which has {n_steps} (from 1)")
     if len(steps) > 1:
         raise FormatError(f"{where}: {len(steps)} steps of {source} are called {named!r}; give the number (from 1)")
-    return tools.annotation(steps[0], start, end, where, duration, slack)
+    return steps[0]

@@ -129,9 +129,8 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
         options = replace(options, clip_seconds=MILNCE_SECONDS if kind == "features" else 1.0)
 
     annotated = _annotation_files(chosen.parent, places)
-    tasks = _tasks(
-        sorted({stem.partition("_")[0] for stem in annotated}), listed, howtos, options.descriptions, trouble
-    )
+    names = sorted({stem.partition("_")[0] for stem in annotated})
+    tasks = _tasks(names, listed, howtos, options.descriptions, trouble)
     source: _Features | Narration
     if kind == "features":
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
@@ -139,9 +138,7 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     else:
         source = Narration(tools.caption_files(chosen), tasks, options.embedder, options.narration)
     here = [(stem, path) for stem, path in annotated.items() if stem.partition("_")[0] in tasks]  # or passed over
-    recordings = trouble.each(
-        here, lambda stem, path: _recording(stem, path, chosen, source, durations.get(stem), options)
-    )
+    recordings = trouble.each(here, lambda stem, path: _recording(stem, path, source, durations.get(stem), options))
     used = {recording.task for recording in recordings}
     told = {"descriptions": options.descriptions, "evidence": kind}
     clips = ("clip_seconds", "offset")  # the others are of captions
@@ -160,11 +157,8 @@ def _read_howtos(
     places: list[Path], listed: Mapping[str, ListedTask], flows: str | Path | None, trouble: Trouble
 ) -> tuple[dict[str, HowTo], dict[str, float]]:
     """Return the how-to text of each task that has one, with its graphs, and the lengths of videos in seconds."""
-    howtos: dict[str, HowTo] = {}
-    durations: dict[str, float] = {}
-    procedures_path = find(places, "procedures.json")
-    if procedures_path is not None:
-        crosstask_tasks.read_procedures(procedures_path, listed, howtos, durations, trouble)
+    path = find(places, "procedures.json")
+    howtos, durations = ({}, {}) if path is None else crosstask_tasks.read_procedures(path, listed, trouble)
     flow_path = Path(flows) if flows is not None else find(places, FLOW_FILE)
     if flow_path is not None:
         crosstask_tasks.add_published(flow_path, listed, howtos, trouble)
@@ -253,12 +247,7 @@ def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
 
 
 def _recording(
-    stem: str,
-    path: Path,
-    chosen: Path,
-    source: _Features | Narration,
-    duration: float | None,
-    options: CrossTaskOptions,
+    stem: str, path: Path, source: _Features | Narration, duration: float | None, options: CrossTaskOptions
 ) -> Recording:
     task, _, video = stem.partition("_")
     if not video:
@@ -273,7 +262,7 @@ def _recording(
         raise FormatError(f"{path} has no annotations")
     if isinstance(source, _Features):
         return Recording(stem, task, clip_seconds, offset, n_clips, tuple(rows), {"video": video})
-    captions = tools.caption_file(source.files, video, chosen)
+    captions = tools.caption_file(source.files, video)
     return tools.captioned_recording(stem, task, rows, duration, captions, options, video=video)
 
 

@@ -64,9 +64,8 @@ def read_tasks(places: list[Path]) -> dict[str, ListedTask]:
             block = lines[first : first + 5]
             number = block[0][0]
             if len(block) < 5 or not block[0][1].isdecimal() or not block[3][1].isdecimal():
-                raise FormatError(
-                    f"{path}, line {number}: a task is five lines: its number, title, address, number of steps, steps"
-                )
+                five = "its number, title, address, number of steps, steps"
+                raise FormatError(f"{path}, line {number}: a task is five lines: {five}")
             steps = tuple(step.strip() for step in block[4][1].split(","))
             if len(steps) != count_of(block[3][1], f"{path}, line {block[3][0]}: the number of steps"):
                 raise FormatError(f"{path}, line {block[4][0]}: {len(steps)} steps where {block[3][1]} are announced")
@@ -75,13 +74,11 @@ def read_tasks(places: list[Path]) -> dict[str, ListedTask]:
 
 
 def read_procedures(
-    path: Path,
-    listed: Mapping[str, ListedTask],
-    howtos: dict[str, HowTo],
-    durations: dict[str, float],
-    trouble: Trouble,
-) -> None:
-    """Read the how-to texts into ``howtos`` by task, and lengths of videos in seconds into ``durations``."""
+    path: Path, listed: Mapping[str, ListedTask], trouble: Trouble
+) -> tuple[dict[str, HowTo], dict[str, float]]:
+    """Return the how-to texts by task, and the lengths of videos in seconds."""
+    howtos: dict[str, HowTo] = {}
+    durations: dict[str, float] = {}
     for number, record in enumerate(tools.read_document(path, list, "be a list of tasks")):
         with trouble.passing():
             task = str(entry(record, "task_id", (int, str), f"{path}, entry {number}"))
@@ -97,10 +94,10 @@ def read_procedures(
                 raise FormatError(f"{where}: {len(rows)} rows of instructions for {len(listed[task].steps)} steps")
             for step, row in enumerate(rows):
                 if not isinstance(row, list) or any(type(i) is not int or not 0 <= i < len(instructions) for i in row):
-                    raise FormatError(
-                        f"{where}: step {step} names instructions {row!r} of {len(instructions)} (counted from 0)"
-                    )
+                    named = f"instructions {row!r} of {len(instructions)} (counted from 0)"
+                    raise FormatError(f"{where}: step {step} names {named}")
             howtos[task] = HowTo(instructions, tuple(tuple(row) for row in rows))
+    return howtos, durations
 
 
 def add_published(path: Path, listed: Mapping[str, ListedTask], howtos: dict[str, HowTo], trouble: Trouble) -> None:
@@ -127,10 +124,8 @@ def add_manual(howtos: dict[str, HowTo], remarks: list[str]) -> None:
         where = f"{MANUAL_FILE}, task {task}"
         count = entry(graph, "instructions", int, where)
         if count != len(howto.instructions):
-            remarks.append(
-                f"task {task}: its graph made by hand is of {count} instructions and is left out: here it has "
-                f"{len(howto.instructions)}"
-            )
+            left_out = f"is of {count} instructions and is left out: here it has {len(howto.instructions)}"
+            remarks.append(f"task {task}: its graph made by hand {left_out}")
             continue
         edges = pairs_of(entry(graph, "edges", list, where), "edges", where)
         flow = tools.flow_graph(howto.instructions, edges, "", where)

@@ -189,10 +189,8 @@ class Trouble:
         overlapping = [recording for recording in recordings if recording.overlaps]
         if overlapping:
             others = f", here and in {len(overlapping) - 1} other recordings" if len(overlapping) > 1 else ""
-            wins = (
-                "the one that starts later wins" if self.labels.label_overlapping == "start" else "the later row wins"
-            )
-            self.remarks.append(f"{where(overlapping[0])}: annotations overlap{others}; {wins}")
+            wins = "one that starts later" if self.labels.label_overlapping == "start" else "later row"
+            self.remarks.append(f"{where(overlapping[0])}: annotations overlap{others}; the {wins} wins")
         return Dataset(
             name=self.name,
             recordings=tuple(recordings),
@@ -391,10 +389,11 @@ def caption_files(directory: Path) -> dict[str, Path]:
     return stems(folder(directory, "VIDEO.vtt or VIDEO.srt"), *evidence.SUFFIXES)
 
 
-def caption_file(files: Mapping[str, Path], video: str, directory: Path) -> Path:
+def caption_file(files: Mapping[str, Path], video: str) -> Path:
     """Return the caption file of a video; one without is an error."""
     if video not in files:
-        wanted = f"{directory / video}.vtt or .srt"
+        place = next((path.parent for path in files.values()), Path())
+        wanted = f"{place / video}.vtt or .srt"
         raise FormatError(f"video {video} is annotated but has no captions: there is no {wanted}")
     return files[video]
 

@@ -80,9 +80,8 @@ def read_recipes(data: str | Path, split: str) -> tuple[Recipe, ...]:
     if not path.is_file():
         known = ", ".join(stems(path.parent, path.suffix)) or "none"
         raise FormatError(f"{path} is not there; splits in that folder: {known}")
-    recipes = tuple(
-        _recipe(f"{split} {number}", rows, path) for number, rows in enumerate(_blocks(path, _COLUMNS), start=1)
-    )
+    blocks = enumerate(_blocks(path, _COLUMNS), start=1)
+    recipes = tuple(_recipe(f"{split} {number}", rows, path) for number, rows in blocks)
     if not recipes:
         raise FormatError(f"{path} holds no recipe")
     tagger = data / "Tagger" / f"{split}.conll03"

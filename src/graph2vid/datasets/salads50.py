@@ -17,18 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
+from graph2vid.datasets import reader_tools as tools
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, Recording, Split, Task
-from graph2vid.datasets.reader_tools import (
-    ClipOptions,
-    Trouble,
-    choice,
-    folder,
-    natural,
-    read_lines,
-    reader,
-    split,
-    stems,
-)
+from graph2vid.datasets.reader_tools import ClipOptions, Trouble, folder, read_lines
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence import cosine_similarity, read_array
 
@@ -121,7 +112,7 @@ class SaladsOptions(ClipOptions):
     title: str = "salad"
 
 
-@reader("salads50", SaladsOptions)
+@tools.reader("salads50", SaladsOptions)
 def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
     """Read a folder in the action-segmentation layout.
 
@@ -147,12 +138,12 @@ def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
         One task whose steps are the classes that are not background. Where ground truth and scores differ in
         length by at most 2 clips or 1%, both are cropped to the shorter, and a remark says so.
     """
-    choice(options.layout, "layout", LAYOUTS)
+    tools.choice(options.layout, "layout", LAYOUTS)
     if not (data / "mapping.txt").exists() and (data / "salads50" / "mapping.txt").exists():
         data = data / "salads50"
     folder(data, "mapping.txt, groundTruth/, splits/ and scores/")
     classes = _read_mapping(data / "mapping.txt", options.background)
-    truth = stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
+    truth = tools.stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
     arrays = _arrays(data, classes, options.layout)
     recordings = trouble.each(((video, path, arrays, trouble, options) for video, path in truth.items()), _recording)
     splits: list[Split] = []
@@ -195,7 +186,7 @@ def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classe
 def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
     if (data / "scores").is_dir() or not (data / "features").is_dir():
         what = "VIDEO.npy, clips by classes (or features/ with VIDEO.npy, clips by dimensions)"
-        return _Arrays(stems(folder(data / "scores", what), ".npy"), classes, layout, None)
+        return _Arrays(tools.stems(folder(data / "scores", what), ".npy"), classes, layout, None)
     path = data / "step_features.npy"
     if not path.exists():
         raise FormatError(f"{data / 'features'} needs {path}: embeddings of the classes or steps [classes, dimensions]")
@@ -203,7 +194,7 @@ def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
     if found.ndim != 2 or len(found) not in (n_classes, n_steps):
         wanted = f"a row for each of the {n_classes} classes or {n_steps} steps"
         raise FormatError(f"{path} has shape {found.shape}; it should have {wanted}")
-    return _Arrays(stems(data / "features", ".npy"), classes, layout, found)
+    return _Arrays(tools.stems(data / "features", ".npy"), classes, layout, found)
 
 
 def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:
@@ -238,13 +229,13 @@ def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, option
 
 def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Trouble) -> list[Split]:
     """Read the splits that have videos on both sides; what they list beyond the videos that are here is remarked."""
-    bundles = stems(directory, ".bundle")
+    bundles = tools.stems(directory, ".bundle")
     names = {stem.partition(".")[2] for stem in bundles if stem.startswith(("train.", "test."))}
     if not names:
         raise FormatError(f"{directory} has no train.splitK.bundle and test.splitK.bundle")
     splits: list[Split] = []
     named: dict[str, None] = {}
-    for name in sorted(names, key=natural):
+    for name in sorted(names, key=tools.natural):
         with trouble.passing():
             sides = []
             for side in ("train", "test"):
@@ -257,7 +248,7 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
             both = [video for video in sides[0] if video in sides[1]]
             if both:
                 raise FormatError(f"{directory}: video {both[0]} is in the training and the test list of {name}")
-            splits += split(name, *sides)
+            splits += tools.split(name, *sides)
             if not all(sides):
                 trouble.remarks.append(f"{directory}: nothing is left on one side of {name}; it is not used")
     absent = [video for video in named if video not in here]

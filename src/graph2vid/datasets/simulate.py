@@ -76,12 +76,8 @@ class Simulation:
         task = self.tasks[recording.task]
         steps = np.array([self._look(text) for text in task.procedure])
         # A dataset step looks like its first instruction: the two may be worded differently.
-        shown = np.array(
-            [
-                steps[instructions[0]] if instructions else self._look(text)
-                for text, instructions in zip(task.steps, task.correspondence, strict=True)
-            ]
-        )
+        rows = zip(task.steps, task.correspondence, strict=True)
+        shown = np.array([steps[first[0]] if first else self._look(text) for text, first in rows])
         share = _shares(recording, len(task.steps))
         background = _direction(self.seed, self.dimensions, f"background of {recording.id}")
         clips = share @ shown + np.outer(1.0 - share.sum(axis=1), background)

@@ -80,6 +80,6 @@ def _read_video(
         annotations.append(tools.annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
     title = str(record.get("dish") or record.get("recipe_type") or video)
     notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
-    captions = tools.caption_file(source.files, video, path.with_name("captions"))
+    captions = tools.caption_file(source.files, video)
     recording = tools.captioned_recording(video, video, annotations, duration, captions, options, **notes)
     return Task.of_steps(video, title, tuple(sentences)), recording
