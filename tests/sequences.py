@@ -7,18 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from graph2vid.selfcheck import Case
-from graph2vid.selfcheck.definition import all_sequences, segments_cost
-from graph2vid.selfcheck.enumerate import allowed, is_legal
-from graph2vid.selfcheck.features import FeatureCase, make_feature_case
+from graph2vid.selfcheck.cases import make_feature_case
+from graph2vid.selfcheck.enumerate import all_sequences, allowed, is_legal, segments_cost
 
 
-def double_case(seed: int, index: int) -> FeatureCase:
+def double_case(seed: int, index: int) -> Case:
     """Return a case in double precision, so that costs can be compared closely."""
     case = make_feature_case(seed, index)
     return replace(case, costs=case.costs.astype(np.float64))
 
 
-def sequences_with_costs(case: FeatureCase) -> list[tuple[float, tuple[int, ...]]]:
+def sequences_with_costs(case: Case) -> list[tuple[float, tuple[int, ...]]]:
     """Return the legal label sequences of a case and what each of them costs."""
     match, drop, skip = case.costs
     n_steps, n_clips = match.shape

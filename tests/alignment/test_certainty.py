@@ -10,15 +10,14 @@ import pytest
 from graph2vid.alignment import Constraint, Problem, align, k_best, margins
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck import make_case
+from graph2vid.selfcheck import Case, make_case
 from graph2vid.selfcheck.enumerate import count_sequences, labels_cost
-from graph2vid.selfcheck.features import FeatureCase
 from sequences import double_case, legal_sequences, order_of, sequences_with_costs
 
 CASES = range(300)
 
 
-def options_of(case: FeatureCase) -> dict[str, Any]:
+def options_of(case: Case) -> dict[str, Any]:
     return {
         "repeat": case.repeat,
         "durations": case.durations,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dags import dags
-from graph2vid.alignment import _reference, backends
+from graph2vid.alignment import ClipCosts, _reference, backends
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
@@ -23,7 +23,7 @@ native = backends.native()
 pytestmark = pytest.mark.skipif(native is None, reason="the compiled kernels are not built")
 
 
-def random_costs(seed: int, steps: int, clips: int, dtype: Any, infinite: float, skips: bool) -> tuple[Any, Any, Any]:
+def random_costs(seed: int, steps: int, clips: int, dtype: Any, infinite: float, skips: bool) -> ClipCosts:
     """Integer costs, so that sums are exact and ties are many."""
     rng = np.random.default_rng(seed)
     match = rng.integers(0, 5, (steps, clips)).astype(dtype)
@@ -31,13 +31,11 @@ def random_costs(seed: int, steps: int, clips: int, dtype: Any, infinite: float,
     drop = rng.integers(0, 5, clips).astype(dtype)
     drop[rng.random(clips) < infinite] = np.inf
     skip = rng.integers(-1, 9, steps).astype(dtype) if skips else None
-    return match, drop, skip
+    return ClipCosts(match, drop, skip)
 
 
-def check(
-    tsort: TSortGraph, costs: tuple[Any, Any, Any], contiguous: bool, block: int, window: int, workers: int
-) -> None:
-    expected, expected_labels = _reference.solve(tsort, *costs, contiguous=contiguous)
+def check(tsort: TSortGraph, costs: ClipCosts, contiguous: bool, block: int, window: int, workers: int) -> None:
+    expected, expected_labels = _reference.solve(tsort, costs, contiguous=contiguous)
     kernels = backends.procedure(tsort)
     cost, labels = kernels.solve(*costs, contiguous, False, block, window, workers)
     assert cost == expected
@@ -119,7 +117,7 @@ def test_videos_in_lanes(
     videos = [random_costs(seed + i, len(flow), n, dtype, 0.02, (seed + i) % 3 == 0) for i, n in enumerate(sizes)]
     found = backends.procedure(tsort).solve_many(*map(list, zip(*videos, strict=True)), contiguous, False, 16, workers)
     for costs, (cost, labels) in zip(videos, found, strict=True):
-        expected, expected_labels = _reference.solve(tsort, *costs, contiguous=contiguous)
+        expected, expected_labels = _reference.solve(tsort, costs, contiguous=contiguous)
         assert cost == expected
         assert (None if labels is None else labels.tolist()) == (
             None if expected_labels is None else expected_labels.tolist()

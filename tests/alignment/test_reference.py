@@ -26,12 +26,12 @@ def costs(match, drop, skip=None):
 
 
 def solve(flow, given_costs, contiguous=True, **options):
-    cost, labels = _reference.solve(TSortGraph.compile(flow), *given_costs, contiguous=contiguous, **options)
+    cost, labels = _reference.solve(TSortGraph.compile(flow), given_costs, contiguous=contiguous, **options)
     return cost, None if labels is None else labels.tolist()
 
 
 def brute(flow, given_costs, contiguous=True, **options):
-    cost, labels = _brute.solve(flow, *given_costs, contiguous=contiguous, **options)
+    cost, labels = _brute.solve(flow, given_costs, contiguous=contiguous, **options)
     return cost, None if labels is None else labels.tolist()
 
 
@@ -67,7 +67,7 @@ def test_posterior_equals_enumeration(problem, gamma):
     flow, given_costs, contiguous = problem
     expected = enumerate_alignments(flow, *given_costs, contiguous=contiguous, gamma=gamma)
     cost, probability, _ = _reference.forward_backward(
-        TSortGraph.compile(flow), *given_costs, contiguous=contiguous, gamma=gamma
+        TSortGraph.compile(flow), given_costs, contiguous=contiguous, gamma=gamma
     )
     assert cost == pytest.approx(expected.soft_cost, abs=1e-9)
     np.testing.assert_allclose(probability, expected.probability, atol=1e-9)
@@ -78,13 +78,13 @@ def test_posterior_equals_enumeration(problem, gamma):
 @pytest.mark.parametrize("index", range(60))
 def test_modes_agree(index):
     case = make_case(7, index)
-    tsort, lowered = TSortGraph.compile(case.flow), case.lowered()
-    cost, labels = _reference.solve(tsort, *lowered, contiguous=case.contiguous)
+    tsort, lowered = TSortGraph.compile(case.flow), case.lowered
+    cost, labels = _reference.solve(tsort, lowered, contiguous=case.contiguous)
     for spacing in (1, 2, 5, 1000):
-        again = _reference.solve(tsort, *lowered, contiguous=case.contiguous, checkpoint=spacing)
+        again = _reference.solve(tsort, lowered, contiguous=case.contiguous, checkpoint=spacing)
         assert again[0] == cost
         np.testing.assert_array_equal(again[1], labels)
-    assert _reference.solve(tsort, *lowered, contiguous=case.contiguous, cost_only=True) == (cost, None)
+    assert _reference.solve(tsort, lowered, contiguous=case.contiguous, cost_only=True) == (cost, None)
     if labels is not None:
         assert labels.dtype == np.int64
         assert is_legal(case.flow, labels, case.contiguous, case.rules)
@@ -163,7 +163,7 @@ class TestNoFiniteAlignment:
         flow, given_costs = FlowGraph.bag(list("abc")), costs(np.zeros((3, 2)), np.zeros(2))
         assert solve(flow, given_costs, contiguous) == brute(flow, given_costs, contiguous) == (INF, None)
         cost, probability, _ = _reference.forward_backward(
-            TSortGraph.compile(flow), *given_costs, contiguous=contiguous, gamma=1
+            TSortGraph.compile(flow), given_costs, contiguous=contiguous, gamma=1
         )
         assert cost == INF
         assert probability.shape == (4, 2)
@@ -202,11 +202,11 @@ def test_small_gamma_gives_the_minimum(index):
     """As γ → 0 the soft cost tends to the smallest cost."""
     case = make_case(11, index)
     tsort = TSortGraph.compile(case.flow)
-    lowered = case.lowered().astype(np.float64)
-    cost, labels = _reference.solve(tsort, *lowered, contiguous=case.contiguous)
+    lowered = case.lowered.astype(np.float64)
+    cost, labels = _reference.solve(tsort, lowered, contiguous=case.contiguous)
     gaps = []
     for gamma in (1.0, 0.1, 1e-3):
-        soft, probability, _ = _reference.forward_backward(tsort, *lowered, contiguous=case.contiguous, gamma=gamma)
+        soft, probability, _ = _reference.forward_backward(tsort, lowered, contiguous=case.contiguous, gamma=gamma)
         if labels is None:
             assert soft == INF
             return

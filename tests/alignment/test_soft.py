@@ -131,7 +131,7 @@ def test_softmin_gives_the_posterior_of_the_reference(
 ) -> None:
     tsort = TSortGraph.compile(flow)
     video = random_video(seed, tsort, np.float64, skips, clips=12)
-    cost, probability, start = _reference.forward_backward(tsort, *video, contiguous=contiguous, gamma=0.7)
+    cost, probability, start = _reference.forward_backward(tsort, ClipCosts(*video), contiguous=contiguous, gamma=0.7)
     options: dict[str, Any] = {"gamma": 0.7, "smoothing": "softmin", "contiguous": contiguous}
     (found,) = soft_costs([tsort], *([part] for part in video), **options, starts=contiguous)
     if contiguous:

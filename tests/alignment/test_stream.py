@@ -10,21 +10,19 @@ import pytest
 from graph2vid.alignment import Stream, align
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck import make_case
-from graph2vid.selfcheck.definition import all_sequences, segments_cost
-from graph2vid.selfcheck.enumerate import count_sequences
-from graph2vid.selfcheck.features import FeatureCase
+from graph2vid.selfcheck import Case, make_case
+from graph2vid.selfcheck.enumerate import all_sequences, count_sequences, segments_cost
 from sequences import double_case, legal_sequences
 
 
-def cases(seed: int, count: int) -> list[FeatureCase]:
+def cases(seed: int, count: int) -> list[Case]:
     """Cases without what streams do not know: durations and constraints."""
     drawn = (double_case(seed, index) for index in itertools.count())
     fit = (case for case in drawn if case.durations is None and not case.rules)
     return list(itertools.islice(fit, count))
 
 
-def stream_of(case: FeatureCase, lag: int | None = None) -> Stream:
+def stream_of(case: Case, lag: int | None = None) -> Stream:
     return Stream(case.flow, case.costs.skip, lag=lag, repeat=case.repeat, violation=case.violation, gamma=case.gamma)
 
 

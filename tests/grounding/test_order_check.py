@@ -17,7 +17,7 @@ from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import OrderCheck, check_order, ground
 from graph2vid.grounding.order_check import find_deviations
-from graph2vid.selfcheck.definition import all_sequences, segments_cost
+from graph2vid.selfcheck.enumerate import all_sequences, segments_cost
 
 STEPS = ["cut", "fry", "boil", "serve"]
 NAMED = [(step, step) for step in STEPS]

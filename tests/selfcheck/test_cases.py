@@ -66,7 +66,7 @@ def test_lowering_writes_infinities():
         case for case in CASES if {rule[0] for rule in case.rules} >= {"within"} and case.costs.skip is not None
     )
     _, step, start, stop = next(rule for rule in case.rules if rule[0] == "within")
-    lowered = case.lowered()
+    lowered = case.lowered
     assert lowered.skip is not None
     assert np.isinf(lowered.skip[step])
     assert np.isinf(lowered.match[step, :start]).all()

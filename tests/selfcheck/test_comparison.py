@@ -35,16 +35,16 @@ def test_workers_do_not_change_the_findings():
 
 def one_sink(problem):
     """Wrong: read the answer off one of the last states only."""
-    cost, labels = _reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous)
+    cost, labels = _reference.solve(problem.tsort, problem.lowered, contiguous=problem.contiguous)
     if labels is None:
         raise InfeasibleError
     last = labels[labels >= 0][-1:]
-    return Outcome(cost + bool(last.size and last[0] != problem.case.flow.sinks[0]), labels)
+    return Outcome(cost + bool(last.size and last[0] != problem.flow.sinks[0]), labels)
 
 
 def other_tie(problem):
     """Wrong: among the cheapest alignments the last one, not the first."""
-    case = problem.case
+    case = problem
     if problem.enumeration is None:
         return None
     if problem.enumeration.labels is None:
@@ -60,7 +60,7 @@ def crashes(problem):
 
 
 def never_infeasible(problem):
-    cost, labels = _reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous)
+    cost, labels = _reference.solve(problem.tsort, problem.lowered, contiguous=problem.contiguous)
     return Outcome(cost, labels)
 
 

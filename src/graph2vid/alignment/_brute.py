@@ -7,58 +7,41 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._arrays import Floats
 from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
 
 if TYPE_CHECKING:
+    from graph2vid.alignment.clip_costs import ClipCosts
     from graph2vid.flow import FlowGraph
 
-Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
 
 _CHUNK = 4096  # sorts that are worked on at once
+_CELLS = 2**22  # of the tables that are kept for the labels
 
 
 def topological_sorts(flow: FlowGraph) -> Iterator[tuple[int, ...]]:
     """Generate every order of the steps that respects the edges, in lexicographic order."""
-    missing = [len(before) for before in flow.predecessors]  # -1 once the step is placed
-    order: list[int] = []
-    candidate = 0
-    while True:
-        while candidate < len(flow) and missing[candidate]:
-            candidate += 1
-        if candidate < len(flow):
-            missing[candidate] = -1
-            for follower in flow.successors[candidate]:
-                missing[follower] -= 1
-            order.append(candidate)
-            candidate = 0
-            continue
+    waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]  # beginnings, and their steps as a bit mask
+    while waiting:
+        order, done = waiting.pop()
         if len(order) == len(flow):
-            yield tuple(order)
-        if not order:
-            return
-        last = order.pop()
-        missing[last] = 0
-        for follower in flow.successors[last]:
-            missing[follower] += 1
-        candidate = last + 1
+            yield order
+        for step in range(len(flow) - 1, -1, -1):
+            if not done >> step & 1 and not flow.ancestors[step] & ~done:
+                waiting.append(((*order, step), done | 1 << step))
 
 
 def solve(
-    flow: FlowGraph,
-    match: Floats,
-    drop: Floats,
-    skip: Floats | None,
-    *,
-    contiguous: bool,
-    limit: int = 100_000,
+    flow: FlowGraph, costs: ClipCosts, contiguous: bool, limit: int = 100_000
 ) -> tuple[float, NDArray[np.int64] | None]:
     """Find the cheapest alignment over every topological sort of ``flow``.
 
@@ -66,12 +49,8 @@ def solve(
     ----------
     flow
         The procedure, of K steps.
-    match : [K, N]
-        Cost of showing a step in a clip.
-    drop : [N]
-        Cost of a clip as background.
-    skip : [K], optional
-        Cost of a step that is not shown; without it every step must be shown.
+    costs
+        Of K steps and N clips.
     contiguous
         Whether a step's clips form one unbroken segment.
     limit
@@ -95,120 +74,77 @@ def solve(
         if len(sorts) % _CHUNK == 0:
             go_on()
         sorts.append(order)
-    orders = np.array(sorts, np.intp)
-    if len(orders) > limit:
+    if len(sorts) > limit:
         raise TooLargeError(
             f"the graph of {len(flow)} steps has more than {limit} topological sorts, too many to try one by "
             "one; use method='exact', or raise the limit"
         )
-    costs = np.concatenate(
-        [_costs(chunk, match, drop, skip, contiguous) for chunk in _chunks(orders)], dtype=match.dtype
-    )
-    cost = costs.min()
+    orders = np.array(sorts, np.intp)
+    ends = (deque(_columns(chunk, costs, contiguous), maxlen=1)[0] for chunk in _chunks(orders, _CHUNK))
+    totals = np.concatenate([best[:, -1] for best, _ in ends])
+    cost = totals.min()
     if not math.isfinite(cost):
         return math.inf, None
-    cheapest = orders[costs == cost]
-    candidates = [_labels(chunk, match, drop, skip, contiguous) for chunk in _chunks(cheapest)]
+    few = max(1, _CELLS // (orders.shape[1] + 1) // len(costs.drop))
+    candidates = [_labels(chunk, costs, contiguous) for chunk in _chunks(orders[totals == cost], few)]
     return float(cost), min(candidates, key=lambda labels: tuple(labels[::-1]))
 
 
-def _chunks(orders: Integers) -> Iterator[Integers]:
-    for start in range(0, len(orders), _CHUNK):
-        yield orders[start : start + _CHUNK]
+def _chunks(orders: Integers, size: int) -> Iterator[Integers]:
+    for start in range(0, len(orders), size):
+        yield orders[start : start + size]
 
 
-def _costs(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool) -> Floats:
-    """[T] cost of Drop-DTW on each of ``orders`` [T, K], clip by clip.
+def _columns(orders: Integers, costs: ClipCosts, contiguous: bool) -> Iterator[tuple[Floats, Floats]]:
+    """Yield ``best`` and ``last`` of Drop-DTW on each of ``orders`` [T, K], [T, K+1], after 0, 1, … clips.
 
     ``best[:, k]``: the first k steps are done. ``last[:, k]``: and the k-th of them is the last one shown (if
     contiguous: by the last clip); k = 0 is the start, when nothing has been shown.
     """
-    last = _start(orders, match.dtype)
+    last = np.full((len(orders), orders.shape[1] + 1), np.inf, costs.match.dtype)
+    last[:, 0] = 0
     best = last.copy()
-    _waive(best, orders, skip)
-    for clip in range(match.shape[1]):
+    for clip in range(len(costs.drop) + 1):
         go_on()
-        shows = np.full_like(last, np.inf)
-        shows[:, 1:] = match[orders, clip] + np.minimum(best[:, :-1], last[:, 1:])
-        either = np.minimum(shows, (best if contiguous else last) + drop[clip])
-        last = shows if contiguous else either
-        best = either.copy()
-        _waive(best, orders, skip)
-    return best[:, -1]
+        if clip:
+            shows = np.full_like(last, np.inf)
+            shows[:, 1:] = costs.match[orders, clip - 1] + np.minimum(best[:, :-1], last[:, 1:])
+            best = np.minimum(shows, (best if contiguous else last) + costs.drop[clip - 1])
+            last = shows if contiguous else best.copy()
+        if costs.skip is not None:
+            for k, step in enumerate(orders.T):
+                np.minimum(best[:, k + 1], best[:, k] + costs.skip[step], out=best[:, k + 1])
+        yield best, last
 
 
-def _start(orders: Integers, dtype: np.dtype[Any]) -> Floats:
-    start = np.full((len(orders), orders.shape[1] + 1), np.inf, dtype)
-    start[:, 0] = 0
-    return start
-
-
-def _waive(best: Floats, orders: Integers, skip: Floats | None) -> None:
-    if skip is not None:
-        for k in range(orders.shape[1]):
-            np.minimum(best[:, k + 1], best[:, k] + skip[orders[:, k]], out=best[:, k + 1])
-
-
-class _Ranked(NamedTuple):
-    """Costs, and the rank of the labels behind each: a smaller label sequence has a smaller rank."""
-
-    cost: Floats
-    rank: Integers
-
-    def columns(self, columns: slice) -> _Ranked:
-        return _Ranked(self.cost[:, columns], self.rank[:, columns])
-
-
-def _smaller(a: _Ranked, b: _Ranked) -> _Ranked:
-    first = (a.cost < b.cost) | ((a.cost == b.cost) & (a.rank < b.rank))
-    return _Ranked(np.where(first, a.cost, b.cost), np.where(first, a.rank, b.rank))
-
-
-def _labels(orders: Integers, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool) -> NDArray[np.int64]:
+def _labels(orders: Integers, costs: ClipCosts, contiguous: bool) -> NDArray[np.int64]:
     """[N] smallest label sequence, read backwards, among the cheapest alignments of equally cheap ``orders``.
 
-    The recursion of :func:`_costs` over (cost, labels read backwards). Label sequences of one length are
-    compared by their last label and then by the rank of what stands before it; numbering these pairs in order
-    at each clip gives the next ranks, and the pairs themselves lead back from the last clip to the first.
+    All of them are traced back side by side, those alone going on that have the smallest label at each clip:
+    ``at_best`` and ``at_last`` tell the cells of the tables that they pass.
     """
-    n_clips = match.shape[1]
-    start = _start(orders, match.dtype)
-    last = _Ranked(start, np.zeros(start.shape, np.int64))
-    best = _waive_ranked(last, orders, skip)
-    label = np.pad(orders, ((0, 0), (1, 0)), constant_values=-1)
-    pairs: list[Integers] = []
-    for clip in range(n_clips):
+    columns = list(_columns(orders, costs, contiguous))
+    at_best, at_last = np.zeros((2, *columns[-1][0].shape), bool)
+    at_best[:, -1] = True
+    labels = np.empty(len(costs.drop), np.int64)
+    for clip in range(len(labels) - 1, -1, -1):
         go_on()
-        before = _smaller(best.columns(slice(None, -1)), last.columns(slice(1, None)))
-        shows_cost = np.pad(match[orders, clip] + before.cost, ((0, 0), (1, 0)), constant_values=np.inf)
-        shows_rank = np.pad(before.rank, ((0, 0), (1, 0)))
-        rests = best if contiguous else last
-
-        # The pair (label, rank before) as one number, in which background counts 0.
-        n_ranks = int(max(shows_rank.max(), rests.rank.max())) + 1
-        keys = np.stack([(label + 1) * n_ranks + shows_rank, rests.rank])
-        distinct, ranks = np.unique(keys, return_inverse=True)
-        pairs.append(np.stack([distinct // n_ranks - 1, distinct % n_ranks]))
-        ranks = ranks.reshape(keys.shape)
-
-        shows = _Ranked(shows_cost, ranks[0])
-        either = _smaller(shows, _Ranked(rests.cost + drop[clip], ranks[1]))
-        last = shows if contiguous else either
-        best = _waive_ranked(either, orders, skip)
-
-    rank = int(best.rank[np.lexsort((best.rank[:, -1], best.cost[:, -1]))[0], -1])
-    labels = np.empty(n_clips, np.int64)
-    for clip in range(n_clips - 1, -1, -1):
-        go_on()
-        labels[clip], rank = pairs[clip][:, rank]
+        (best, last), (best_before, last_before) = columns[clip + 1], columns[clip]
+        if costs.skip is not None:
+            for k in range(orders.shape[1], 0, -1):
+                at_best[:, k - 1] |= at_best[:, k] & (best[:, k - 1] + costs.skip[orders[:, k - 1]] == best[:, k])
+        at_last |= at_best & (last == best)
+        at, before, after = (at_best, best_before, best) if contiguous else (at_last, last_before, last)
+        rests = at & (before + costs.drop[clip] == after)
+        if rests.any():
+            labels[clip] = -1
+            at_best, at_last = (rests, np.zeros_like(rests)) if contiguous else (np.zeros_like(rests), rests)
+            continue
+        from_best, from_last = best_before[:, :-1], last_before[:, 1:]
+        shows = at_last[:, 1:] & (costs.match[orders, clip] + np.minimum(from_best, from_last) == last[:, 1:])
+        labels[clip] = orders[shows].min()
+        shows &= orders == labels[clip]
+        at_best, at_last = np.zeros((2, *best.shape), bool)
+        at_best[:, :-1] = shows & (from_best <= from_last)
+        at_last[:, 1:] = shows & (from_last <= from_best)
     return labels
-
-
-def _waive_ranked(best: _Ranked, orders: Integers, skip: Floats | None) -> _Ranked:
-    if skip is None:
-        return best
-    cost, rank = best.cost.copy(), best.rank.copy()
-    for k in range(orders.shape[1]):
-        waived = _Ranked(cost[:, k] + skip[orders[:, k]], rank[:, k])
-        cost[:, k + 1], rank[:, k + 1] = _smaller(waived, _Ranked(cost[:, k + 1], rank[:, k + 1]))
-    return _Ranked(cost, rank)

@@ -20,56 +20,59 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._arrays import Floats
 from graph2vid._stopping import go_on
+from graph2vid.flow import bits
+from graph2vid.tsort.lattice import flags_of, sums_over
 
 if TYPE_CHECKING:
+    from graph2vid.alignment.clip_costs import ClipCosts
     from graph2vid.tsort import TSortGraph
 
-Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
+    """What is known after some clips."""
+
     best: Floats
     state: Floats
 
 
 class _Recursion:
-    """The hard recursion: from the column after ``clip`` clips to the next one."""
+    """From the column after ``clip`` clips to the next one: the cheapest ways, or (see :class:`_Soft`) all of them."""
 
-    def __init__(self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats | None, contiguous: bool) -> None:
-        self.tsort = tsort
-        self.match = match
-        self.drop = drop
-        self.skip = skip
-        self.contiguous = contiguous
+    never = np.inf
+    plus: Any = np.minimum
+    plus_all: Any = np.minimum.reduceat
+
+    def __init__(self, tsort: TSortGraph, costs: ClipCosts, contiguous: bool) -> None:
+        self.tsort, self.contiguous = tsort, contiguous
+        self.match, self.drop, self.skip = costs
         self.first_states = tsort.state_start[1:-1]  # of every ideal but the empty one, which has none
 
-    def start(self) -> _Column:
-        best = np.full(self.tsort.n_ideals, np.inf, self.match.dtype)
+    def start(self) -> Column:
+        best = np.full(self.tsort.n_ideals, self.never, self.match.dtype)
         best[0] = 0
         self._waive(best)
-        return _Column(best, np.full(self.tsort.n_states, np.inf, self.match.dtype))
+        return Column(best, np.full(self.tsort.n_states, self.never, self.match.dtype))
 
-    def shown(self, before: _Column, clip: int, states: Any = slice(None)) -> Floats:
+    def shown(self, before: Column, clip: int, states: Any = slice(None)) -> Floats:
         """Cost of each of ``states`` when ``clip`` shows its step."""
         step, came_from = self.tsort.state_step[states], self.tsort.state_from[states]
         cost: Floats = self.match[step, clip] + np.minimum(before.best[came_from], before.state[states])
         return cost
 
-    def advance(self, before: _Column, clip: int) -> _Column:
-        drop = self.drop[clip]
+    def advance(self, before: Column, clip: int) -> Column:
         state = self.shown(before, clip)
-        best = np.empty_like(before.best)
-        best[0] = before.best[0] + drop
+        best = before.best + self.drop[clip]  # background
         if self.contiguous:
-            background = before.best[1:] + drop
-            best[1:] = np.minimum(np.minimum.reduceat(state, self.first_states), background)
+            best[1:] = self.plus(self.plus_all(state, self.first_states), best[1:])
         else:
-            state = np.minimum(state, before.state + drop)
-            best[1:] = np.minimum.reduceat(state, self.first_states)
+            state = self.plus(state, before.state + self.drop[clip])
+            best[1:] = self.plus_all(state, self.first_states)
         self._waive(best)
-        return _Column(best, state)
+        return Column(best, state)
 
     def _waive(self, best: Floats) -> None:
         """Let every ideal also be reached by waiving one of its last steps, small ideals first."""
@@ -90,17 +93,15 @@ class _Columns:
     """
 
     def __init__(self, recursion: _Recursion, spacing: int) -> None:
-        self.recursion = recursion
-        self.spacing = spacing
-        self.kept: list[_Column] = []
-        self.segment: list[_Column] = []
-        self.segment_number = -1
+        self.recursion, self.spacing, self.segment_number = recursion, spacing, -1
+        self.kept: list[Column] = []
+        self.segment: list[Column] = []
 
-    def offer(self, column: _Column, clips: int) -> None:
+    def offer(self, column: Column, clips: int) -> None:
         if clips % self.spacing == 0:
             self.kept.append(column)
 
-    def __getitem__(self, clips: int) -> _Column:
+    def __getitem__(self, clips: int) -> Column:
         number, offset = divmod(clips, self.spacing)
         if number != self.segment_number:
             self.segment, self.segment_number = [self.kept[number]], number
@@ -111,14 +112,7 @@ class _Columns:
 
 
 def solve(
-    tsort: TSortGraph,
-    match: Floats,
-    drop: Floats,
-    skip: Floats | None,
-    *,
-    contiguous: bool,
-    cost_only: bool = False,
-    checkpoint: int | None = None,
+    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool = False, checkpoint: int | None = None
 ) -> tuple[float, NDArray[np.int64] | None]:
     """Find the cheapest alignment.
 
@@ -126,12 +120,8 @@ def solve(
     ----------
     tsort
         The compiled procedure: K steps, I ideals, S states.
-    match : [K, N]
-        Cost of showing a step in a clip.
-    drop : [N]
-        Cost of a clip as background.
-    skip : [K], optional
-        Cost of a step that is not shown; without it every step must be shown.
+    costs
+        Of K steps and N clips.
     contiguous
         Whether a step's clips form one unbroken segment; otherwise background may lie inside a step.
     cost_only
@@ -147,10 +137,9 @@ def solve(
         The step of each clip, -1 for background; among the cheapest the lexicographically smallest, read from
         the last clip backwards. None where there is no finite alignment, or with ``cost_only``.
     """
-    recursion = _Recursion(tsort, match, drop, skip, contiguous)
+    recursion = _Recursion(tsort, costs, contiguous)
     columns = _Columns(recursion, checkpoint or 1)
-    column = recursion.start()
-    n_clips = match.shape[1]
+    column, n_clips = recursion.start(), len(costs.drop)
     for clip in range(n_clips):
         go_on()
         if not cost_only:
@@ -207,10 +196,7 @@ def _choices(recursion: _Recursion, ideal: int, held: int) -> tuple[Integers, In
         for state in range(tsort.state_start[ideal], tsort.state_start[ideal + 1]):
             found.append((int(tsort.state_step[state]), state, 0))
     else:
-        done = int.from_bytes(tsort.masks[ideal].astype("<u8").tobytes(), "little")
-        for step in range(tsort.n_steps):
-            if done >> step & 1:
-                found.append((step, *_last(tsort, ideal, step, skip)))
+        found = [(step, *_last(tsort, ideal, step, skip)) for step in bits(tsort.mask(ideal))]
     if held >= 0:
         found.append((int(tsort.state_step[held]), held, 0))
         found.sort(key=lambda choice: choice[0])
@@ -230,16 +216,8 @@ def _last(tsort: TSortGraph, ideal: int, step: int, skip: Floats) -> tuple[int, 
                 ideal = int(tsort.state_from[state])
                 break
         else:
-            here = slice(tsort.state_start[ideal], tsort.state_start[ideal + 1])
+            here = tsort.states(ideal)
             return int(here.start + np.searchsorted(tsort.state_step[here], step)), waived
-
-
-def _sums(sets: NDArray[np.uint64], skip: Floats) -> Floats:
-    """Return the sums of skip costs over sets of steps, uint64 [n, W]."""
-    bits = np.unpackbits(sets.astype("<u8").view(np.uint8), axis=1, count=len(skip), bitorder="little").astype(bool)
-    sums: Floats = bits @ np.where(np.isfinite(skip), skip, 0.0)
-    sums[(bits & np.isinf(skip)).any(axis=1)] = np.inf
-    return sums
 
 
 def _log_sum_exp(values: Floats, starts: Integers) -> Floats:
@@ -252,62 +230,45 @@ def _log_sum_exp(values: Floats, starts: Integers) -> Floats:
     return total
 
 
-class _Soft:
-    """The recursion in the log domain, forwards and backwards; each label sequence is one path.
+class _Soft(_Recursion):
+    """The recursion in the log domain, in float64, forwards and backwards; each label sequence is one path.
 
     In place of the free waiving of the hard form, missing ancestors are waived when a step begins, and what
     was never shown is waived after the last clip: a label sequence then says by itself when each step is
     waived.
     """
 
-    def __init__(
-        self, tsort: TSortGraph, match: Floats, drop: Floats, skip: Floats, contiguous: bool, gamma: float
-    ) -> None:
-        self.tsort = tsort
-        self.match = -match / gamma
-        self.drop = -drop / gamma
-        self.contiguous = contiguous
-        self.first_states = tsort.state_start[1:-1]
-        self.ideal_of_state = np.repeat(np.arange(tsort.n_ideals), np.diff(tsort.state_start))
+    never = -np.inf
+    plus = np.logaddexp
+    plus_all = staticmethod(_log_sum_exp)
 
+    def __init__(self, tsort: TSortGraph, costs: ClipCosts, contiguous: bool, gamma: float) -> None:
+        wide = costs.astype(np.float64)
+        skip = np.full(tsort.n_steps, np.inf) if wide.skip is None else wide.skip
+        super().__init__(
+            tsort, wide._replace(match=-wide.match / gamma, drop=-wide.drop / gamma, skip=None), contiguous
+        )
         self.arcs = tsort.skip_arcs(np.isfinite(skip))
-        self.weight = -_sums(self.arcs.waived, skip) / gamma
+        self.weight = -sums_over(flags_of(self.arcs.waived, tsort.n_steps), skip) / gamma
         self.first_arc_in = np.searchsorted(self.arcs.state, np.arange(tsort.n_states))
         self.by_origin = np.argsort(self.arcs.origin, kind="stable")
         # Every ideal but the full one has an arc out.
         self.first_arc_out = np.searchsorted(self.arcs.origin[self.by_origin], np.arange(tsort.n_ideals - 1))
-        self.end = -_sums(~tsort.masks & tsort.masks[-1], skip) / gamma
+        self.end = -sums_over(~flags_of(tsort.masks, tsort.n_steps), skip) / gamma
 
-    def start(self) -> _Column:
-        best = np.full(self.tsort.n_ideals, -np.inf)
-        best[0] = 0
-        return _Column(best, np.full(self.tsort.n_states, -np.inf))
-
-    def begun(self, before: _Column) -> Floats:
+    def begun(self, before: Column) -> Floats:
         """[S] log weight of all beginnings after which the state's step begins."""
         return _log_sum_exp(before.best[self.arcs.origin] + self.weight, self.first_arc_in)
 
-    def shown(self, before: _Column, clip: int) -> Floats:
+    def shown(self, before: Column, clip: int, states: Any = slice(None)) -> Floats:
         """[S] log weight of all beginnings whose ``clip`` shows the state's step."""
         weight: Floats = self.match[self.tsort.state_step, clip] + np.logaddexp(self.begun(before), before.state)
         return weight
 
-    def advance(self, before: _Column, clip: int) -> _Column:
-        drop = self.drop[clip]
-        state = self.shown(before, clip)
-        best = np.empty_like(before.best)
-        best[0] = before.best[0] + drop
-        if self.contiguous:
-            best[1:] = np.logaddexp(_log_sum_exp(state, self.first_states), before.best[1:] + drop)
-        else:
-            state = np.logaddexp(state, before.state + drop)
-            best[1:] = _log_sum_exp(state, self.first_states)
-        return _Column(best, state)
+    def finish(self) -> Column:
+        return Column(self.end, self.end[self.tsort.ideal_of_state])
 
-    def finish(self) -> _Column:
-        return _Column(self.end, self.end[self.ideal_of_state])
-
-    def retreat(self, after: _Column, clip: int) -> _Column:
+    def retreat(self, after: Column, clip: int) -> Column:
         """From the weights of all endings after ``clip`` to those that include it."""
         drop = self.drop[clip]
         stay = self.match[self.tsort.state_step, clip] + after.state
@@ -319,9 +280,9 @@ class _Soft:
         else:
             best[0] = np.logaddexp(best[0], after.best[0] + drop)
             stay = np.logaddexp(stay, after.state + drop)
-        return _Column(best, np.logaddexp(best[self.ideal_of_state], stay))
+        return Column(best, np.logaddexp(best[self.tsort.ideal_of_state], stay))
 
-    def posterior(self, before: _Column, after: _Column, clip: int) -> tuple[Floats, Floats]:
+    def posterior(self, before: Column, after: Column, clip: int) -> tuple[Floats, Floats]:
         """[K+1] probability of each label at ``clip``, background last, and [K] of each step's beginning there."""
         n_steps = self.tsort.n_steps
         shown = self.shown(before, clip) + after.state
@@ -339,19 +300,13 @@ class _Soft:
 
 
 def forward_backward(
-    tsort: TSortGraph,
-    match: Floats,
-    drop: Floats,
-    skip: Floats | None,
-    *,
-    contiguous: bool,
-    gamma: float,
+    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, gamma: float
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Sum over all alignments, each label sequence once, with weight exp(-cost / gamma); in float64.
 
     Parameters
     ----------
-    tsort, match, drop, skip, contiguous
+    tsort, costs, contiguous
         As for :func:`solve`.
     gamma
         Temperature of the soft minimum, in units of cost; > 0.
@@ -366,10 +321,8 @@ def forward_backward(
     start : float64 [K, N]
         The probability that each step begins at each clip.
     """
-    n_steps, n_clips = match.shape
-    wide_skip = np.full(n_steps, np.inf) if skip is None else skip.astype(np.float64)
-    soft = _Soft(tsort, match.astype(np.float64), drop.astype(np.float64), wide_skip, contiguous, gamma)
-
+    n_steps, n_clips = costs.match.shape
+    soft = _Soft(tsort, costs, contiguous, gamma)
     columns = [soft.start()]
     for clip in range(n_clips):
         go_on()

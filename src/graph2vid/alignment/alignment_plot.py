@@ -1,26 +1,41 @@
-"""Alignments as figures for papers: steps over time, rows to compare, and costs with the path on them.
+"""Alignments as figures for papers: steps over time, rows to compare, and costs with the path on them; and steps over
+time as an SVG drawing, for notebooks.
 
 What is drawn here has a span of time and a unit, so that groundings, in seconds, are drawn by the same functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graph2vid.alignment.alignment_result import runs_of
 from graph2vid.errors import InputError
-from graph2vid.flow import BACKGROUND_COLOUR, FlowGraph, colour_of, hatch_of, ink_on, plain
+from graph2vid.flow import BACKGROUND_COLOUR, FlowGraph, Layout, colour_of, hatch_of, ink_on, plain
 from graph2vid.flow.flow_plot import DIM, FAINT, INK, new_axes, plainly, shown
+from graph2vid.flow.svg import document, escaped, text_width, words, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LONGEST = 44  # signs of a text beside the axes
+
+# Of the SVG drawing.
+_ROW, _BAR = 24.0, 15.0
+_TRACK = 520.0  # width of the bars' ground
+_TEXT, _SMALL = 13.0, 11.0
+_TEXT_WIDTH = 280.0
+_MOST_ROWS = 60
+_ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
+_STYLES = (
+    ".g2v-flow .track { fill: #eef1f4; } .g2v-flow .tick { stroke: #cbd5e1; }",
+    ".g2v-flow .track { fill: #1e293b; } .g2v-flow .tick { stroke: #475569; }",
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +59,7 @@ class Span:
 
 def bars_of(labels: NDArray[np.int64]) -> list[Bar]:
     """Return the segments."""
-    return [Bar(step, start, stop) for step, start, stop in _segments(labels) if step >= 0]
-
-
-def _segments(labels: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Return the segments, background too: label, first clip, clip after the last."""
-    edges = np.flatnonzero(np.diff(labels, prepend=-2, append=-2)).tolist()
-    return [(int(labels[start]), start, stop) for start, stop in pairwise(edges)]
+    return [Bar(step, start, stop) for step, start, stop in runs_of(labels) if step >= 0]
 
 
 def plot_lanes(flow: FlowGraph, bars: Sequence[Bar], span: Span, ax: Axes | None = None) -> Axes:
@@ -89,12 +98,7 @@ def plot_rows(flow: FlowGraph, rows: Mapping[str, Sequence[Bar]], span: Span, ax
         from matplotlib.patches import Patch
 
         handles = [
-            Patch(
-                facecolor=colour_of(step),
-                hatch=hatch_of(step),
-                edgecolor="white",
-                label=numbered(flow, step),
-            )
+            Patch(facecolor=colour_of(step), hatch=hatch_of(step), edgecolor="white", label=numbered(flow, step))
             for step in there
         ]
         style: dict[str, Any] = {"frameon": False, "fontsize": 8, "handlelength": 1.2}
@@ -140,24 +144,17 @@ def plot_matrix(
     """
     matrix = np.array(values, dtype=np.float64)
     if matrix.shape != (len(flow), len(labels)):
-        raise InputError(
-            f"the matrix has the shape {matrix.shape}, which must be {len(flow)} steps × {len(labels)} clips"
-        )
+        wanted = f"{len(flow)} steps × {len(labels)} clips"
+        raise InputError(f"the matrix has the shape {matrix.shape}, which must be {wanted}")
     names = [numbered(flow, step) for step in range(len(flow))]
     if background is not None:
-        row = np.broadcast_to(np.asarray(background, dtype=np.float64), len(labels))
-        matrix = np.vstack([matrix, row])
+        matrix = np.vstack([matrix, np.broadcast_to(np.asarray(background, dtype=np.float64), len(labels))])
         names.append("background")
     finite = np.ma.masked_invalid(matrix)
     axes = new_axes(ax, (9.0, 1.2 + 0.32 * len(names)))
     axes.set_facecolor("#c9ccd3")
-    picture = axes.imshow(
-        finite,
-        aspect="auto",
-        interpolation="nearest",
-        cmap="Blues" if high_is_good else "Blues_r",
-        extent=(span.start, span.end, len(names) - 0.5, -0.5),
-    )
+    extent, colours = (span.start, span.end, len(names) - 0.5, -0.5), "Blues" if high_is_good else "Blues_r"
+    picture = axes.imshow(finite, aspect="auto", interpolation="nearest", cmap=colours, extent=extent)
     _draw_path(axes, labels, span, len(flow), background is not None)
     axes.set_yticks(range(len(names)), names)
     if background is not None:
@@ -176,7 +173,7 @@ def _draw_path(axes: Axes, labels: NDArray[np.int64], span: Span, n_steps: int, 
     """Draw the segments as lines in the colours of the steps, and thin lines from one to the next."""
     width = (span.end - span.start) / len(labels)
     end: tuple[float, float] | None = None
-    for step, start, stop in _segments(labels):
+    for step, start, stop in runs_of(labels):
         if step < 0 and not with_background:
             continue
         row = step if step >= 0 else n_steps
@@ -192,17 +189,9 @@ def _draw_path(axes: Axes, labels: NDArray[np.int64], span: Span, n_steps: int, 
 def _draw_bar(axes: Axes, bar: Bar, at: float, height: float) -> None:
     from matplotlib.colors import to_rgba
 
-    axes.barh(
-        at,
-        bar.end - bar.start,
-        left=bar.start,
-        height=height,
-        # What is unsure is paler, but never gone.
-        color=to_rgba(colour_of(bar.step), 0.3 + 0.7 * bar.sure),
-        hatch=hatch_of(bar.step),
-        edgecolor="white",
-        linewidth=0.5,
-    )
+    # What is unsure is paler, but never gone.
+    style: dict[str, Any] = {"color": to_rgba(colour_of(bar.step), 0.3 + 0.7 * bar.sure), "hatch": hatch_of(bar.step)}
+    axes.barh(at, bar.end - bar.start, left=bar.start, height=height, edgecolor="white", linewidth=0.5, **style)
 
 
 def _number(axes: Axes, bar: Bar, at: float, span: Span) -> None:
@@ -251,6 +240,79 @@ def clock(seconds: float) -> str:
     """Write seconds as ``m:ss``, or ``h:mm:ss`` from one hour on."""
     whole = round(abs(seconds))
     sign = "-" if seconds < 0 and whole else ""
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{sign}{hours}:{minutes:02d}:{rest:02d}" if hours else f"{sign}{minutes}:{rest:02d}"
+
+
+# -- for notebooks ------------------------------------------------------------------------------------------------
+
+
+def lanes_svg(flow: FlowGraph, bars: Sequence[Bar], span: Span, note: str) -> str:
+    """Return the drawing, which follows the reader's light or dark scheme.
+
+    Parameters
+    ----------
+    flow : FlowGraph
+        The procedure.
+    bars : sequence of Bar
+        What is shown when.
+    span : Span
+        What the drawing covers.
+    note : str
+        A line under the title.
+    """
+    shown = list(dict.fromkeys(bar.step for bar in sorted(bars, key=lambda bar: bar.start)))
+    missing = [step for step in range(len(flow)) if step not in set(shown)]
+    rows = [*shown, *missing][:_MOST_ROWS]
+    names = [wrapped(f"{step + 1}  {flow.texts[step] or flow.ids[step]}", _TEXT, _TEXT_WIDTH, 1)[0] for step in rows]
+    left = max((text_width(name, _TEXT) for name in names), default=0.0) + 12.0
+
+    def x(at: float) -> float:
+        return left + _TRACK * (at - span.start) / (span.end - span.start)
+
+    body = list(_axis(span, x, len(rows)))
+    for place, (step, name) in enumerate(zip(rows, names, strict=True)):
+        top = place * _ROW + (_ROW - _BAR) / 2
+        kind = "text" if step in shown else "note"
+        body.append(words(kind, left - 12.0, top + _BAR - 3, _TEXT, name, 'text-anchor="end"'))
+        body.append(f'<rect class="track" x="{left:.1f}" y="{top:.1f}" width="{_TRACK:g}" height="{_BAR:g}" rx="3"/>')
+        if step not in shown:
+            extra = 'text-anchor="middle" font-style="italic"'
+            body.append(words("note", left + _TRACK / 2, top + _BAR - 3.5, _SMALL, "not shown", extra))
+        body += [_bar(bar, span, x, top) for bar in bars if bar.step == step]
+    height = len(rows) * _ROW + 20.0
+    if len(rows) < len(flow):
+        body.append(words("note", left, height + 12, _SMALL, f"… and {len(flow) - len(rows)} more steps"))
+        height += 16.0
+    layout = Layout(left + _TRACK + 16.0, height, (), {})
+    title = flow.title or "Steps over time"
+    return document(layout, body, name="Steps over time", title=title, note=note, styles=_STYLES, dark=True).svg
+
+
+def _time(at: float, span: Span) -> str:
+    return clock(at) if span.unit == "time" else f"{at:g}"
+
+
+def _bar(bar: Bar, span: Span, x: Callable[[float], float], top: float) -> str:
+    begins, ends = (_time(at, span) for at in (bar.start, bar.end))
+    title = escaped(f"{bar.step + 1}: {begins}–{ends}" + (f", {bar.sure:.0%} sure" if bar.sure < 1 else ""))
+    width = max(x(bar.end) - x(bar.start), 1.5)
+    return (
+        f'<rect x="{x(bar.start):.1f}" y="{top:.1f}" width="{width:.1f}" height="{_BAR:g}" rx="2" '
+        f'fill="{colour_of(bar.step)}" fill-opacity="{0.3 + 0.7 * bar.sure:.2f}"><title>{title}</title></rect>'
+    )
+
+
+def _axis(span: Span, x: Callable[[float], float], rows: int) -> list[str]:
+    """Draw about six ticks, at round times."""
+    rough = (span.end - span.start) / 6
+    power = 10 ** math.floor(math.log10(max(rough, 1)))
+    round_times = _ROUND_SECONDS if span.unit == "time" else [power, 2 * power, 5 * power, 10 * power]
+    gap = next((one for one in round_times if one >= rough), 7200 * math.ceil(rough / 7200))
+    bottom = rows * _ROW
+    drawn = []
+    for number in range(math.ceil(span.start / gap), math.floor(span.end / gap) + 1):
+        at = number * gap
+        drawn.append(f'<path class="tick" d="M{x(at):.1f} 0V{bottom + 3:.1f}"/>')
+        drawn.append(words("note", x(at), bottom + 16, _SMALL, _time(at, span), 'text-anchor="middle"'))
+    return drawn

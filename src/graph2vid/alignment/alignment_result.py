@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,16 @@ from graph2vid.flow import FlowGraph
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from graph2vid.alignment.alignment_plot import Span
-
 Labels = npt.NDArray[np.int64]
 
 BACKGROUND = -1
 """The label of a clip that shows no step."""
+
+
+def runs_of(labels: Labels) -> Iterator[tuple[int, int, int]]:
+    """Return the unbroken sequences of one label, background too: label, first clip, clip after the last."""
+    bounds = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    return zip(labels[bounds[:-1]].tolist(), bounds[:-1], bounds[1:], strict=True)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,14 +76,7 @@ class Alignment:
     @cached_property
     def segments(self) -> tuple[ClipSegment, ...]:
         """The unbroken sequences of clips that show one step, in the order of the video."""
-        edges = np.flatnonzero(np.diff(self.labels)) + 1
-        bounds = [0, *edges.tolist(), len(self.labels)]
-        steps = self.labels[bounds[:-1]].tolist()
-        return tuple(
-            ClipSegment(start, stop, step)
-            for start, stop, step in zip(bounds[:-1], bounds[1:], steps, strict=True)
-            if step != BACKGROUND
-        )
+        return tuple(ClipSegment(start, stop, step) for step, start, stop in runs_of(self.labels) if step != BACKGROUND)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -100,9 +97,9 @@ class Alignment:
         ax : matplotlib Axes, optional
             Where to draw; by default in a new figure.
         """
-        from graph2vid.alignment import alignment_plot
+        from graph2vid.alignment.alignment_plot import Span, bars_of, plot_lanes
 
-        return alignment_plot.plot_lanes(self.flow, alignment_plot.bars_of(self.labels), self._span(), ax)
+        return plot_lanes(self.flow, bars_of(self.labels), Span(0, len(self.labels)), ax)
 
     def plot_costs(self, match: npt.ArrayLike, drop: npt.ArrayLike | None = None, ax: Axes | None = None) -> Axes:
         """Draw the match costs as a heat map, steps × clips, and the path of the alignment on it (matplotlib).
@@ -116,11 +113,10 @@ class Alignment:
         ax : matplotlib Axes, optional
             Where to draw; by default in a new figure.
         """
-        from graph2vid.alignment.alignment_plot import plot_matrix
+        from graph2vid.alignment.alignment_plot import Span, plot_matrix
 
-        return plot_matrix(
-            self.flow, match, self.labels, self._span(), ax, meaning="cost", high_is_good=False, background=drop
-        )
+        span = Span(0, len(self.labels))
+        return plot_matrix(self.flow, match, self.labels, span, ax, meaning="cost", high_is_good=False, background=drop)
 
     def plot_bars(
         self,
@@ -140,7 +136,7 @@ class Alignment:
         name : str
             What this row is called.
         """
-        from graph2vid.alignment.alignment_plot import bars_of, plot_rows
+        from graph2vid.alignment.alignment_plot import Span, bars_of, plot_rows
 
         rows = {name: self.labels}
         for other, what in (others or {}).items():
@@ -150,21 +146,16 @@ class Alignment:
             if labels.max() >= len(self.flow):
                 raise InputError(f"row {other!r}: there is no step {labels.max()}, steps are 0 … {len(self.flow) - 1}")
             rows[other] = labels
-        return plot_rows(self.flow, {row: bars_of(labels) for row, labels in rows.items()}, self._span(), ax)
+        bars = {row: bars_of(labels) for row, labels in rows.items()}
+        return plot_rows(self.flow, bars, Span(0, len(self.labels)), ax)
 
     def _repr_svg_(self) -> str | None:
         if self.clip_labels is None or not len(self.clip_labels):
             return None
-        from graph2vid.alignment.alignment_drawing import lanes_svg
-        from graph2vid.alignment.alignment_plot import bars_of
+        from graph2vid.alignment.alignment_plot import Span, bars_of, lanes_svg
 
         note = f"{len(self.order)} of {len(self.flow)} steps shown · {len(self.labels)} clips · cost {self.cost:.6g}"
-        return lanes_svg(self.flow, bars_of(self.labels), self._span(), note)
-
-    def _span(self) -> Span:
-        from graph2vid.alignment.alignment_plot import Span
-
-        return Span(0, len(self.labels))
+        return lanes_svg(self.flow, bars_of(self.labels), Span(0, len(self.labels)), note)
 
     def __repr__(self) -> str:
         shown = "" if self.clip_labels is None else f", {len(self.order)} of {len(self.flow)} steps shown"

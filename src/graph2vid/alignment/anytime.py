@@ -1,7 +1,7 @@
 """Alignment of procedures with too many ideals: a good answer at any time, and how far from the best it can be.
 
 A relaxation (:mod:`graph2vid.alignment.relaxed`) says from every point of the video on what the rest costs at the
-least; a beam over ideals (:mod:`graph2vid.alignment.beam`), guided by that, finds alignments, and the least bound of
+least; a beam over ideals, guided by that, finds alignments, and the least bound of
 what it had no room for is a lower bound of the whole. Between the sweeps the multipliers of the relaxation climb, it
 keeps the steps that were most often shown twice, not at all or out of order, and the beam widens, until both bounds
 meet or the time is up.
@@ -10,9 +10,7 @@ meet or the time is up.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,12 +19,13 @@ import numpy as np
 from graph2vid._stopping import Watch, watched
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import Resources, memory_bound, solve_plain
-from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import ClipCosts
-from graph2vid.alignment.relaxed import Completions, Costs64, Relaxation, RelaxedPath, Video
+from graph2vid.alignment.relaxed import Beam, Completions, Costs64, Relaxation, Video
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, bits
 from graph2vid.tsort import TSortGraph
+from graph2vid.tsort.complexity import sections
+from graph2vid.tsort.lattice import flags_of, words_of
 
 EXACT_UPDATES = 2**36
 """States × clips up to which ``method=None`` is exact: a minute or two of one processor."""
@@ -64,6 +63,10 @@ class Answer(NamedTuple):
     labels: Labels | None
     gap: float
     options: dict[str, Any]
+
+
+def _searched(cost: float, labels: Labels | None, gap: float, **more: Any) -> Answer:
+    return Answer(cost, labels, gap, {"method": "anytime", "gap": gap, "lower_bound": cost - gap, **more})
 
 
 def refuse_long(tsort: TSortGraph, clips: int) -> None:
@@ -110,6 +113,12 @@ def solve(
         raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
 
 
+def solve_alternatives(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> Answer:
+    """Choose branches and align what is left, until the choice is proven, cannot be bettered step by step, or the
+    time is up; as :func:`solve`, of a procedure with alternatives, all of whose edges count as certain."""
+    return _Choice(flow, costs, resources).run()
+
+
 def solve_quickly(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> Answer:
     """Solve exactly where that is quick, else :func:`solve`; every step has one unbroken segment."""
     with suppress(TooLargeError):
@@ -124,13 +133,7 @@ def split(flow: FlowGraph) -> FlowGraph:
 
     They are comparable with all other steps: whether they are done says which part the video has come to.
     """
-    ranked = sorted(range(len(flow)), key=lambda step: flow.ancestors[step].bit_count())
-    ends, done = [0], 0
-    for place, step in enumerate(ranked, start=1):
-        done |= 1 << step
-        if all(flow.ancestors[later] & done == done for later in ranked[place:]):
-            ends.append(place)
-    parts = [ranked[start:stop] for start, stop in pairwise(ends)]
+    parts = [list(bits(section)) for section in sections(flow, (1 << len(flow)) - 1)]
     edges, n_steps = list(flow.edges), len(flow)
     for part, following in pairwise(parts):
         if min(len(part), len(following)) > 1:  # a part of one step is such a step itself
@@ -142,17 +145,10 @@ def split(flow: FlowGraph) -> FlowGraph:
 def _in_one_order(flow: FlowGraph, costs: ClipCosts, contiguous: bool) -> tuple[float, Labels | None]:
     """Align in one legal order: of the steps that are ready, the one comes first that has its best clip first."""
     clip = np.argmin(costs.match - costs.drop if np.isfinite(costs.drop).all() else costs.match, axis=1)
-    order: list[int] = []
-    waiting = [len(before) for before in flow.predecessors]
-    ready = [(int(clip[step]), step) for step in flow.sources]
-    heapify(ready)
-    while ready:
-        _, step = heappop(ready)
-        order.append(step)
-        for follower in flow.successors[step]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heappush(ready, (int(clip[follower]), follower))
+    ranked = np.argsort(clip, kind="stable").tolist()
+    place = {step: at for at, step in enumerate(ranked)}
+    by_clip = FlowGraph.from_edges([flow.steps[step] for step in ranked], [(place[a], place[b]) for a, b in flow.edges])
+    order = [ranked[at] for at in by_clip.topological_order]
     chain = TSortGraph.compile(FlowGraph.chain([flow.steps[step] for step in order]))
     in_order = ClipCosts(costs.match[order], costs.drop, None if costs.skip is None else costs.skip[order])
     cost, labels = solve_plain(chain, in_order, contiguous, False, Resources.check(workers=1))
@@ -183,9 +179,7 @@ class _Search:
                 f"{n_real} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
                 "even for a search that is not exact: raise memory_limit, or use longer clips"
             )
-        self.before = np.zeros((n_steps, n_steps), bool)
-        for step in range(n_steps):
-            self.before[list(bits(self.flow.ancestors[step])), step] = True
+        self.before = flags_of(words_of(self.flow.descendants, n_steps), n_steps)
         self.rounding = _ROUNDING * self.video.size()
         # To have something: the cheapest alignment in an order that suits the video, and what each clip costs at least.
         self.cost, self.labels = _in_one_order(flow, costs, contiguous)
@@ -243,32 +237,20 @@ class _Search:
                 "order between steps, or forbid less"
             )
         gap = 0.0 if self._is_closed() else self.cost - self.lower
-        options = {
-            "method": "anytime",
-            "gap": gap,
-            "lower_bound": self.cost - gap,
-            "beam": self.width,
-            "kept_steps": self.n_kept,
-        }
-        return Answer(self.cost, self.labels, gap, options)
+        return _searched(self.cost, self.labels, gap, beam=self.width, kept_steps=self.n_kept)
 
     # -- the lower bound ----------------------------------------------------------------------------------------
 
     def _keep_more(self, relaxation: Relaxation, most_ideals: int) -> Relaxation:
         """Return the relaxation that keeps all steps, or those too that make the most trouble, as far as they fit."""
-        whole = self._relaxation(range(len(self.flow)), most_ideals)
-        if whole is not None:
-            return whole
+        with suppress(TooLargeError):
+            return Relaxation(self.flow, self.video, tuple(range(len(self.flow))), most_ideals)
         for step in np.argsort(-self.trouble, kind="stable").tolist():
             if self.trouble[step] > 0 and step not in relaxation.kept:
-                relaxation = self._relaxation((*relaxation.kept.tolist(), step), most_ideals) or relaxation
+                with suppress(TooLargeError):
+                    kept = sorted((*relaxation.kept.tolist(), step))
+                    relaxation = Relaxation(self.flow, self.video, tuple(kept), most_ideals)
         return relaxation
-
-    def _relaxation(self, kept: Iterable[int], most_ideals: int) -> Relaxation | None:
-        try:
-            return Relaxation(self.flow, self.video, tuple(sorted(kept)), most_ideals)
-        except TooLargeError:
-            return None
 
     def _climb(self, relaxation: Relaxation) -> tuple[Completions, float]:
         """Change the multipliers to raise the bound; return the bounds at the best ones, and what a solution takes (s).
@@ -291,8 +273,7 @@ class _Search:
                 daring, idle = daring / 2, 0
             if not np.isfinite(found.bound):
                 break
-            path = relaxation.path(at, found)
-            excess = self._learn_from(path, at)[others]
+            excess = self._learn_from(*relaxation.path(at, found), at)[others]
             if number == 0 and self.width == 0:
                 self._sweep(relaxation, found, _WIDTH // 4)
             if self._is_closed() or not excess.any() or time.monotonic() + solving > until:
@@ -307,21 +288,21 @@ class _Search:
             found = relaxation.solve(best_multipliers, into=found)
         return found, solving
 
-    def _learn_from(self, path: RelaxedPath, multipliers: Costs64) -> Costs64:
+    def _learn_from(self, labels: Labels, order: list[int], multipliers: Costs64) -> Costs64:
         """Take a relaxed alignment that happens to be legal, note the trouble of others; return by how many
         segments each step is shown too often [K]."""
-        n_steps, n_segments = len(self.flow), len(path.order)
-        segments = np.bincount(path.order, minlength=n_steps).astype(np.float64)
+        n_steps, n_segments = len(self.flow), len(order)
+        segments = np.bincount(np.array(order, np.int64), minlength=n_steps).astype(np.float64)
         first, last = np.full(n_steps, n_segments), np.full(n_steps, -1)
-        first[path.order[::-1]] = np.arange(n_segments)[::-1]
-        last[path.order] = np.arange(n_segments)
+        first[order[::-1]] = np.arange(n_segments)[::-1]
+        last[order] = np.arange(n_segments)
         out_of_order = self.before & (last[:, None] > first[None, :])
         skipped = multipliers + self.video.skip
         excess: Costs64 = segments - 1.0 + ((skipped < 0) | (skipped == 0) & (segments == 0))
         trouble = np.where((segments == 0) & np.isfinite(self.video.skip), 0.0, np.abs(segments - 1.0))
         trouble += out_of_order.sum(axis=0) + out_of_order.sum(axis=1)
-        if not trouble.any() and (cost := self.video.cost(path.labels)) < self.cost:
-            self.cost, self.labels = cost, path.labels
+        if not trouble.any() and (cost := self.video.cost(labels)) < self.cost:
+            self.cost, self.labels = cost, labels
         self.trouble = 0.9 * self.trouble + trouble
         return excess
 
@@ -336,3 +317,81 @@ class _Search:
             self.cost, self.labels = swept.cost, swept.labels
         self.lower = max(self.lower, min(self.cost, swept.dropped))
         return time.monotonic() - began
+
+
+# -- alternatives -----------------------------------------------------------------------------------------------
+
+
+class _Choice:
+    """Alternatives: a choice of branches that is good, and how far from the best it can be.
+
+    Where all branches may be shown or left out freely, the cheapest alignment costs at most what the best choice does:
+    that is the bound. It says which branches the video seems to show; they are chosen, and then changed one by one as
+    long as that helps and there is time.
+    """
+
+    def __init__(self, flow: FlowGraph, costs: ClipCosts, resources: Resources) -> None:
+        self.flow, self.costs, self.resources = flow, costs, resources
+        self.seconds = resources.time_limit or TIME_LIMIT
+        self.ends = time.monotonic() + self.seconds
+        self.in_group = sorted({step for group in flow.alternatives for branch in group for step in branch})
+
+    def run(self) -> Answer:
+        steps = np.arange(len(self.flow))
+        free = np.full(len(steps), np.inf) if self.costs.skip is None else self.costs.skip.copy()
+        free[self.in_group] = np.minimum(free[self.in_group], 0.0)
+        relaxed = self._plain(steps, free, self.seconds / 3)
+        lower = relaxed.cost - relaxed.gap
+        if not np.isfinite(lower):
+            return Answer(np.inf, None, 0.0, {"method": "anytime", "gap": 0.0})
+        chosen = self._shown(relaxed.labels)
+        best = self._with(chosen)
+        better = True
+        while better and best.cost > lower and time.monotonic() < self.ends:
+            better = False
+            for number, group in enumerate(self.flow.alternatives):
+                for branch in range(len(group)):
+                    if branch == chosen[number] or time.monotonic() >= self.ends:
+                        continue
+                    other = [*chosen[:number], branch, *chosen[number + 1 :]]
+                    found = self._with(other)
+                    if found.cost < best.cost:
+                        best, chosen, better = found, other, True
+        if best.labels is None:
+            raise TooLargeError(
+                f"no choice of alternatives with an alignment was found in {self.seconds:g} s: raise time_limit, or "
+                "choose some of them"
+            )
+        taken = [list(group[at]) for group, at in zip(self.flow.alternatives, chosen, strict=True)]
+        return _searched(best.cost, best.labels, max(best.cost - lower, 0.0), branches=taken)
+
+    def _shown(self, labels: Labels | None) -> list[int]:
+        """Return the branch of each group that an alignment shows best: that saves most against background."""
+        saved = np.zeros(len(self.flow) + 1)
+        if labels is not None:
+            shown = np.flatnonzero(labels >= 0)
+            drop = self.costs.drop[shown]
+            gain = np.where(np.isfinite(drop), drop - self.costs.match[labels[shown], shown], 1.0)
+            np.add.at(saved, labels[shown], gain)
+        return [
+            max(range(len(group)), key=lambda at: (saved[list(group[at])].sum(), -at))
+            for group in self.flow.alternatives
+        ]
+
+    def _with(self, chosen: list[int]) -> Answer:
+        """Align with one branch of each group taken; what that shows, and what it costs."""
+        taken = {step for group, at in zip(self.flow.alternatives, chosen, strict=True) for step in group[at]}
+        steps = np.array([step for step in range(len(self.flow)) if step in taken or step not in self.in_group])
+        skip = None if self.costs.skip is None else self.costs.skip[steps]
+        return self._plain(steps, skip, max(self.ends - time.monotonic(), 1e-3))
+
+    def _plain(self, steps: Any, skip: Any, seconds: float) -> Answer:
+        """Align some of the steps, in the order that holds among them: exactly, or by a search."""
+        place = {int(step): at for at, step in enumerate(steps)}
+        edges = [(place[a], place[b]) for a in place for b in bits(self.flow.descendants[a]) if b in place]
+        flow = FlowGraph.from_edges([str(step) for step in steps], edges).transitive_reduction()
+        costs = ClipCosts(np.ascontiguousarray(self.costs.match[steps]), self.costs.drop, skip)
+        found = solve_quickly(flow, costs, self.resources._replace(time_limit=seconds))
+        if found.labels is None:
+            return found
+        return found._replace(labels=np.append(steps, BACKGROUND)[found.labels])

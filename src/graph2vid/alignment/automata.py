@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -43,8 +42,7 @@ SOFT = 16
 """How much longer an update of the sum over all alignments takes than one of the minimum."""
 
 
-@dataclass(frozen=True, eq=False)
-class AutomatonProblem:
+class AutomatonProblem(NamedTuple):
     """A video on an automaton, every cost worked out; C-contiguous and all of one dtype, float32 or float64.
 
     Attributes
@@ -71,8 +69,8 @@ class AutomatonProblem:
 
     def scaled(self, factor: float) -> AutomatonProblem:
         """Return the problem with all costs multiplied."""
-        costs = (self.match, self.drop, self.arc, self.end, self.length, self.tail)
-        return AutomatonProblem(self.automaton, *(cost * factor for cost in costs), self.made_certain)  # type: ignore[call-arg, arg-type]
+        costs = {name: getattr(self, name) * factor for name in ("match", "drop", "arc", "end", "length", "tail")}
+        return self._replace(**costs)
 
 
 def automaton_problem(
@@ -184,14 +182,8 @@ def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple
     compiled = _natives.get(automaton)
     if compiled is None:
         assert module is not None
-        compiled = module.Automaton(
-            n_steps=len(automaton.flow),
-            state_start=automaton.state_start,
-            state_step=automaton.state_step,
-            arc_start=automaton.arc_start,
-            arc_from=automaton.arc_from,
-        )
-        _natives[automaton] = compiled
+        arrays = (automaton.state_start, automaton.state_step, automaton.arc_start, automaton.arc_from)
+        compiled = _natives[automaton] = module.Automaton(len(automaton.flow), *arrays)
     (n_steps, n_clips), longest = problem.match.shape, problem.length.shape[1]
     workers = choose_workers(resources.workers, work * automaton.n_states * n_clips * (1 + longest // 16))
     if workers > 1:  # each works a node out; no more of them than fit beside the tables

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,8 +19,8 @@ from graph2vid.alignment import _reference
 from graph2vid.alignment.alignment_result import Labels
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, check_gamma, widened
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
+from graph2vid.tsort.lattice import words_of
 
 BACKENDS = ("native", "reference")
 SMOOTHINGS = ("softmin", "smoothmin")
@@ -66,28 +65,12 @@ def procedure(tsort: TSortGraph) -> Any:
         module = native()
         assert module is not None
         # The copy, and how its ideals and states lie in vectors.
-        require_memory(
-            64 * tsort.n_states + 2 * tsort.masks.nbytes,
-            f"a procedure of {tsort.n_states:,} states",
-            "add order between steps",
-        )
-        found = module.Procedure(
-            tsort.masks,
-            _descendants(tsort.flow),
-            tsort.level_start,
-            tsort.state_start,
-            tsort.state_step,
-            tsort.state_from,
-        )
+        needed = 64 * tsort.n_states + 2 * tsort.masks.nbytes
+        require_memory(needed, f"a procedure of {tsort.n_states:,} states", "add order between steps")
+        arrays = (tsort.level_start, tsort.state_start, tsort.state_step, tsort.state_from)
+        found = module.Procedure(tsort.masks, words_of(tsort.flow.descendants, tsort.n_steps), *arrays)
         _procedures[tsort] = found
     return found
-
-
-def _descendants(flow: FlowGraph) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Steps that must come after each step, as bit sets, uint64 [K, W]."""
-    words = (len(flow) + 63) // 64
-    raw = b"".join(mask.to_bytes(8 * words, "little") for mask in flow.descendants)
-    return np.frombuffer(raw, dtype="<u8").astype(np.uint64).reshape(len(flow), words)
 
 
 def choose_workers(workers: int | None, updates: int) -> int:
@@ -106,6 +89,15 @@ def memory_bound(memory_limit: int | None) -> int:
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
         raise InputError(f"memory_limit must be a whole number of bytes, at least 1, not {memory_limit!r}")
     return int(memory_limit)
+
+
+class ResourceOptions(TypedDict, total=False):
+    """What callers may say of :class:`Resources`."""
+
+    backend: str | None
+    workers: int | None
+    memory_limit: int | None
+    time_limit: float | None
 
 
 class Resources(NamedTuple):
@@ -154,13 +146,8 @@ def solve_plain(
     """Find the cheapest alignment on the tSort graph; cost ∞ and no labels where there is none."""
     clips = costs.match.shape[1]
     if resources.backend == "reference":
-        return _reference.solve(
-            tsort,
-            *costs,
-            contiguous=contiguous,
-            cost_only=cost_only,
-            checkpoint=_spacing(tsort, costs, cost_only, resources),
-        )
+        spacing = _spacing(tsort, costs, cost_only, resources)
+        return _reference.solve(tsort, costs, contiguous, cost_only, spacing)
     workers = choose_workers(resources.workers, tsort.n_states * clips)
     window = _window(tsort, costs, cost_only, workers, resources.memory_limit)
     answer: tuple[float, Labels | None] = procedure(tsort).solve(
@@ -169,22 +156,18 @@ def solve_plain(
     return answer
 
 
-class Exact(NamedTuple):
-    """The cheapest alignment, and the costs that it was found with: wider than those given where need be."""
-
-    cost: float
-    labels: Labels | None
-    costs: ClipCosts
+Exact = tuple[float, Labels | None, ClipCosts]
+"""Cost and labels of the cheapest alignment, and the costs that it was found with: wider than given where need be."""
 
 
 def solve_exactly(
-    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool, resources: Resources
+    tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool, resources: Resources, found: Any = None
 ) -> Exact:
-    """Do the same, again in float64 where float32 does not tell the labels apart."""
-    cost, labels = solve_plain(tsort, costs, contiguous, cost_only, resources)
+    """Do the same, again in float64 where float32 does not tell the labels apart; ``found``: what it says."""
+    cost, labels = found or solve_plain(tsort, costs, contiguous, cost_only, resources)
     if abs(cost) > LONG and (wide := widened(costs)) is not costs:
-        return Exact(*solve_plain(tsort, wide, contiguous, cost_only, resources), wide)
-    return Exact(cost, labels, costs)
+        return (*solve_plain(tsort, wide, contiguous, cost_only, resources), wide)
+    return cost, labels, costs
 
 
 def _spacing(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, resources: Resources) -> int | None:
@@ -242,8 +225,7 @@ def too_large(tsort: TSortGraph, clips: int, needed: int, bound: int, advice: st
 # -- soft costs -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SoftCost:
+class SoftCost(NamedTuple):
     """The soft cost of one video, and how it changes with each cost.
 
     Attributes

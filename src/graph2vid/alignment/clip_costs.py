@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph2vid._arrays import Floats, as_floats
+from graph2vid.alignment.durations import Durations
 from graph2vid.errors import InputError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import FlowGraph, bits
+
+Flags = NDArray[np.bool_]
 
 
 class ClipCosts(NamedTuple):
@@ -91,19 +95,15 @@ def check_costs(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> ClipCosts:
         skipped = np.full(steps, np.inf, dtype) if skipped is None else skipped.copy()
         free = list(flow.optional)
         skipped[free] = np.minimum(skipped[free], 0)
+    costs = ClipCosts(checked, dropped, skipped)
     # One pass over each array: a minimum is NaN if anything is.
-    if not checked.min() > -np.inf:
-        step, clip = (int(i) for i in np.argwhere(~(checked > -np.inf))[0])
-        raise InputError(
-            f"match[{step}, {clip}] is {checked[step, clip]} (step {flow.steps[step].id!r}): costs are finite or +inf"
-        )
-    if not dropped.min() > -np.inf:
-        clip = int(np.flatnonzero(~(dropped > -np.inf))[0])
-        raise InputError(f"drop[{clip}] is {dropped[clip]}: costs are finite or +inf")
-    if skipped is not None and not skipped.min() > -np.inf:
-        step = int(np.flatnonzero(~(skipped > -np.inf))[0])
-        raise InputError(f"skip[{step}] is {skipped[step]} (step {flow.steps[step].id!r}): costs are finite or +inf")
-    return ClipCosts(checked, dropped, skipped)
+    if not (checked.min() > -np.inf and dropped.min() > -np.inf and (skipped is None or skipped.min() > -np.inf)):
+        bad = ((name, part) for name, part in costs._asdict().items() if part is not None and not part.min() > -np.inf)
+        name, part = next(bad)
+        at = tuple(np.argwhere(~(part > -np.inf))[0].tolist())
+        about = "" if name == "drop" else f" (step {flow.steps[at[0]].id!r})"
+        raise InputError(f"{name}{list(at)} is {part[at]}{about}: costs are finite or +inf")
+    return costs
 
 
 def _vector(name: str, value: Any, length: int, axis: str, dtype: Any, match_shape: tuple[int, ...]) -> Floats:
@@ -242,17 +242,11 @@ def constrain(costs: ClipCosts, constraints: Iterable[Constraint]) -> ClipCosts:
         if constraint.kind == "forbid":
             match[step, span] = np.inf
             continue
-        others = np.ones(match.shape, bool)
         if constraint.kind == "within":
-            others[:] = False
-            others[step] = True
-            others[step, span] = False
+            match[step, : span.start] = match[step, span.stop :] = np.inf
         else:
-            others[:, : span.start] = False
-            others[:, span.stop :] = False
-            others[step] = False
+            match[np.arange(steps) != step, span] = np.inf
             drop[span] = np.inf
-        match[others] = np.inf
         if skip is not None:
             skip[step] = np.inf
     return ClipCosts(match, drop, skip)
@@ -268,3 +262,100 @@ def _clip_span(constraint: Constraint, clips: int) -> slice:
     if start >= stop:
         raise InputError(f"constraint {constraint}: the span holds no clip of the video, which has {clips}")
     return slice(int(start), int(stop))
+
+
+# -- why no finite alignment exists, in words ---------------------------------------------------------------------
+
+
+def why_infeasible(flow: FlowGraph, costs: ClipCosts, durations: Durations | None = None) -> str:
+    """Say why a problem has no finite alignment, naming numbers and steps.
+
+    The reasons are tried from the plainest to the most involved; the last one is general.
+    """
+    match, drop, skip = costs
+    clips = match.shape[1]
+    needed = np.ones(len(flow), bool) if skip is None else np.isinf(skip)
+    needed[[step for group in flow.alternatives for branch in group for step in branch]] = False
+    flow = flow.sure
+    required = [int(k) for k in np.flatnonzero(needed)]
+    possible = np.isfinite(match)
+
+    if durations is not None and required:
+        longest = max(required, key=lambda k: int(durations.at_least[k]))
+        if durations.at_least[longest] > clips:
+            return (
+                f"{_named(flow, [longest])} takes at least {durations.at_least[longest]} clips, but the video has "
+                f"{clips}: give a smaller number, shorter clips, or skip costs"
+            )
+        if (together := int(durations.at_least[required].sum())) > clips:
+            return (
+                f"the {len(required)} steps that must be shown take at least {together} clips together, but the video "
+                f"has {clips}: give smaller numbers, shorter clips, or skip costs"
+            )
+    if len(required) > clips:
+        return (
+            f"the video has {clips} clips, but {len(required)} steps must each be shown for at least one clip: "
+            "give a longer video, shorter clips, or skip costs"
+        )
+    if nowhere := [k for k in required if not possible[k].any()]:
+        return f"{_named(flow, nowhere)} must be shown, but no clip is allowed there (match is +inf in all {clips})"
+    dead = np.flatnonzero(np.isinf(drop) & ~possible.any(axis=0))
+    if len(dead):
+        return (
+            f"clip {int(dead[0])} can be neither dropped nor explained by any step (drop and match are all +inf there)"
+        )
+
+    earliest = _earliest(flow, possible, needed)
+    for step in required:
+        allowed = np.flatnonzero(possible[step])
+        if allowed[-1] < earliest[step]:
+            before = [k for k in bits(flow.ancestors[step]) if needed[k]]
+            return (
+                f"{_named(flow, [step])} is allowed only up to clip {int(allowed[-1])}, but {_named(flow, before)} "
+                f"must come before it, which takes until clip {int(earliest[step])} at the earliest"
+            )
+    if crowded := _crowded(possible, required):
+        shared = int(possible[crowded].any(axis=0).sum())
+        return f"{_named(flow, crowded)} need a clip each, but are allowed in only {shared} of them altogether"
+    tight = [k for k in required if not possible[k].all()]
+    forced = int(np.isinf(drop).sum())
+    about = f" Restricted to some clips: {_named(flow, tight)}." if tight else ""
+    about += f" {forced} clips must show a step." if forced else ""
+    return f"the allowed clips of the steps contradict the order of the procedure or one another.{about}"
+
+
+def _earliest(flow: FlowGraph, possible: Flags, needed: Flags) -> list[int]:
+    """For each step the first clip at which it can begin, by its ancestors alone."""
+    earliest = [0] * len(flow)
+    for step in flow.topological_order:
+        before = [k for k in bits(flow.ancestors[step]) if needed[k]]
+        first = max([len(before), *(earliest[k] + 1 for k in before)])
+        allowed = np.flatnonzero(possible[step, first:])
+        earliest[step] = first + int(allowed[0]) if len(allowed) else first
+    return earliest
+
+
+def _crowded(possible: Flags, required: list[int]) -> list[int]:
+    """Return steps that have fewer clips between them than they are, if any: where a matching gets stuck."""
+    taken: dict[int, int] = {}  # clip → step
+
+    def place(step: int, seen: set[int]) -> bool:
+        for clip in np.flatnonzero(possible[step]).tolist():
+            if clip not in seen:
+                seen.add(clip)
+                if clip not in taken or place(taken[clip], seen):
+                    taken[clip] = step
+                    return True
+        return False
+
+    for step in required:
+        seen: set[int] = set()
+        if not place(step, seen):
+            return sorted({step, *(taken[clip] for clip in seen)})
+    return []
+
+
+def _named(flow: FlowGraph, steps: list[int]) -> str:
+    shown = ", ".join(f"{flow.steps[k].id!r} ({flow.steps[k].text})" for k in steps[:4])
+    more = f" and {len(steps) - 4} more" if len(steps) > 4 else ""
+    return f"step {shown}{more}" if len(steps) == 1 else f"steps {shown}{more}"

@@ -51,8 +51,8 @@ class Durations:
             )
         if not ((length >= 0).all() and (tail >= 0).all() and np.isfinite(tail).all()):
             raise InputError("the costs of durations are at least 0 and no NaN, and those of the tail finite")
-        if np.isinf(length[:, -1]).any():
-            step = int(np.flatnonzero(np.isinf(length[:, -1]))[0])
+        if (endless := np.isinf(length[:, -1])).any():
+            step = int(endless.argmax())
             raise InputError(f"durations: step {step} can have no length of {length.shape[1]} clips or more")
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "tail", tail)
@@ -137,12 +137,9 @@ class Durations:
         rows = [np.asarray(row, np.float64) for row in counts]
         if not rows or any(row.ndim != 1 or not (row >= 0).all() for row in rows) or not smooth > 0:
             raise InputError("a histogram of durations is a row of counts for each step, with smooth above 0")
-        longest = max(2, *(len(row) for row in rows))
+        longest = max(2, *map(len, rows))
         _check_size(len(rows), longest)
-        table = np.zeros((len(rows), longest))
-        for step, row in enumerate(rows):
-            table[step, : len(row)] = row
-        table += smooth
+        table = np.stack([np.pad(row, (0, longest - len(row))) for row in rows]) + smooth
         return cls._of_shares(table / table.sum(axis=1, keepdims=True), weight, at_least)
 
     @classmethod

@@ -17,15 +17,8 @@ from graph2vid._stopping import Watch, native_watch, watched, within
 from graph2vid.alignment import anytime
 from graph2vid.alignment.alignment_result import Alignment
 from graph2vid.alignment.anytime import Answer
-from graph2vid.alignment.backends import (
-    Exact,
-    Resources,
-    choose_workers,
-    memory_bound,
-    procedure,
-    solve_exactly,
-)
-from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, widened
+from graph2vid.alignment.backends import Exact, Resources, choose_workers, memory_bound, procedure, solve_exactly
+from graph2vid.alignment.clip_costs import ClipCosts, Constraint
 from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.problem import Problem
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
@@ -88,24 +81,26 @@ def align_many(
     }
     for name, entries in given.items():
         if len(entries) != total:
-            raise InputError(
-                f"{name} has {len(entries)} entries, but matches has {total}: one for each video is needed"
-            )
-    problems = []
-    for i, (match, one, drop, skip, repeat, lengths, rules) in enumerate(zip(matches, *given.values(), strict=True)):
-        try:
-            problems.append(Problem(one, match, drop, skip, repeat, lengths, violation, rules, contiguous))
-        except InputError as error:
-            raise InputError(f"video {i}: {error}") from error
-    results = []
-    for i, (problem, answer) in enumerate(
-        zip(problems, solve_many(problems, cost_only, checked, progress), strict=True)
-    ):
-        try:
-            results.append(problem.result(answer))
-        except InfeasibleError as error:
-            raise InfeasibleError(f"video {i}: {error}") from error
-    return results
+            message = f"{name} has {len(entries)} entries, but matches has {total}: one for each video is needed"
+            raise InputError(message)
+
+    def checked_problem(match: Any, one: Any, drop: Any, skip: Any, repeat: Any, lengths: Any, rules: Any) -> Problem:
+        return Problem(one, match, drop, skip, repeat, lengths, violation, rules, contiguous)
+
+    problems = _for_each(checked_problem, zip(matches, *given.values(), strict=True), InputError)
+    answers = solve_many(problems, cost_only, checked, progress)
+    return _for_each(Problem.result, zip(problems, answers, strict=True), InfeasibleError)
+
+
+def _for_each(work: Callable[..., Any], videos: Iterable[tuple[Any, ...]], error: type[Exception]) -> list[Any]:
+    """Do something for each video; an error says for which."""
+    done: list[Any] = []
+    try:
+        for video in videos:
+            done.append(work(*video))
+    except error as failed:
+        raise error(f"video {len(done)}: {failed}") from failed
+    return done
 
 
 def solve_many(
@@ -236,9 +231,5 @@ def _solve_chunk(
             choose_workers(resources.workers, updates),
             native_watch(),
         )
-        return [
-            solve_exactly(tsort, wide, contiguous, cost_only, resources)
-            if abs(cost) > LONG and (wide := widened(costs)) is not costs
-            else Exact(cost, labels, costs)
-            for costs, (cost, labels) in zip(videos, found, strict=True)
-        ]
+        each = zip(videos, found, strict=True)
+        return [solve_exactly(tsort, costs, contiguous, cost_only, resources, one) for costs, one in each]

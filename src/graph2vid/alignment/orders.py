@@ -28,7 +28,6 @@ from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.automaton import Automaton
 
 if TYPE_CHECKING:
     from graph2vid.alignment.problem import Problem
@@ -69,33 +68,23 @@ class _Arc(NamedTuple):
     cost: float
 
 
-class _Ways:
-    """The automaton's arcs by the node that they leave."""
-
-    def __init__(self, problem: AutomatonProblem) -> None:
-        automaton = problem.automaton
-        self.node_of_state = np.repeat(np.arange(automaton.n_nodes), np.diff(automaton.state_start))
-        state_of_arc = np.repeat(np.arange(automaton.n_states), np.diff(automaton.arc_start))
-        order = np.argsort(automaton.arc_from, kind="stable")
-        self.state: Indices = state_of_arc[order]
-        self.cost = problem.arc[order]
-        self.step = automaton.state_step
-        origins = automaton.arc_from[order]
-        self.start = np.searchsorted(origins, np.arange(automaton.n_nodes + 1))
-        self.origins = np.flatnonzero(np.diff(self.start))  # the nodes that can be left
-
-    def of(self, node: int) -> list[_Arc]:
-        here = slice(self.start[node], self.start[node + 1])
-        states = self.state[here]
-        columns = (self.step[states], states, self.node_of_state[states], self.cost[here])
-        return [_Arc(*row) for row in zip(*(column.tolist() for column in columns), strict=True) if row[3] < np.inf]
-
-
 class _Search:
     def __init__(self, problem: AutomatonProblem, contiguous: bool) -> None:
-        self.problem, self.contiguous = problem, contiguous
-        self.ways = _Ways(problem)
+        self.problem, self.contiguous, self.automaton = problem, contiguous, problem.automaton
+        # The arcs by the node that they leave, and the nodes that can be left.
+        order = np.argsort(self.automaton.arc_from, kind="stable")
+        self.state, self.cost = self.automaton.state_of_arc[order], problem.arc[order]
+        self.start = np.searchsorted(self.automaton.arc_from[order], np.arange(self.automaton.n_nodes + 1))
+        self.origins = np.flatnonzero(np.diff(self.start))
         self.to_go = self._to_go()
+
+    def ways(self, node: int) -> list[_Arc]:
+        """Return the arcs out of a node."""
+        here = slice(self.start[node], self.start[node + 1])
+        states = self.state[here]
+        reached = self.automaton.node_of_state[states]
+        columns = (self.automaton.state_step[states], states, reached, self.cost[here])
+        return [_Arc(*row) for row in zip(*(column.tolist() for column in columns), strict=True) if row[3] < np.inf]
 
     def _to_go(self) -> Costs64:
         """[N, S] the least cost of all that follows if a segment of a state begins at a clip.
@@ -104,25 +93,25 @@ class _Search:
         too cheap, which only costs time. Unless segments are contiguous, they go on after background, too (and none is
         repeated or has durations).
         """
-        problem, ways = self.problem, self.ways
-        step, n_clips = ways.step, len(problem.drop)
+        problem, node_of_state = self.problem, self.automaton.node_of_state
+        step, n_clips = self.automaton.state_step, len(problem.drop)
         length, tail = problem.length.T[:, step], problem.tail[step]  # [D, S], [S]
         begin = np.empty((n_clips, len(step)))
         follows = problem.end.copy()
         # [D, S] what follows a segment that has had 1, 2, …, D (and more) clips.
-        going = length + follows[ways.node_of_state]
+        going = length + follows[node_of_state]
         for clip in range(n_clips - 1, -1, -1):
             go_on()
             shown = problem.match[step, clip]
             begin[clip] = shown + going[0]
             follows = follows + problem.drop[clip]
-            if len(ways.origins):
-                leaving = ways.cost + begin[clip][ways.state]
-                cheapest = np.minimum.reduceat(leaving, ways.start[ways.origins])
-                follows[ways.origins] = np.minimum(follows[ways.origins], cheapest)
+            if len(self.origins):
+                leaving = self.cost + begin[clip][self.state]
+                cheapest = np.minimum.reduceat(leaving, self.start[self.origins])
+                follows[self.origins] = np.minimum(follows[self.origins], cheapest)
             longer = np.concatenate([going[1:], going[-1:] + tail])
             goes_on = shown + longer if self.contiguous else np.minimum(shown, problem.drop[clip]) + longer
-            going = np.minimum(length + follows[ways.node_of_state], goes_on)
+            going = np.minimum(length + follows[node_of_state], goes_on)
         return begin
 
     def best(self, number: int) -> Iterable[_Beginning]:
@@ -158,8 +147,7 @@ class _Beginning:
     @cached_property
     def repeats(self) -> dict[int, float]:
         """The steps that may be repeated, in order, and at what cost."""
-        ways = self.search.ways.of(self.arc.node)
-        return {way.step: way.cost for way in sorted(ways) if way.step in self.shown}
+        return {way.step: way.cost for way in sorted(self.search.ways(self.arc.node)) if way.step in self.shown}
 
     @property
     def cost(self) -> float:
@@ -168,7 +156,7 @@ class _Beginning:
 
     def followers(self) -> Iterable[tuple[float, _Beginning]]:
         """Yield what may follow, with the cost of the cheapest order that begins so."""
-        for way in self.search.ways.of(self.arc.node):
+        for way in self.search.ways(self.arc.node):
             if way.step in self.shown:
                 continue
             cost = float((self.reached[:-1] + way.cost + self.search.to_go[:, way.state]).min())
@@ -212,11 +200,9 @@ class _Beginning:
         problem = self.search.problem
         if self.before is None:
             return self.cost, np.full(len(problem.drop), BACKGROUND, np.int64)
-        chain: list[_Beginning] = []
-        at: _Beginning | None = self
-        while at is not None:
-            chain.insert(0, at)
-            at = at.before
+        chain = [self]
+        while (before := chain[0].before) is not None:
+            chain.insert(0, before)
         if not self.search.contiguous:
             return self._solve_chain([one.arc for one in chain[1:]], resources)
         state_start, state_step, arc_start, arc_from, costs = [0], [], [0], [], []
@@ -231,24 +217,17 @@ class _Beginning:
                     costs.append(beginning.repeats[step])
                 arc_start.append(len(arc_from))
             state_start.append(len(state_step))
-        none = np.zeros((0, 0), bool)
-        automaton = Automaton(
-            flow=problem.automaton.flow,
-            edges=(),
+        # What its arcs are charged for is worked out already.
+        automaton = replace(
+            problem.automaton,
             state_start=np.array(state_start, np.int64),
             state_step=np.array(state_step, np.int32),
             arc_start=np.array(arc_start, np.int64),
             arc_from=np.array(arc_from, np.int32),
-            arc_charged=np.zeros(0, np.int32),
-            arc_repeats=np.zeros(0, bool),
-            end_charged=np.zeros(len(chain), np.int32),
-            end_open=none,
-            charged=none,
         )
         end = np.full(len(chain), np.inf)
         end[-1] = problem.end[self.arc.node]
-        alone = replace(problem, automaton=automaton, arc=np.array(costs), end=end)
-        return automata.solve(alone, False, resources)
+        return automata.solve(problem._replace(automaton=automaton, arc=np.array(costs), end=end), False, resources)
 
     def _solve_chain(self, arcs: list[_Arc], resources: Resources) -> tuple[float, Indices | None]:
         """Do the same where background may lie inside a segment: no step is repeated, so the order is a chain."""

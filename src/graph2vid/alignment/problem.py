@@ -7,31 +7,21 @@ import math
 import time
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._deprecated import renamed
 from graph2vid._stopping import within
-from graph2vid.alignment import _brute, _reference, anytime, automata, branches, orders
+from graph2vid.alignment import _brute, _reference, anytime, automata, clip_costs, orders
 from graph2vid.alignment.alignment_result import Alignment, Labels, Posterior
 from graph2vid.alignment.anytime import Answer
 from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, SoftAnswer, automaton_problem
-from graph2vid.alignment.backends import Resources, memory_bound, soft_costs, solve_exactly, too_large
-from graph2vid.alignment.clip_costs import (
-    LONG,
-    ClipCosts,
-    Constraint,
-    check_costs,
-    check_gamma,
-    constrain,
-    may_overflow,
-    refuse_gamma,
-    widened,
-)
+from graph2vid.alignment.backends import ResourceOptions, Resources, memory_bound, soft_costs, solve_exactly, too_large
+from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, check_costs, check_gamma, constrain, widened
 from graph2vid.alignment.durations import Durations, check_durations
-from graph2vid.alignment.infeasible import why_infeasible
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -39,6 +29,19 @@ from graph2vid.tsort import TSortGraph
 METHODS = ("exact", "anytime", "brute")
 
 _EXTENDED = "repeats, durations, alternatives and soft precedence"
+_SEARCH = "raise time_limit, or use method='anytime'"
+_LESS = "raise time_limit, use longer clips, or leave out what makes the procedure large"
+_NUMBER = int | float | np.number
+_FREELY = nullcontext()  # made once: a call that no time limits is not held up
+
+
+class Options(ResourceOptions, total=False):
+    """What callers may say beside the costs: the options of :class:`Problem`, and of :class:`Resources`."""
+
+    repeat: Any
+    durations: Durations | ArrayLike | None
+    violation: float
+    constraints: Iterable[Constraint]
 
 
 class Problem:
@@ -104,18 +107,14 @@ class Problem:
         self.costs = check_costs(self.flow, match, drop, skip)
         if rules := tuple(constraints):
             self.costs = _take_pinned_branches(self.flow, constrain(self.costs, rules), rules)
-        if isinstance(violation, bool) or not isinstance(violation, int | float | np.number) or not violation >= 0:
+        if isinstance(violation, bool) or not isinstance(violation, _NUMBER) or not violation >= 0:
             raise InputError(f"violation must be a number of at least 0, not {violation!r}")
         self.repeat = None if repeat is None else _check_repeat(self.flow, repeat)
         self.durations = None if durations is None else check_durations(durations, len(self.flow))
         self.violation, self.contiguous = float(violation), bool(contiguous)
         # Optional steps alone are but skip costs of 0.
-        self.is_extended = bool(
-            self.flow.alternatives
-            or self.repeat is not None
-            or self.durations is not None
-            or (self.flow.confidences and violation < np.inf)
-        )
+        is_open = self.flow.alternatives or (self.flow.confidences and violation < np.inf)
+        self.is_extended = bool(is_open) or self.repeat is not None or self.durations is not None
         if self.is_extended and not self.contiguous:
             raise InputError(f"{_EXTENDED} need contiguous=True: they are about unbroken segments of clips")
 
@@ -139,86 +138,58 @@ class Problem:
         method: str | None = None,
         *,
         cost_only: bool = False,
-        backend: str | None = None,
-        workers: int | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
         brute_limit: int = 100_000,
+        **resources: Unpack[ResourceOptions],
     ) -> Alignment:
         """Find the cheapest alignment, over all orders that respect the procedure; options as for :func:`align`."""
         if method is not None and method not in METHODS:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
-        resources = Resources.check(backend, workers, memory_limit, time_limit)
-        return self.result(self.solve(method, cost_only, resources, brute_limit))
+        return self.result(self.solve(method, cost_only, Resources.check(**resources), brute_limit))
 
-    def posterior(
-        self,
-        gamma: float = 1.0,
-        *,
-        backend: str | None = None,
-        workers: int | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
-    ) -> Posterior:
+    def posterior(self, gamma: float = 1.0, **resources: Unpack[ResourceOptions]) -> Posterior:
         """Weigh all alignments by exp(-cost / gamma); options as for :func:`posterior`."""
-        gamma = check_gamma(gamma)
-        resources = Resources.check(backend, workers, memory_limit, time_limit)
+        gamma, given = check_gamma(gamma), Resources.check(**resources)
         costs = self.costs.astype(np.float64)
-        refuse_gamma(costs, gamma)
-        options: dict[str, Any] = {"gamma": gamma, "contiguous": self.contiguous, "backend": resources.backend}
-        with within(resources.time_limit):
+        clip_costs.refuse_gamma(costs, gamma)
+        options: dict[str, Any] = {"gamma": gamma, "contiguous": self.contiguous, "backend": given.backend}
+        with within(given.time_limit):
             if self.is_extended:
-                seconds = resources.time_limit or QUICK_SECONDS
-                asked = automaton_problem(self, costs, memory_limit, tables=2, work=SOFT, seconds=seconds)
-                found = automata.posterior(asked, gamma, resources)
+                seconds = given.time_limit or QUICK_SECONDS
+                asked = automaton_problem(self, costs, given.memory_limit, tables=2, work=SOFT, seconds=seconds)
+                found = automata.posterior(asked, gamma, given)
                 options |= automata.report(asked)
             else:
-                found = self._plain_posterior(costs, gamma, resources)
+                found = self._plain_posterior(costs, gamma, given)
         self._require_finite(found.cost)
         has_start = self.contiguous and self.repeat is None
         return Posterior(self.flow, found.cost, found.probability, options, found.start if has_start else None)
 
-    def k_best(
-        self,
-        k: int = 5,
-        *,
-        backend: str | None = None,
-        workers: int | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
-    ) -> tuple[Alignment, ...]:
+    def k_best(self, k: int = 5, **resources: Unpack[ResourceOptions]) -> tuple[Alignment, ...]:
         """Find the k cheapest orders, and for each its cheapest alignment; options as for :func:`k_best`."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"k must be a whole number of orders, at least 1, not {k!r}")
-        resources = Resources.check(backend, workers, memory_limit, time_limit)
-        found: list[Alignment] = []
-        with within(resources.time_limit):
+        given, found = Resources.check(**resources), []
+        with within(given.time_limit):
             try:
-                for answer in orders.best_orders(self, int(k), resources):
+                for answer in orders.best_orders(self, int(k), given):
                     found.append(self.result(answer))
             except TimeoutError:
                 if not found:
                     raise
-                warnings.warn(f"the {len(found)} best orders were found in {time_limit:g} s, not {k}", stacklevel=2)
+                warnings.warn(
+                    f"the {len(found)} best orders were found in {given.time_limit:g} s, not {k}", stacklevel=2
+                )
         if not found:
             self._require_finite(np.inf)
         return tuple(sorted(found, key=lambda one: one.cost))
 
-    def margins(
-        self,
-        found: Alignment | None = None,
-        *,
-        backend: str | None = None,
-        workers: int | None = None,
-        memory_limit: int | None = None,
-        time_limit: float | None = None,
-    ) -> NDArray[np.float64]:
+    def margins(self, found: Alignment | None = None, **resources: Unpack[ResourceOptions]) -> NDArray[np.float64]:
         """Return for each segment of an alignment how much more its best alternative costs; see :func:`margins`."""
         from graph2vid.alignment.many import solve_many
 
-        resources = Resources.check(backend, workers, memory_limit, time_limit)
-        with within(resources.time_limit):
-            within_it = resources._replace(time_limit=None)
+        given = Resources.check(**resources)
+        with within(given.time_limit):
+            within_it = given._replace(time_limit=None)
             if found is None:
                 found = self.result(self.solve(None, False, within_it))
             alternatives = [
@@ -233,31 +204,30 @@ class Problem:
 
     def solve(self, method: str | None, cost_only: bool, resources: Resources, brute_limit: int = 100_000) -> Answer:
         """Find the cheapest alignment; cost ∞ where there is none (:meth:`result` then says why)."""
-        if self.is_extended:
-            return self._extended(method, cost_only, resources)
+        if self.is_extended and method in ("brute", "anytime"):
+            advice = "'graph2vid selfcheck --features' compares them" if method == "brute" else "use method='exact'"
+            raise InputError(f"method={method!r} knows no {_EXTENDED}: leave them out, or {advice}")
         if method == "brute":
             with within(resources.time_limit, "raise time_limit, or use method='exact'"):
-                cost, labels = _brute.solve(self.flow, *self.costs, contiguous=self.contiguous, limit=brute_limit)
+                cost, labels = _brute.solve(self.flow, self.costs, self.contiguous, brute_limit)
             return Answer(cost, None if cost_only else labels, 0.0, self._options("brute", self.costs))
         if method == "anytime":
             return self.search(cost_only, resources)
-        if resources.time_limit is None:
-            try:
-                return self._plain(method, cost_only, resources)
-            except TooLargeError as error:
-                if method is not None:
-                    raise
-                return self.search(cost_only, resources, error)
-        began = time.monotonic()
-        # Half of the time, where the rest is for a search.
-        exact = resources.time_limit if method is not None else resources.time_limit / 2
+        began, limit = time.monotonic(), resources.time_limit
+        can_search = method is None and self.repeat is None and self.durations is None
+        exact = limit / 2 if limit is not None and can_search else limit  # the rest is for a search
         try:
-            with within(exact, "raise time_limit, or use method='anytime'"):
+            with _FREELY if exact is None else within(exact, _LESS if self.is_extended else _SEARCH):
+                if self.is_extended:
+                    seconds = None if method == "exact" else exact or QUICK_SECONDS
+                    return self._on_automaton(cost_only, resources, seconds)
                 return self._plain(method, cost_only, resources)
         except TooLargeError as error:
-            if method is not None:
+            if not can_search:
                 raise
-            return self.search(cost_only, _rest(resources, began), error)
+            if limit is not None:
+                resources = resources._replace(time_limit=max(began + limit - time.monotonic(), 1e-3))
+            return self.search(cost_only, resources, error)
 
     def exact_costs(self) -> ClipCosts:
         """Return the costs in the dtype in which an exact answer is looked for first."""
@@ -276,51 +246,36 @@ class Problem:
             anytime.refuse_long(tsort, costs.match.shape[1])
         return self.exact_answer(*solve_exactly(tsort, costs, self.contiguous, cost_only, resources), resources)
 
+    def _on_automaton(self, cost_only: bool, resources: Resources, seconds: float | None) -> Answer:
+        """Solve exactly on the automaton; soft edges are taken as certain, the surest first, where it is too large."""
+        costs = self.exact_costs()
+        while True:
+            asked = automaton_problem(self, costs, resources.memory_limit, seconds=seconds)
+            cost, labels = automata.solve(asked, cost_only, resources)
+            if not abs(cost) > LONG or (wide := widened(costs)) is costs:
+                break
+            costs = wide
+        found = self.exact_answer(cost, labels, costs, resources)
+        return found._replace(options=found.options | automata.report(asked))
+
     def search(self, cost_only: bool, resources: Resources, instead_of: TooLargeError | None = None) -> Answer:
-        """Search beyond exact reach."""
-        found = anytime.solve(self.flow, self.costs, self.contiguous, resources, instead_of)
-        return self._told(found, cost_only)
-
-    def _extended(self, method: str | None, cost_only: bool, resources: Resources) -> Answer:
-        """Solve exactly on the automaton; where that is too large, with fewer soft edges, or by a search.
-
-        Soft edges are taken as certain where the automaton would be too large otherwise, the surest first. If that is
-        not enough, or the time is up, alternatives are searched; repeats and durations are refused.
-        """
-        if method in ("brute", "anytime"):
-            advice = "'graph2vid selfcheck --features' compares them" if method == "brute" else "use method='exact'"
-            raise InputError(f"method={method!r} knows no {_EXTENDED}: leave them out, or {advice}")
-        began, limit = time.monotonic(), resources.time_limit
-        can_search = method is None and self.repeat is None and self.durations is None
-        exact = limit if limit is None or not can_search else limit / 2
-        seconds = None if method == "exact" else exact or QUICK_SECONDS
-        try:
-            with within(exact, "raise time_limit, use longer clips, or leave out what makes the procedure large"):
-                costs = self.exact_costs()
-                while True:
-                    asked = automaton_problem(self, costs, resources.memory_limit, seconds=seconds)
-                    cost, labels = automata.solve(asked, cost_only, resources)
-                    if not abs(cost) > LONG or (wide := widened(costs)) is costs:
-                        break
-                    costs = wide
-        except TooLargeError:
-            if not can_search:
-                raise
-        else:
-            found = self.exact_answer(cost, labels, costs, resources)
-            return found._replace(options=found.options | automata.report(asked))
-        soft = [edge for edge, confidence in self.flow.confidence.items() if confidence < 1.0]
+        """Search beyond exact reach, with all edges certain; there are no repeats and no durations."""
         flow, report = self.flow, {}
-        if soft:
-            flow = flow.with_confidence(dict.fromkeys(soft, 1.0))
-            report = {"made_certain": [list(edge) for edge in soft]}
-            warnings.warn(
-                f"with soft edges the procedure is too large: all {len(soft)} are taken as certain",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        search = branches.solve if flow.alternatives else anytime.solve_quickly
-        return self._told(search(flow, self.costs, _rest(resources, began)), cost_only, report)
+        if not self.is_extended:
+            found = anytime.solve(flow, self.costs, self.contiguous, resources, instead_of)
+        else:
+            if soft := [edge for edge, confidence in flow.confidence.items() if confidence < 1.0]:
+                flow = flow.with_confidence(dict.fromkeys(soft, 1.0))
+                report = {"made_certain": [list(edge) for edge in soft]}
+                warnings.warn(
+                    f"with soft edges the procedure is too large: all {len(soft)} are taken as certain",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            search = anytime.solve_alternatives if flow.alternatives else anytime.solve_quickly
+            found = search(flow, self.costs, resources)
+        options = self._options("exact", self.costs) | found.options | report
+        return Answer(found.cost, None if cost_only else found.labels, found.gap, options)
 
     def _plain_posterior(self, costs: ClipCosts, gamma: float, resources: Resources) -> SoftAnswer:
         tsort, clips, memory_limit = self.tsort, costs.match.shape[1], resources.memory_limit
@@ -339,17 +294,12 @@ class Problem:
         needed = 16 * (tsort.n_ideals + tsort.n_states) * (clips + 1)
         if needed > (bound := memory_bound(memory_limit)):
             raise too_large(tsort, clips, needed, bound, "")
-        return SoftAnswer(*_reference.forward_backward(tsort, *costs, contiguous=self.contiguous, gamma=gamma))
+        return SoftAnswer(*_reference.forward_backward(tsort, costs, self.contiguous, gamma))
 
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _options(self, method: str, costs: ClipCosts) -> dict[str, Any]:
         return {"method": method, "contiguous": self.contiguous, "dtype": costs.dtype}
-
-    def _told(self, found: Answer, cost_only: bool, report: dict[str, Any] | None = None) -> Answer:
-        """Return the answer of a search with all that its options say."""
-        options = self._options("exact", self.costs) | found.options | (report or {})
-        return Answer(found.cost, None if cost_only else found.labels, found.gap, options)
 
     def result(self, answer: Answer) -> Alignment:
         """Return an answer as callers see it.
@@ -367,24 +317,16 @@ class Problem:
     def _require_finite(self, cost: float) -> None:
         if math.isfinite(cost):
             return
-        if may_overflow(self.costs, self.costs.largest()):
-            raise InputError(
-                f"the costs are so large that their sums overflow {self.costs.match.dtype}: scale them down"
-            )
-        raise InfeasibleError(f"no alignment is possible: {why_infeasible(self.flow, self.costs, self.durations)}")
+        if clip_costs.may_overflow(self.costs, self.costs.largest()):
+            raise InputError(f"the costs are so large that their sums overflow {self.costs.dtype}: scale them down")
+        why = clip_costs.why_infeasible(self.flow, self.costs, self.durations)
+        raise InfeasibleError(f"no alignment is possible: {why}")
 
     def of_clips(self, costs: ClipCosts) -> Problem:
         """Return the same problem of other clips, whose costs are checked already."""
         other = copy.copy(self)
         other.costs = costs
         return other
-
-
-def _rest(resources: Resources, began: float) -> Resources:
-    """Return the resources with the time that is left of them."""
-    if resources.time_limit is None:
-        return resources
-    return resources._replace(time_limit=max(began + resources.time_limit - time.monotonic(), 1e-3))
 
 
 def _check_repeat(flow: FlowGraph, repeat: Any) -> NDArray[np.float64] | None:
@@ -400,30 +342,31 @@ def _check_repeat(flow: FlowGraph, repeat: Any) -> NDArray[np.float64] | None:
             f"repeat has shape {given.shape}: one cost, or one for each of the {len(flow)} steps, is needed"
         )
     costs = np.broadcast_to(given, len(flow)).copy()
-    bad = np.flatnonzero(~(costs >= 0))
-    if len(bad):
-        step = int(bad[0])
-        raise InputError(
-            f"repeat[{step}] is {costs[step]:g} (step {flow.steps[step].id!r}): the cost of a repeat is at least 0"
-        )
+    if not (costs >= 0).all():
+        step = int((costs >= 0).argmin())
+        name = f"repeat[{step}] is {costs[step]:g} (step {flow.steps[step].id!r})"
+        raise InputError(f"{name}: the cost of a repeat is at least 0")
     return costs if np.isfinite(costs).any() else None
 
 
 def _take_pinned_branches(flow: FlowGraph, costs: ClipCosts, constraints: Iterable[Constraint]) -> ClipCosts:
     """Forbid the branches beside those of which a step is pinned; the arrays are changed in place."""
     pinned = {constraint.step for constraint in constraints if constraint.kind in ("within", "show")}
-    gone = [
-        step
-        for group in flow.alternatives
-        if any(pinned.intersection(branch) for branch in group)
-        for branch in group
-        if not pinned.intersection(branch)
-        for step in branch
-    ]
-    costs.match[gone] = np.inf
-    if costs.skip is not None:
-        costs.skip[gone] = np.inf
+    for group in flow.alternatives:
+        beside = [branch for branch in group if not pinned.intersection(branch)]
+        gone = [step for branch in beside for step in branch] if len(beside) < len(group) else []
+        costs.match[gone] = np.inf
+        if costs.skip is not None:
+            costs.skip[gone] = np.inf
     return costs
+
+
+def _asked(
+    flow: FlowGraph | TSortGraph, match: Any, drop: Any, skip: Any, contiguous: bool, options: Any
+) -> tuple[Problem, Any]:
+    """Return the problem of a call, and the resources among its options."""
+    resources = {name: options.pop(name) for name in Resources._fields if name in options} if options else {}
+    return Problem(flow, match, drop, skip, contiguous=contiguous, **options), resources
 
 
 @renamed(breaking="violation", threads="workers")
@@ -435,22 +378,15 @@ def align(
     contiguous: bool = True,
     method: str | None = None,
     *,
-    repeat: Any = None,
-    durations: Durations | ArrayLike | None = None,
-    violation: float = 1.0,
-    constraints: Iterable[Constraint] = (),
     cost_only: bool = False,
-    backend: str | None = None,
-    workers: int | None = None,
-    memory_limit: int | None = None,
-    time_limit: float | None = None,
     brute_limit: int = 100_000,
+    **options: Unpack[Options],
 ) -> Alignment:
     """Find the cheapest alignment of a procedure with a video, over all orders that respect the procedure.
 
     Parameters
     ----------
-    flow, match, drop, skip, contiguous, repeat, durations, violation, constraints
+    flow, match, drop, skip, contiguous
         The question, as for :class:`Problem`.
     method : {None, "exact", "anytime", "brute"}
         "exact" works on the tSort graph; "anytime" searches for as long as it may and says how far from the optimum
@@ -458,6 +394,10 @@ def align(
         exact, and searches where that would take too much memory or states × clips.
     cost_only : bool
         Compute the cost without labels, in little memory.
+    brute_limit : int
+        The largest number of topological sorts for ``method="brute"``.
+    repeat, durations, violation, constraints
+        The rest of the question, as for :class:`Problem`.
     backend : {None, "native", "reference"}
         The compiled kernels or the NumPy reference; None chooses.
     workers : int, optional
@@ -469,8 +409,6 @@ def align(
         Seconds for the whole call. Where the exact answer takes longer than half of them, a search takes the rest and
         gives the best it has found; ``method="exact"`` refuses instead. By default an exact answer takes as long as it
         takes, and a search 30 s; it ends sooner where the optimum is proven.
-    brute_limit : int
-        The largest number of topological sorts for ``method="brute"``.
 
     Returns
     -------
@@ -485,15 +423,8 @@ def align(
     TooLargeError
         When the procedure or the table is beyond its limit.
     """
-    return Problem(flow, match, drop, skip, repeat, durations, violation, constraints, contiguous).align(
-        method,
-        cost_only=cost_only,
-        backend=backend,
-        workers=workers,
-        memory_limit=memory_limit,
-        time_limit=time_limit,
-        brute_limit=brute_limit,
-    )
+    problem, resources = _asked(flow, match, drop, skip, contiguous, options)
+    return problem.align(method, cost_only=cost_only, brute_limit=brute_limit, **resources)
 
 
 @renamed(breaking="violation")
@@ -505,11 +436,7 @@ def posterior(
     contiguous: bool = True,
     *,
     gamma: float = 1.0,
-    repeat: Any = None,
-    durations: Durations | ArrayLike | None = None,
-    violation: float = 1.0,
-    constraints: Iterable[Constraint] = (),
-    **resources: Any,
+    **options: Unpack[Options],
 ) -> Posterior:
     """Weigh all alignments by exp(-cost / gamma) and say how probable each label of each clip is.
 
@@ -517,19 +444,19 @@ def posterior(
 
     Parameters
     ----------
-    flow, match, drop, skip, contiguous, repeat, durations, violation, constraints
+    flow, match, drop, skip, contiguous
         The question, as for :class:`Problem`.
     gamma : float
         Temperature of the posterior, > 0; towards 0 only the cheapest alignments count.
-    **resources
-        ``backend``, ``workers`` and ``memory_limit`` as for :func:`align`; ``time_limit``: seconds after which the call
-        is given up, by default it takes as long as it takes.
+    **options
+        The further options of :class:`Problem`; ``backend``, ``workers`` and ``memory_limit`` as for :func:`align`;
+        ``time_limit``: seconds after which the call is given up, by default it takes as long as it takes.
 
     Returns
     -------
     Posterior
     """
-    problem = Problem(flow, match, drop, skip, repeat, durations, violation, constraints, contiguous)
+    problem, resources = _asked(flow, match, drop, skip, contiguous, options)
     return problem.posterior(gamma, **resources)
 
 
@@ -542,11 +469,7 @@ def k_best(
     contiguous: bool = True,
     *,
     k: int = 5,
-    repeat: Any = None,
-    durations: Any = None,
-    violation: float = 1.0,
-    constraints: Iterable[Constraint] = (),
-    **resources: Any,
+    **options: Unpack[Options],
 ) -> tuple[Alignment, ...]:
     """Find the k cheapest orders, and for each of them its cheapest alignment.
 
@@ -554,13 +477,14 @@ def k_best(
 
     Parameters
     ----------
-    flow, match, drop, skip, contiguous, repeat, durations, violation, constraints
+    flow, match, drop, skip, contiguous
         The question, as for :class:`Problem`.
     k : int
         How many orders, at least 1.
-    **resources
-        ``backend``, ``workers`` and ``memory_limit`` as for :func:`align`; ``time_limit``: seconds after which the
-        orders found until then are returned, with a warning, by default it takes as long as it takes.
+    **options
+        The further options of :class:`Problem`; ``backend``, ``workers`` and ``memory_limit`` as for :func:`align`;
+        ``time_limit``: seconds after which the orders found until then are returned, with a warning, by default it
+        takes as long as it takes.
 
     Returns
     -------
@@ -573,7 +497,7 @@ def k_best(
     InputError, InfeasibleError, TooLargeError
         As for :func:`align`.
     """
-    problem = Problem(flow, match, drop, skip, repeat, durations, violation, constraints, contiguous)
+    problem, resources = _asked(flow, match, drop, skip, contiguous, options)
     return problem.k_best(k, **resources)
 
 
@@ -586,7 +510,7 @@ def margins(
     contiguous: bool = True,
     *,
     found: Alignment | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> NDArray[np.float64]:
     """Return for each segment of an alignment how much more its best alternative costs.
 
@@ -608,5 +532,5 @@ def margins(
     float64 [number of segments]
         In units of cost, at least 0; +∞ where there is no alternative.
     """
-    resources = {name: options.pop(name) for name in Resources._fields if name in options}
-    return Problem(flow, match, drop, skip, contiguous=contiguous, **options).margins(found, **resources)
+    problem, resources = _asked(flow, match, drop, skip, contiguous, options)
+    return problem.margins(found, **resources)

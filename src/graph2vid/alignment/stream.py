@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from graph2vid._arrays import Floats, as_floats
 from graph2vid._deprecated import renamed
 from graph2vid.alignment import automata
+from graph2vid.alignment._reference import Column
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment
 from graph2vid.alignment.anytime import Answer
 from graph2vid.alignment.automata import AutomatonProblem, automaton_problem
@@ -74,16 +75,15 @@ class Stream:
         self._problem = automaton_problem(self._asked, self._asked.costs, memory_limit, tables=2)
         self._options: dict[str, Any] = {"method": "stream", "lag": lag, "contiguous": self._asked.contiguous}
         self._options |= {"dtype": "float64"} | automata.report(self._problem)
-        self.flow = graph
-        self.lag = lag
+        self.flow, self.lag = graph, lag
         self._recursion = _Recursion(self._problem, check_gamma(gamma), self._asked.contiguous)
         start, self._summed = self._recursion.start()
-        self._n_summed = 0
+        self._n_summed, self._is_over = 0, False
         self._traceback = _Traceback(self._problem, start, self._asked.contiguous)
         self._final: list[int] = []
         self._costs: list[tuple[Costs64, float]] = []
-        self._is_over = False
-        column = 8 * (self._problem.automaton.n_nodes + self._problem.automaton.n_states + 2 * len(graph)) + 1024
+        automaton = self._problem.automaton
+        column = 8 * (automaton.n_nodes + automaton.n_states + 2 * len(graph)) + 1024
         self._most_clips = memory_bound(memory_limit) // column
 
     def __len__(self) -> int:
@@ -178,9 +178,8 @@ class Stream:
 
         Steps that may follow alike are alike: only the skip costs of what would be passed over make a difference.
         """
-        ways = self._recursion.first_segments
-        mass = np.bincount(ways.step, self._sums().nodes()[ways.node] * ways.share, len(self.flow))
-        return np.asarray(mass, np.float64)
+        node, step, share = self._recursion.first_segments
+        return np.asarray(np.bincount(step, self._sums().nodes()[node] * share, len(self.flow)), np.float64)
 
     def finish(self) -> Alignment:
         """End the video; the clips that are not final get the labels of the cheapest alignment of all clips.
@@ -214,14 +213,6 @@ class Stream:
 # -- the traceback: labels of the cheapest alignment so far, of which most are known already ------------------------
 
 
-class _Column(NamedTuple):
-    """What is known after some clips: the least cost of being at each node, ``best`` [I], and of being in a segment of
-    each state, ``state`` [S]: its step was shown in the last clip, or (unless contiguous) is the last one shown."""
-
-    best: Costs64
-    state: Costs64
-
-
 class _Place(NamedTuple):
     """Where a cheapest path passes after some clips: at a node, or in a segment of a state; and its cost from there."""
 
@@ -238,21 +229,19 @@ class _Traceback:
     :func:`graph2vid.align`; paths of the same labels and cost are followed side by side.
     """
 
-    def __init__(self, problem: AutomatonProblem, start: _Column, contiguous: bool) -> None:
-        self.automaton = problem.automaton
-        self.arc = problem.arc
-        self.contiguous = contiguous
-        self.columns = [start]
+    def __init__(self, problem: AutomatonProblem, start: Column, contiguous: bool) -> None:
+        self.automaton, self.arc, self.contiguous = problem.automaton, problem.arc, contiguous
+        self.columns = [start]  # by node, and by state
         self.costs: list[tuple[Costs64, float]] = []
         self.known: list[int] = []  # the labels of the last path
         self.places: list[tuple[bool, int] | None] = [None]  # where it passed, if in one place, after each clip
 
     @property
-    def last(self) -> _Column:
+    def last(self) -> Column:
         """The column after all clips."""
         return self.columns[-1]
 
-    def add(self, column: _Column, match: Costs64, drop: float) -> None:
+    def add(self, column: Column, match: Costs64, drop: float) -> None:
         """Take the column after one more clip."""
         self.columns.append(column)
         self.costs.append((match, drop))
@@ -303,13 +292,13 @@ class _Traceback:
             return label, list(chosen)
         return label, list(dict.fromkeys(origin for segment in chosen for origin in self._origins(before, segment)))
 
-    def _into(self, before: _Column, state: int) -> tuple[float, Costs64, slice]:
+    def _into(self, before: Column, state: int) -> tuple[float, Costs64, slice]:
         """Return the least cost before a clip that shows a state's step; the costs of its arcs, and which they are."""
         into = slice(*self.automaton.arc_start[state : state + 2].tolist())
         costs = before.best[self.automaton.arc_from[into]] + self.arc[into]
         return min(float(before.state[state]), float(costs.min())), costs, into
 
-    def _origins(self, before: _Column, segment: _Place) -> list[_Place]:
+    def _origins(self, before: Column, segment: _Place) -> list[_Place]:
         """Return where the cheapest paths into a segment, or on in it, pass before its clip."""
         least, costs, into = self._into(before, segment.at)
         found = [segment] if before.state[segment.at] == least else []
@@ -343,14 +332,6 @@ class _Soft(NamedTuple):
         return np.asarray(weight / weight.sum(), np.float64)
 
 
-class _FirstSegments(NamedTuple):
-    """Ways to go on with a step that was not there yet, with the share that each has of those out of its node."""
-
-    node: NDArray[np.int64]
-    step: NDArray[np.int64]
-    share: Costs64
-
-
 class _Recursion:
     """From the columns after some clips to those after one more, the cheapest and the sum of all.
 
@@ -359,35 +340,29 @@ class _Recursion:
 
     def __init__(self, problem: AutomatonProblem, gamma: float, contiguous: bool) -> None:
         automaton = problem.automaton
-        self.problem = problem
-        self.automaton = automaton
-        self.gamma = gamma
-        self.contiguous = contiguous
-        self.step = automaton.state_step.astype(np.intp)
-        self.origin = automaton.arc_from.astype(np.intp)
+        self.problem, self.automaton, self.gamma, self.contiguous = problem, automaton, gamma, contiguous
+        self.step, self.origin = automaton.state_step.astype(np.intp), automaton.arc_from.astype(np.intp)
         self.first_arcs = automaton.arc_start[:-1]
         self.first_states = automaton.state_start[1:-1]  # of every node but the first, which has none
-        self.node_of_state = np.repeat(np.arange(automaton.n_nodes), np.diff(automaton.state_start))
-        self.shown_at = self.node_of_state - 1  # among the nodes that have states
-        self.state_of_arc = np.repeat(np.arange(automaton.n_states), np.diff(automaton.arc_start))
+        self.shown_at = automaton.node_of_state - 1  # among the nodes that have states
+        self.is_single = len(self.origin) == automaton.n_states  # one way into each state
         self.weight = np.maximum(-problem.arc / gamma, _NEVER)
         # Repeats from a state's own node: what has just shown the step goes on, and does not repeat it.
-        stays = self.node_of_state[self.state_of_arc] == self.origin
+        stays = automaton.node_of_state[automaton.state_of_arc] == self.origin
         self.repeats, self.onward = np.flatnonzero(stays), np.flatnonzero(~stays)
-        self.spare = np.empty((2, automaton.n_states))
-        self.spare_arcs = np.empty((2, len(self.origin)))
+        self.spare, self.spare_arcs = np.empty((2, automaton.n_states)), np.empty((2, len(self.origin)))
 
-    def start(self) -> tuple[_Column, _Soft]:
+    def start(self) -> tuple[Column, _Soft]:
         nodes, states = self.automaton.n_nodes, self.automaton.n_states
         best, rest = np.full(nodes, np.inf), np.full(nodes, _NEVER)
         best[0] = rest[0] = 0.0
         never = np.full(states, _NEVER)
-        return _Column(best, np.full(states, np.inf)), _Soft(never, never, rest, rest)
+        return Column(best, np.full(states, np.inf)), _Soft(never, never, rest, rest)
 
-    def advance(self, before: _Column, match: Costs64, drop: float) -> _Column:
+    def advance(self, before: Column, match: Costs64, drop: float) -> Column:
         begun = _take(before.best, self.origin, self.spare_arcs[0])
         begun += self.problem.arc
-        if not self._is_single:
+        if not self.is_single:
             begun = np.minimum.reduceat(begun, self.first_arcs, out=self.spare[0])
         state = np.minimum(begun, before.state)
         state += _take(match, self.step, self.spare[1])
@@ -397,7 +372,7 @@ class _Recursion:
         else:
             np.minimum(state, before.state + drop, out=state)
             np.minimum.reduceat(state, self.first_states, out=best[1:])
-        return _Column(best, state)
+        return Column(best, state)
 
     def advance_soft(self, before: _Soft, match: Costs64, drop: float) -> _Soft:
         """Go on from ``before``, which is lost: its memory is used again."""
@@ -405,10 +380,10 @@ class _Recursion:
         begun += self.weight
         if len(self.repeats):
             whole = before.best[self.origin[self.repeats]]
-            own = np.minimum(before.state[self.state_of_arc[self.repeats]], whole)
+            own = np.minimum(before.state[self.automaton.state_of_arc[self.repeats]], whole)
             begun[self.repeats] += np.log(np.maximum(-np.expm1(own - whole), 1e-300))
-        if not self._is_single:
-            begun = _log_sums(begun, self.first_arcs, self.state_of_arc, self.spare_arcs[1])
+        if not self.is_single:
+            begun = _log_sums(begun, self.first_arcs, self.automaton.state_of_arc, self.spare_arcs[1])
         dropped = max(-drop / self.gamma, _NEVER)
         kept = None if self.contiguous else before.state + dropped
         shown = _log_add(begun, before.state, self.spare[0])
@@ -421,34 +396,32 @@ class _Recursion:
         return _Soft(state, shown, rest, best)
 
     @cached_property
-    def _is_single(self) -> bool:
-        """Whether there is one way into each state."""
-        return len(self.origin) == self.automaton.n_states
-
-    @cached_property
     def done(self) -> Costs64:
         """[I, K] 1 where a step has begun at a node, or can come no more."""
         ancestors = self.automaton.flow.sure.ancestors
         done = np.zeros((self.automaton.n_nodes, len(self.automaton.flow)))
-        nodes, first = np.unique(self.node_of_state[self.state_of_arc[self.onward]], return_index=True)
+        nodes, first = np.unique(
+            self.automaton.node_of_state[self.automaton.state_of_arc[self.onward]], return_index=True
+        )
         for node, arc in zip(nodes.tolist(), self.onward[first].tolist(), strict=True):
-            step = int(self.step[self.state_of_arc[arc]])
+            step = int(self.step[self.automaton.state_of_arc[arc]])
             done[node] = done[self.origin[arc]]
             done[node, [step, *bits(ancestors[step])]] = 1.0
         return done
 
     @cached_property
-    def first_segments(self) -> _FirstSegments:
+    def first_segments(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Costs64]:
+        """Ways to go on with a step that was not there yet: node, step, and the share of those out of the node."""
         node, weight = self.origin[self.onward], self.weight[self.onward]
         peak = np.full(self.automaton.n_nodes, _NEVER)
         np.maximum.at(peak, node, weight)
         weight = np.where(weight > _NEVER, np.exp(np.maximum(weight - peak[node], _NOTHING)), 0.0)
         total = np.bincount(node, weight, self.automaton.n_nodes)
         share = np.divide(weight, total[node], out=np.zeros_like(weight), where=total[node] > 0)
-        return _FirstSegments(node, self.step[self.state_of_arc[self.onward]], share)
+        return (node, self.step[self.automaton.state_of_arc[self.onward]], share)
 
 
-def _take(values: Costs64, at: NDArray[np.intp], into: Costs64) -> Costs64:
+def _take(values: Floats, at: NDArray[np.intp], into: Costs64) -> Costs64:
     return np.take(values, at, out=into, mode="clip")  # the indices are good: with "raise" it would be copied
 
 

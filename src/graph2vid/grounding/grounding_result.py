@@ -225,7 +225,7 @@ class Grounding:
         return TSortGraph.compile(self.flow).plot(ax)
 
     def _repr_svg_(self) -> str | None:
-        from graph2vid.alignment.alignment_drawing import lanes_svg
+        from graph2vid.alignment.alignment_plot import lanes_svg
 
         if not len(self.labels):
             return None

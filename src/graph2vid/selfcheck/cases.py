@@ -5,18 +5,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from graph2vid.alignment import ClipCosts
+from graph2vid._arrays import Floats
+from graph2vid.alignment import ClipCosts, Constraint, Durations, Kind, Problem
+from graph2vid.errors import GraphError
 from graph2vid.flow import FlowGraph
-from graph2vid.selfcheck.enumerate import Kind, Rule
+from graph2vid.selfcheck.enumerate import (
+    Enumeration,
+    Rule,
+    count_sequences,
+    enumerate_alignments,
+    enumerate_segments,
+)
+from graph2vid.tsort import TSortGraph
 
-Floats = NDArray[np.floating[Any]]
 Edges = list[tuple[int, int]]
+
+FEATURES = ("skip", "repeat", "optional", "alternatives", "soft precedence", "durations")
+_MOST_CLIPS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a case with features, by the number of steps: enumeration stays cheap
+_MOST_SEQUENCES = 5_000  # label sequences that are enumerated for one case
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,21 +40,23 @@ class Case:
     seed, index
         What it is made from.
     kind
-        The family of its graph.
+        The family of its graph; of a case with features the feature, or "together".
     flow
         The procedure, of K steps.
     costs
         The costs of the video.
-    others
-        ClipCosts of further videos of the same procedure and floating type, for batches.
-    contiguous
-        Whether a step is one unbroken segment.
     gamma
         Temperature of the soft minimum.
     rules
         Constraints on ``costs``, as plain values (kind, step, start, stop).
     exact
         Whether all costs are whole numbers, so that sums are exact and labels must agree.
+    others
+        ClipCosts of further videos of the same procedure and floating type, for batches.
+    contiguous
+        Whether a step is one unbroken segment.
+    has_features, repeat, durations, violation
+        Whether it is a case of the extended model, and what it asks there.
     """
 
     seed: int
@@ -50,14 +64,45 @@ class Case:
     kind: str
     flow: FlowGraph
     costs: ClipCosts
-    others: tuple[ClipCosts, ...]
-    contiguous: bool
     gamma: float
     rules: tuple[Rule, ...]
     exact: bool
+    others: tuple[ClipCosts, ...] = ()
+    contiguous: bool = True
+    has_features: bool = False
+    repeat: Floats | None = None
+    durations: Durations | None = None
+    violation: float = 1.0
 
+    @cached_property
+    def tsort(self) -> TSortGraph:
+        """The compiled procedure."""
+        return TSortGraph.compile(self.flow)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints as callers give them."""
+        return tuple(Constraint(*rule) for rule in self.rules)
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem as everybody asks it: constraints are written into the costs by it."""
+        asked = (*self.costs, self.repeat, self.durations, self.violation, self.constraints, self.contiguous)
+        return Problem(self.flow if self.has_features else self.tsort, *asked)
+
+    @cached_property
+    def enumeration(self) -> Enumeration | None:
+        """What enumeration says, where it is cheap enough."""
+        if self.has_features:
+            return enumerate_segments(self)
+        if count_sequences(len(self.flow), len(self.costs.drop)) > _MOST_SEQUENCES:
+            return None
+        options: dict[str, Any] = {"contiguous": self.contiguous, "gamma": self.gamma, "rules": self.rules}
+        return enumerate_alignments(self.flow, *self.costs, **options)
+
+    @cached_property
     def lowered(self) -> ClipCosts:
-        """Return the costs with the constraints written into them as ∞."""
+        """The costs with the constraints written into them here, as ∞."""
         match, drop = self.costs.match.copy(), self.costs.drop.copy()
         skip = None if self.costs.skip is None else self.costs.skip.copy()
         for kind, step, start, stop in self.rules:
@@ -78,48 +123,40 @@ class Case:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything needed to repeat the case, as plain JSON values (∞ is written "inf")."""
-        return {
-            "seed": self.seed,
-            "index": self.index,
-            "kind": self.kind,
-            "steps": len(self.flow),
-            "edges": [list(edge) for edge in self.flow.edges],
+        videos = [{name: plain(part) for name, part in one._asdict().items()} for one in (self.costs, *self.others)]
+        durations = None if self.durations is None else [plain(self.durations.length), plain(self.durations.tail)]
+        names = ("seed", "index", "kind", "gamma", "exact", "contiguous", "has_features", "violation")
+        return {name: getattr(self, name) for name in names} | {
+            "flow": self.flow.to_json(),
             "dtype": str(self.costs.match.dtype),
-            "videos": [
-                {name: plain(array) for name, array in costs._asdict().items()} for costs in (self.costs, *self.others)
-            ],
-            "contiguous": self.contiguous,
-            "gamma": self.gamma,
+            "videos": videos,
             "rules": [list(rule) for rule in self.rules],
-            "exact": self.exact,
+            "repeat": plain(self.repeat),
+            "durations": durations,
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Case:
         """Rebuild a case from what :meth:`to_json` returned."""
+        given = dict(value)
+        flow, dtype = FlowGraph.from_json(given.pop("flow")), given.pop("dtype")
+        repeat, durations = given.pop("repeat"), given.pop("durations")
 
-        def array(entries: Any) -> Floats:
-            return np.array(entries, dtype=np.float64).astype(value["dtype"])  # numpy reads "inf"
+        def array(entries: Any) -> Any:
+            return None if entries is None else np.array(entries, dtype=np.float64).astype(dtype)  # numpy reads "inf"
 
-        videos = [
-            ClipCosts(
-                array(video["match"]).reshape(value["steps"], -1),
-                array(video["drop"]),
-                None if video["skip"] is None else array(video["skip"]),
-            )
-            for video in value["videos"]
-        ]
+        costs, *others = (
+            ClipCosts(array(video["match"]).reshape(len(flow), -1), array(video["drop"]), array(video["skip"]))
+            for video in given.pop("videos")
+        )
         return cls(
-            seed=value["seed"],
-            index=value["index"],
-            kind=value["kind"],
-            flow=_flow(value["steps"], [(before, after) for before, after in value["edges"]]),
-            costs=videos[0],
-            others=tuple(videos[1:]),
-            contiguous=value["contiguous"],
-            gamma=value["gamma"],
-            rules=tuple((kind, step, start, stop) for kind, step, start, stop in value["rules"]),
-            exact=value["exact"],
+            flow=flow,
+            costs=costs,
+            others=tuple(others),
+            rules=tuple((kind, step, start, stop) for kind, step, start, stop in given.pop("rules")),
+            repeat=None if repeat is None else np.array(repeat, np.float64),
+            durations=None if durations is None else Durations(*(np.array(part, np.float64) for part in durations)),
+            **given,
         )
 
 
@@ -136,14 +173,6 @@ def _flow(n_steps: int, edges: Edges) -> FlowGraph:
 
 
 # A family draws edges over 0 … K-1 that point from smaller to larger numbers; steps are renumbered later.
-
-
-def _chain(random: Generator, n_steps: int) -> Edges:
-    return [(step, step + 1) for step in range(n_steps - 1)]
-
-
-def _bag(random: Generator, n_steps: int) -> Edges:
-    return []
 
 
 def _tree(random: Generator, n_steps: int) -> Edges:
@@ -172,14 +201,6 @@ def _random(random: Generator, n_steps: int, share: float = 0.35) -> Edges:
     return [(a, b) for b in range(n_steps) for a in range(b) if random.random() < share]
 
 
-def _loose(random: Generator, n_steps: int) -> Edges:
-    return _random(random, n_steps, 0.03)
-
-
-def _dense(random: Generator, n_steps: int) -> Edges:
-    return _random(random, n_steps, 0.75)
-
-
 def _disconnected(random: Generator, n_steps: int) -> Edges:
     """Two random graphs side by side."""
     left = int(random.integers(n_steps + 1))
@@ -188,15 +209,15 @@ def _disconnected(random: Generator, n_steps: int) -> Edges:
 
 
 FAMILIES: dict[str, Callable[[Generator, int], Edges]] = {
-    "chain": _chain,
-    "bag": _bag,
+    "chain": lambda random, n_steps: list(itertools.pairwise(range(n_steps))),
+    "bag": lambda random, n_steps: [],
     "tree": _tree,
     "join": _join,
     "threads": _threads,
     "layers": _layers,
     "random": _random,
-    "loose": _loose,
-    "dense": _dense,
+    "loose": partial(_random, share=0.03),
+    "dense": partial(_random, share=0.75),
     "disconnected": _disconnected,
 }
 
@@ -290,3 +311,93 @@ def make_case(seed: int, index: int) -> Case:
         rules=tuple(draw_rule(random, n_steps, n_clips) for _ in range(n_rules)),
         exact=style != "float",
     )
+
+
+# -- cases of the extended model -----------------------------------------------------------------------------------
+
+
+def make_feature_case(seed: int, index: int) -> Case:
+    """Make case ``index`` of the series ``seed`` of the extended model; the same one for ever."""
+    random = np.random.default_rng([seed, index, 8])
+    kind = FEATURES[index % len(FEATURES)] if random.random() < 0.5 else "together"
+    n_steps = int(random.integers(1, 5))
+    n_clips = int(random.integers(1, _MOST_CLIPS[n_steps] + 1))
+    exact = bool(random.random() < 0.6)
+    dtype = np.float32 if np.random.default_rng([seed, index, 9]).random() < 0.3 else np.float64
+
+    def draw(*shape: int) -> Floats:
+        if exact:
+            return random.integers(0, 4, shape).astype(np.float64)
+        return random.normal(1, 2, shape)
+
+    def draw_costs(*shape: int, never: float = 0.25) -> Floats:
+        found = np.abs(draw(*shape))
+        found[random.random(shape) < never] = np.inf
+        return found
+
+    def has(feature: str, share: float = 0.5) -> bool:
+        return kind == feature or (kind == "together" and random.random() < share)
+
+    flow = _draw_feature_flow(
+        random, n_steps, has("optional", 0.3), has("alternatives"), has("soft precedence"), bool(random.random() < 0.2)
+    )
+    match, drop = draw(n_steps, n_clips), draw(n_clips)
+    match[random.random(match.shape) < 0.12] = np.inf
+    drop[random.random(drop.shape) < 0.06] = np.inf
+    skip = None
+    if has("skip", 0.6):
+        skip = draw(n_steps) - (1 if random.random() < 0.3 else 0)  # not to show a step may be worth something
+        skip[random.random(n_steps) < 0.25] = np.inf
+    return Case(
+        seed=seed,
+        index=index,
+        kind=kind,
+        has_features=True,
+        flow=flow,
+        costs=ClipCosts(match, drop, skip).astype(dtype),
+        repeat=draw_costs(n_steps) if has("repeat", 0.6) else None,
+        durations=_draw_durations(random, n_steps, draw_costs) if has("durations") else None,
+        # The cost of violating an edge is a logarithm; where sums must be exact it is nothing.
+        violation=0.0 if exact else float(random.choice([0.0, 0.5, 1.0, 3.0])),
+        gamma=float(random.choice([0.05, 0.3, 1.0, 10.0])),
+        rules=(draw_rule(random, n_steps, n_clips),) if random.random() < 0.15 else (),
+        exact=exact,
+    )
+
+
+def _draw_feature_flow(
+    random: Generator, n_steps: int, optional: bool, alternatives: bool, soft: bool, bag: bool
+) -> FlowGraph:
+    name = random.permutation(n_steps)
+    while True:
+        edges = [
+            (int(name[a]), int(name[b]), float(random.choice([0.4, 0.7, 0.95])) if soft else 1.0)
+            for b in range(n_steps)
+            for a in range(b)
+            if not bag and random.random() < 0.45
+        ]
+        edges = [(a, b, 1.0 if random.random() < 0.3 else sure) for a, b, sure in edges]
+        groups = []
+        if alternatives and n_steps > 1:
+            order = random.permutation(n_steps).tolist()
+            first = int(random.integers(1, n_steps))
+            groups = [[order[:first], order[first : int(random.integers(first + 1, n_steps + 1))]]]
+            if n_steps == 4 and random.random() < 0.3:
+                groups = [[order[:1], order[1:2]], [order[2:3], order[3:]]]
+        try:
+            return FlowGraph.from_edges(
+                [f"step {step}" for step in range(n_steps)],
+                edges,
+                optional=[step for step in range(n_steps) if optional and random.random() < 0.5],
+                alternatives=groups,
+            )
+        except GraphError:  # an order between the branches: draw again
+            continue
+
+
+def _draw_durations(random: Generator, n_steps: int, draw_costs: Callable[..., Floats]) -> Durations:
+    if random.random() < 0.4:
+        return Durations.least(random.integers(1, 4, n_steps), n_steps)
+    length = draw_costs(n_steps, int(random.integers(1, 4)), never=0.15)
+    length[:, -1] = np.where(np.isfinite(length[:, -1]), length[:, -1], 1.0)
+    return Durations(length.astype(np.float64), draw_costs(n_steps, never=0.0).astype(np.float64))

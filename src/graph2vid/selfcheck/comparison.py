@@ -10,26 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._processes import worker_pool
-from graph2vid.alignment import ClipCosts, Constraint, Problem, Stream, _reference, align_many, backends
+from graph2vid.alignment import ClipCosts, Stream, _reference, align_many, backends
 from graph2vid.errors import InfeasibleError
-from graph2vid.selfcheck.cases import Case, make_case
-from graph2vid.selfcheck.enumerate import (
-    Enumeration,
-    count_sequences,
-    enumerate_alignments,
-    is_legal,
-    labels_cost,
-)
-from graph2vid.tsort import TSortGraph, count_sorts
+from graph2vid.selfcheck.cases import Case, make_case, make_feature_case
+from graph2vid.selfcheck.enumerate import is_legal, labels_cost
+from graph2vid.tsort import count_sorts
 
-_MOST_SEQUENCES = 5_000  # label sequences that are enumerated for one case
 _MOST_SORTS = 300  # topological sorts that brute force goes through for one case
 _MOST_REPORTED = 50  # mismatches that are kept with their case; all are counted
 _CHUNK = 50  # cases that a worker takes at once
@@ -58,48 +50,9 @@ class SoftOutcome(NamedTuple):
         return max(float(np.abs(a - b).max(initial=0.0)) if a.shape == b.shape else math.inf for a, b in pairs)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A case with what all solvers share; they raise InfeasibleError where there is no finite alignment."""
-
-    case: Case
-
-    @cached_property
-    def tsort(self) -> TSortGraph:
-        return TSortGraph.compile(self.case.flow)
-
-    @cached_property
-    def lowered(self) -> ClipCosts:
-        return self.case.lowered()
-
-    @cached_property
-    def constraints(self) -> tuple[Constraint, ...]:
-        return tuple(Constraint(*rule) for rule in self.case.rules)
-
-    @cached_property
-    def whole(self) -> Problem:
-        """The problem as everybody asks it: constraints are written into the costs by it."""
-        case = self.case
-        return Problem(self.tsort, *case.costs, constraints=self.constraints, contiguous=case.contiguous)
-
-    @cached_property
-    def enumeration(self) -> Enumeration | None:
-        """What enumeration says, where it is cheap enough."""
-        case = self.case
-        if count_sequences(len(case.flow), len(case.costs.drop)) > _MOST_SEQUENCES:
-            return None
-        return enumerate_alignments(
-            case.flow, *case.costs, contiguous=case.contiguous, gamma=case.gamma, rules=case.rules
-        )
-
-    @cached_property
-    def few_sorts(self) -> bool:
-        return count_sorts(self.case.flow).upper <= _MOST_SORTS
-
-
-Solver = Callable[[Asked], Outcome | None]
-"""Returns None where the case is not for it."""
-SoftSolver = Callable[[Asked], SoftOutcome | None]
+Solver = Callable[[Case], Outcome | None]
+"""Returns None where the case is not for it, and raises InfeasibleError where there is no finite alignment."""
+SoftSolver = Callable[[Case], SoftOutcome | None]
 
 
 def _found(cost: float, labels: NDArray[np.int64] | None) -> Outcome:
@@ -111,25 +64,24 @@ def _found(cost: float, labels: NDArray[np.int64] | None) -> Outcome:
 def _by_reference(**options: Any) -> Solver:
     """The NumPy solver itself, on costs into which the constraints were written here."""
 
-    def run(problem: Asked) -> Outcome:
-        return _found(*_reference.solve(problem.tsort, *problem.lowered, contiguous=problem.case.contiguous, **options))
+    def run(case: Case) -> Outcome:
+        return _found(*_reference.solve(case.tsort, case.lowered, contiguous=case.contiguous, **options))
 
     return run
 
 
-def _by_enumeration(problem: Asked) -> Outcome | None:
-    if problem.enumeration is None:
-        return None
-    return _found(problem.enumeration.cost, problem.enumeration.labels)
+def _by_enumeration(case: Case) -> Outcome | None:
+    found = case.enumeration
+    return None if found is None else _found(found.cost, found.labels)
 
 
 def _by_align(**options: Any) -> Solver:
     """The public function, which writes constraints into the costs itself."""
 
-    def run(problem: Asked) -> Outcome | None:
-        if options.get("method") == "brute" and not problem.few_sorts:
+    def run(case: Case) -> Outcome | None:
+        if options.get("method") == "brute" and count_sorts(case.flow).upper > _MOST_SORTS:
             return None
-        found = problem.whole.align(**options)
+        found = case.whole.align(**options)
         return Outcome(found.cost, None if options.get("cost_only") else found.labels)
 
     return run
@@ -141,13 +93,13 @@ def _by_kernel(*, simd: int = 0, window: int = 0, workers: int = 1, cost_only: b
     Small cases would otherwise never need a second block, let alone a second window of blocks.
     """
 
-    def run(problem: Asked) -> Outcome:
+    def run(case: Case) -> Outcome:
         native = backends.native()
         assert native is not None
-        kernels = backends.procedure(problem.tsort)
+        kernels = backends.procedure(case.tsort)
         native.use_simd(simd)
         try:
-            found = kernels.solve(*problem.lowered, problem.case.contiguous, cost_only, 8, window, workers)
+            found = kernels.solve(*case.lowered, case.contiguous, cost_only, 8, window, workers)
         finally:
             native.use_simd(0)
         return _found(*found)
@@ -155,38 +107,33 @@ def _by_kernel(*, simd: int = 0, window: int = 0, workers: int = 1, cost_only: b
     return run
 
 
-def _soft_by_enumeration(problem: Asked) -> SoftOutcome | None:
-    found = problem.enumeration
+def _soft_by_enumeration(case: Case) -> SoftOutcome | None:
+    found = case.enumeration
     if found is None:
         return None
-    if found.labels is None:
-        raise InfeasibleError("no finite alignment")
+    _found(found.cost, found.labels)
     return SoftOutcome(found.soft_cost, found.probability, found.start)
 
 
 def _soft_by_posterior(**resources: Any) -> SoftSolver:
-    def run(problem: Asked) -> SoftOutcome:
-        found = problem.whole.posterior(problem.case.gamma, **resources)
+    def run(case: Case) -> SoftOutcome:
+        found = case.whole.posterior(case.gamma, **resources)
         return SoftOutcome(found.cost, found.probability, found.start)
 
     return run
 
 
-def by_k_best(**resources: Any) -> Callable[[Any], Outcome]:
+def _by_k_best(case: Case) -> Outcome | None:
     """The best of all orders, of which there may be several: its cost is that of the cheapest alignment."""
-    return lambda asked: Outcome(asked.whole.k_best(1, **resources)[0].cost, None)
+    return None if case.enumeration is None else Outcome(case.whole.k_best(1)[0].cost, None)
 
 
-def _by_best_order(problem: Asked) -> Outcome | None:
-    return None if problem.enumeration is None else by_k_best()(problem)
-
-
-def _by_stream(problem: Asked) -> Outcome | None:
+def _by_stream(case: Case) -> Outcome | None:
     """The video clip by clip, on costs into which the constraints were written here."""
-    if problem.enumeration is None:
+    if case.enumeration is None:
         return None
-    match, drop, skip = problem.lowered.astype(np.float64)
-    stream = Stream(problem.tsort, skip, contiguous=problem.case.contiguous)
+    match, drop, skip = case.lowered.astype(np.float64)
+    stream = Stream(case.tsort, skip, contiguous=case.contiguous)
     for clip, dropped in enumerate(drop.tolist()):
         stream.push(match[:, clip], dropped)
     found = stream.finish()
@@ -207,7 +154,7 @@ def solvers() -> dict[str, Solver]:
         "enumeration": _by_enumeration,
         "align, reference": _by_align(backend="reference"),
         "align, brute force": _by_align(method="brute"),
-        "k_best": _by_best_order,
+        "k_best": _by_k_best,
         "stream": _by_stream,
     }
     if has_native():
@@ -227,13 +174,22 @@ def solvers() -> dict[str, Solver]:
 
 def soft_solvers() -> dict[str, SoftSolver]:
     """Return what is compared on each case in the soft form; the first one that answers is the measure."""
-    table: dict[str, SoftSolver] = {
-        "posterior, enumeration": _soft_by_enumeration,
-        "posterior, reference": _soft_by_posterior(backend="reference"),
-    }
+    ways = {way: _soft_by_posterior(**options) for way, options in _ways().items() if "workers" not in options}
+    return {"posterior, enumeration": _soft_by_enumeration} | {f"posterior, {way}": run for way, run in ways.items()}
+
+
+def feature_solvers() -> tuple[dict[str, Solver], dict[str, SoftSolver]]:
+    """Return what is compared on each case of the extended model, and in the soft form."""
+    hard = {f"align, {way}": _by_align(**options) for way, options in _ways().items()}
+    soft = {f"posterior, {way}": _soft_by_posterior(**options) for way, options in _ways().items()}
+    return {"": _by_enumeration, **hard, "k_best": _by_k_best}, {"": _soft_by_enumeration, **soft}
+
+
+def _ways() -> dict[str, dict[str, Any]]:
+    ways: dict[str, dict[str, Any]] = {"reference": {"backend": "reference"}}
     if has_native():
-        table["posterior, native"] = _soft_by_posterior(backend="native")
-    return table
+        ways |= {"native": {"backend": "native"}, "native, two workers": {"backend": "native", "workers": 2}}
+    return ways
 
 
 @dataclass(frozen=True)
@@ -242,7 +198,7 @@ class Mismatch:
 
     check: str
     detail: str
-    case: Any  # Case or FeatureCase
+    case: Case
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -287,16 +243,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        return {
-            "cases": self.cases,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 3),
-            "native": self.native,
-            "infeasible": self.infeasible,
-            "checks": dict(self.checks),
-            "failures": dict(self.failures),
-            "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
-        }
+        mismatches = [mismatch.to_json() for mismatch in self.mismatches]
+        return vars(self) | {"seconds": round(self.seconds, 3), "mismatches": mismatches}
 
 
 class _Said(NamedTuple):
@@ -317,45 +265,43 @@ def _ask(solver: Callable[[Any], Any], problem: Any) -> _Said | None:
     return None if answer is None else _Said(answer, None)
 
 
-def tolerance_of(costs: ClipCosts) -> float:
+def _tolerance(case: Case, costs: ClipCosts) -> float:
     """Return how far two sums of these costs, added in another order, may lie apart."""
-    size = sum(
-        float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) * array.shape[-1]
-        for array in costs
-        if array is not None
-    )
-    rounding = float(np.finfo(costs.match.dtype).eps)
-    return float(16 * rounding * (1 + size))
+    parts = [part for part in costs if part is not None]
+    size = sum(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) * part.shape[-1] for part in parts)
+    tolerance = float(16 * float(np.finfo(costs.match.dtype).eps) * (1 + size))
+    return 10 * tolerance + 1e-11 if case.has_features else tolerance
 
 
 def _problem_with(case: Case, costs: ClipCosts, found: Outcome, expected: Outcome) -> str | None:
     """Say what is wrong with ``found``, if anything."""
-    tolerance = tolerance_of(costs)
-    if not math.isfinite(found.cost) or abs(found.cost - expected.cost) > tolerance:
+    tolerance, labels = _tolerance(case, costs), found.labels
+    if not abs(found.cost - expected.cost) <= tolerance:
         return f"cost {found.cost!r}, expected {expected.cost!r}"
-    labels = found.labels
     if labels is None:
         return None
     if labels.shape != costs.drop.shape:
         return f"{labels.shape} labels for {costs.drop.shape} clips"
-    rules = case.rules if costs is case.costs else ()
-    if not is_legal(case.flow, labels, case.contiguous, rules):
-        return f"labels {labels.tolist()} are not an alignment"
-    own_cost = float(labels_cost(labels[None], *costs)[0])
-    if not abs(own_cost - found.cost) <= tolerance:
-        return f"labels {labels.tolist()} cost {own_cost!r}, but {found.cost!r} was reported"
+    if not case.has_features:
+        if not is_legal(case.flow, labels, case.contiguous, case.rules if costs is case.costs else ()):
+            return f"labels {labels.tolist()} are not an alignment"
+        own_cost = float(labels_cost(labels[None], *costs)[0])
+        if not abs(own_cost - found.cost) <= tolerance:
+            return f"labels {labels.tolist()} cost {own_cost!r}, but {found.cost!r} was reported"
     if case.exact and expected.labels is not None and not np.array_equal(labels, expected.labels):
         return f"labels {labels.tolist()}, expected {expected.labels.tolist()}"
     return None
 
 
 def _soft_problem_with(case: Case, found: SoftOutcome, expected: SoftOutcome) -> str | None:
-    tolerance = tolerance_of(case.costs.astype(np.float64)) + 1e-12 * case.gamma
-    if not abs(found.cost - expected.cost) <= 10 * tolerance:
+    tolerance = _tolerance(case, case.costs.astype(np.float64))
+    if not case.has_features:
+        tolerance = 10 * (tolerance + 1e-12 * case.gamma)
+    if not abs(found.cost - expected.cost) <= tolerance:
         return f"soft cost {found.cost!r}, expected {expected.cost!r} (gamma {case.gamma})"
     # The error of a probability is that of the log weights, which are costs divided by gamma.
     apart = found.distance(expected)
-    if not apart <= 1e-9 + 10 * tolerance / case.gamma:
+    if not apart <= 1e-9 + tolerance / case.gamma:
         return f"probabilities differ by {apart:.3g} (gamma {case.gamma})"
     return None
 
@@ -363,19 +309,22 @@ def _soft_problem_with(case: Case, found: SoftOutcome, expected: SoftOutcome) ->
 def check_case(case: Case) -> Report:
     """Compare every solver on one case."""
     report = Report(cases=1, seed=case.seed, native=has_native())
-    problem = Asked(case)
 
     def note(check: str, trouble: str | None) -> None:
-        report.checks[check] += 1
+        if not check:
+            return
+        name = f"{case.kind}: {check}" if case.has_features else check
+        report.checks[name] += 1
         if trouble is not None:
-            report.failures[check] += 1
-            report.mismatches.append(Mismatch(check, trouble, case))
+            report.failures[name] += 1
+            report.mismatches.append(Mismatch(name, trouble, case))
 
-    expected = compare(solvers(), problem, note, lambda a, b: _problem_with(case, case.costs, a, b))
+    hard, soft = feature_solvers() if case.has_features else (solvers(), soft_solvers())
+    expected = compare(hard, case, note, lambda a, b: _problem_with(case, case.costs, a, b))
     report.infeasible = int(expected is None)
-    compare(soft_solvers(), problem, note, lambda a, b: _soft_problem_with(case, a, b))
+    compare(soft, case, note, lambda a, b: _soft_problem_with(case, a, b))
     if case.others:
-        _check_batch(problem, note)
+        _check_batch(case, note)
     return report
 
 
@@ -405,44 +354,35 @@ def compare(
     return None if expected is None else expected.answer
 
 
-def _check_batch(problem: Asked, note: Callable[[str, str | None], None]) -> None:
+def _check_batch(case: Case, note: Callable[[str, str | None], None]) -> None:
     """Many videos at once against each of them alone by the reference."""
-    case = problem.case
 
     def run(videos: list[ClipCosts], **options: Any) -> list[Outcome]:
-        found = align_many(
-            problem.tsort,
-            [costs.match for costs in videos],
-            [costs.drop for costs in videos],
-            None if case.costs.skip is None else [costs.skip for costs in videos],
-            contiguous=case.contiguous,
-            constraints=[problem.constraints if costs is case.costs else () for costs in videos],
-            **options,
-        )
+        matches, drops, skips = (list(parts) for parts in zip(*videos, strict=True))
+        rules = [case.constraints if costs is case.costs else () for costs in videos]
+        skip = None if case.costs.skip is None else skips
+        found = align_many(case.tsort, matches, drops, skip, case.contiguous, constraints=rules, **options)
         return [Outcome(one.cost, one.labels) for one in found]
 
     videos, expected = [], []
     for costs in (case.costs, *case.others):
-        lowered = problem.lowered if costs is case.costs else costs
-        cost, labels = _reference.solve(problem.tsort, *lowered, contiguous=case.contiguous)
+        lowered = case.lowered if costs is case.costs else costs
+        cost, labels = _reference.solve(case.tsort, lowered, case.contiguous)
         if labels is not None:
             videos.append(costs)
             expected.append(Outcome(cost, labels))
     if len(videos) <= len(case.others):
-        said = _ask(lambda _: run([case.costs, *case.others]), problem)
+        said = _ask(lambda _: run([case.costs, *case.others]), case)
         refused = said == _Said(None, None)
         note("align_many, infeasible", None if refused else f"{said}, expected InfeasibleError")
     if not videos:
         return
-    ways: list[tuple[str, dict[str, Any]]] = [("reference", {"backend": "reference"})]
+    ways = {way: options for way, options in _ways().items() if way != "native"}
     if has_native():
-        ways += [
-            ("native, one worker", {"backend": "native", "workers": 1}),
-            ("native, two workers", {"backend": "native", "workers": 2}),
-        ]
-    for way, options in ways:
+        ways = {"reference": ways["reference"], "native, one worker": {"backend": "native", "workers": 1}} | ways
+    for way, options in ways.items():
         name = f"align_many, {way}"
-        said = _ask(lambda _: run(videos, **options), problem)  # noqa: B023
+        said = _ask(lambda _: run(videos, **options), case)  # noqa: B023
         if said is None or said.answer is None or len(said.answer) != len(videos):
             note(name, f"{said.error or said.answer if said else 'nothing'}, for {len(videos)} videos")
             continue
@@ -454,12 +394,7 @@ def _check_chunk(task: tuple[bool, int, int, int]) -> Report:
     of_features, seed, start, stop = task
     report = Report(cases=0, seed=seed, native=has_native())
     for index in range(start, stop):
-        if of_features:
-            from graph2vid.selfcheck.features import check_feature_case, make_feature_case
-
-            _add(report, check_feature_case(make_feature_case(seed, index)))
-        else:
-            _add(report, check_case(make_case(seed, index)))
+        _add(report, check_case((make_feature_case if of_features else make_case)(seed, index)))
     return report
 
 

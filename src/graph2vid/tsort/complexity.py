@@ -70,9 +70,8 @@ def count_sorts(flow: FlowGraph, limit: int = 2**20) -> SortCount:
             lower, upper = lower * shuffles, upper * shuffles
             parts.extend(components)
             continue
-        sections = _sections(flow, part)
-        if len(sections) > 1:
-            parts.extend(sections)
+        if len(finer := sections(flow, part)) > 1:
+            parts.extend(finer)
             continue
         least, most, done = _count_part(_restricted(flow, reduced, part), limit, work)
         lower, upper, work = lower * least, upper * most, work - done
@@ -101,7 +100,7 @@ def _components(flow: FlowGraph, part: int) -> list[int]:
     return components
 
 
-def _sections(flow: FlowGraph, part: int) -> list[int]:
+def sections(flow: FlowGraph, part: int) -> list[int]:
     """Split a set of steps into the finest sequence of sections, each wholly before the next.
 
     The steps of a first section have fewer ancestors in the part than there are steps in the section, all
