@@ -5,32 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Name → module; torch is imported when one of them is first used.
-_PUBLIC = {
-    "ClusteringLoss": "graph2vid.learn.losses",
-    "DropDTWLoss": "graph2vid.learn.losses",
-    "GraphDropDTWLoss": "graph2vid.learn.losses",
-    "LossOptions": "graph2vid.learn.losses",
-    "ProcedureLoss": "graph2vid.learn.losses",
-    "SoftOptions": "graph2vid.learn.operator",
-    "posteriors": "graph2vid.learn.operator",
-    "soft_cost": "graph2vid.learn.operator",
-}
-
 if TYPE_CHECKING:
     from graph2vid.learn.losses import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, LossOptions, ProcedureLoss
     from graph2vid.learn.operator import SoftOptions, posteriors, soft_cost
 
-__all__ = [
-    "ClusteringLoss",
-    "DropDTWLoss",
-    "GraphDropDTWLoss",
-    "LossOptions",
-    "ProcedureLoss",
-    "SoftOptions",
-    "posteriors",
-    "soft_cost",
-]
+_OPERATOR = ("SoftOptions", "posteriors", "soft_cost")
+
+__all__ = ["ClusteringLoss", "DropDTWLoss", "GraphDropDTWLoss", "LossOptions", "ProcedureLoss"]
+__all__ += ["SoftOptions", "posteriors", "soft_cost"]
 
 
 def __dir__() -> list[str]:
@@ -38,11 +20,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    module = _PUBLIC.get(name)
-    if module is None:
+    """Import torch when one of the names is first used."""
+    if name not in __all__:
         raise AttributeError(f"module 'graph2vid.learn' has no attribute {name!r}")
     try:
-        return getattr(import_module(module), name)
+        return getattr(import_module(f"graph2vid.learn.{'operator' if name in _OPERATOR else 'losses'}"), name)
     except ImportError as error:
         if error.name != "torch":
             raise

@@ -14,21 +14,19 @@ from torch.nn import functional
 
 from graph2vid.errors import InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.operator import SoftOptions, soft_cost
-from graph2vid.learn.padded import Padded, check_batch, clips_of, unit
+from graph2vid.learn.operator import SoftOptions, refuse_unknown, soft_cost
+from graph2vid.learn.padded import Lengths, Padded, Skip, check_batch, clips_of, unit
 from graph2vid.tsort import TSortGraph
 
-Graph: TypeAlias = FlowGraph | TSortGraph
-ON_IMPOSSIBLE = ("error", "skip")
+Tensors: TypeAlias = Sequence[Tensor]
+Graphs: TypeAlias = Sequence[FlowGraph | TSortGraph]
 MATCHES = ("likelihood", "likelihood_bg", "balanced", "raw")
-COMPARISONS = ("cosine", "dot")
-DEFAULT_DROP = "percentile:30"
 
-_compile_flow = lru_cache(maxsize=256)(TSortGraph.compile)
+compile_flow = lru_cache(maxsize=256)(TSortGraph.compile)
 
 
-def _compile(graph: Graph) -> TSortGraph:
-    return graph if isinstance(graph, TSortGraph) else _compile_flow(graph)
+def _compiled(graphs: Graphs) -> list[TSortGraph]:
+    return [graph if isinstance(graph, TSortGraph) else compile_flow(graph) for graph in graphs]
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class LossOptions(SoftOptions):
     """
 
     match: str = "likelihood"
-    drop: str | float = DEFAULT_DROP
+    drop: str | float = "percentile:30"
     temperature: float = 0.1
     comparison: str = "cosine"
     dimension: int | None = None
@@ -67,12 +65,10 @@ class LossOptions(SoftOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.match not in MATCHES:
-            raise InputError(f"unknown match policy {self.match!r}; known: {', '.join(MATCHES)}")
-        if self.comparison not in COMPARISONS:
-            raise InputError(f"unknown comparison {self.comparison!r}; known: {', '.join(COMPARISONS)}")
-        if self.on_impossible not in ON_IMPOSSIBLE:
-            raise InputError(f"on_impossible must be one of {', '.join(ON_IMPOSSIBLE)}, not {self.on_impossible!r}")
+        refuse_unknown("match policy", self.match, MATCHES)
+        refuse_unknown("comparison", self.comparison, ("cosine", "dot"))
+        if self.on_impossible not in ("error", "skip"):
+            raise InputError(f"on_impossible must be one of error, skip, not {self.on_impossible!r}")
         if not 0 < self.temperature < math.inf:
             raise InputError(f"temperature must be a finite number above 0, not {self.temperature!r}")
         if read_drop(self.drop)[0] == "prototype" and self.dimension is None:
@@ -100,17 +96,11 @@ class GraphDropDTWLoss(nn.Module):
         super().__init__()
         self.options = LossOptions(gamma, smoothing, contiguous, **options)
         self.drop, self.level = read_drop(self.options.drop)
-        self.prototype: nn.Parameter | None = None
-        if self.options.dimension is not None and self.drop == "prototype":
-            self.prototype = nn.Parameter(functional.normalize(torch.randn(self.options.dimension), dim=0))
+        drawn = torch.randn(self.options.dimension or 0) if self.drop == "prototype" else None
+        self.prototype = None if drawn is None else nn.Parameter(functional.normalize(drawn, dim=0))
 
     def forward(
-        self,
-        features: Tensor,
-        steps: Sequence[Tensor],
-        graphs: Sequence[Graph],
-        lengths: Sequence[int] | Tensor | None = None,
-        skip: Tensor | None = None,
+        self, features: Tensor, steps: Tensors, graphs: Graphs, lengths: Lengths = None, skip: Skip = None
     ) -> Tensor:
         """Return the loss of a batch of videos.
 
@@ -130,15 +120,15 @@ class GraphDropDTWLoss(nn.Module):
         -------
         Tensor []
         """
-        tsorts = [_compile(graph) for graph in graphs]
+        tsorts = _compiled(graphs)
         clips = check_batch(features, steps, lengths, tsorts)
         match, drop = self.costs(features, steps, clips)
         return self.from_costs(match, drop, tsorts, clips, skip)
 
-    def costs(self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def costs(self, features: Tensor, steps: Tensors, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return match costs [B, K, N] and drop costs [B, N], padded with zeros."""
         with torch.autocast(features.device.type, enabled=False):
-            batch = Padded.of(features, steps, lengths, unit if self.options.comparison == "cosine" else None)
+            batch = Padded.of(features, steps, lengths, is_unit=self.options.comparison == "cosine")
             if self.prototype is not None and len(self.prototype) != features.shape[2]:
                 raise InputError(f"a prototype of {len(self.prototype)} dimensions, but clips of {features.shape[2]}")
             match, drop = self._costs(batch)
@@ -174,15 +164,10 @@ class GraphDropDTWLoss(nn.Module):
         return _percentile(match.detach(), batch, self.level)[:, None].expand(batch.is_clip.shape)
 
     def from_costs(
-        self,
-        match: Tensor,
-        drop: Tensor,
-        graphs: Sequence[Graph],
-        lengths: Sequence[int] | Tensor | None = None,
-        skip: Tensor | None = None,
+        self, match: Tensor, drop: Tensor, graphs: Graphs, lengths: Lengths = None, skip: Skip = None
     ) -> Tensor:
         """Return the loss from ready costs: match [B, K, N], drop [B, N], skip [B, K]."""
-        tsorts = [_compile(graph) for graph in graphs]
+        tsorts = _compiled(graphs)
         clips = clips_of(lengths, len(tsorts), match.shape[-1])
         how = {name.name: getattr(self.options, name.name) for name in fields(SoftOptions)}
         cost = soft_cost(tsorts, match, drop, skip, clips, **how)
@@ -237,11 +222,7 @@ class DropDTWLoss(GraphDropDTWLoss):
     """The same for steps in one fixed order: the graph is a chain."""
 
     def forward(  # type: ignore[override]
-        self,
-        features: Tensor,
-        steps: Sequence[Tensor],
-        lengths: Sequence[int] | Tensor | None = None,
-        skip: Tensor | None = None,
+        self, features: Tensor, steps: Tensors, lengths: Lengths = None, skip: Skip = None
     ) -> Tensor:
         """Return the loss of a batch.
 
@@ -253,12 +234,17 @@ class DropDTWLoss(GraphDropDTWLoss):
         lengths : sequence of B int, optional
         skip : Tensor [B, K], optional
         """
-        return super().forward(features, steps, [_chain(len(of_video)) for of_video in steps], lengths, skip)
+        return super().forward(features, steps, _chains(steps), lengths, skip)
 
 
 @lru_cache(maxsize=256)
-def _chain(length: int) -> FlowGraph:
+def chain_of(length: int) -> FlowGraph:
+    """Return the chain of so many steps; one graph for all that ask."""
     return FlowGraph.chain([str(place) for place in range(length)])
+
+
+def _chains(steps: Tensors) -> list[FlowGraph]:
+    return [chain_of(len(of_video)) for of_video in steps]
 
 
 class ClusteringLoss(nn.Module):
@@ -280,13 +266,11 @@ class ClusteringLoss(nn.Module):
             raise InputError(f"pool_temperature must be a finite number above 0, not {pool_temperature!r}")
         self.pool_temperature, self.contrastive = pool_temperature, contrastive
 
-    def forward(
-        self, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int] | Tensor | None = None
-    ) -> Tensor:
+    def forward(self, features: Tensor, steps: Tensors, lengths: Lengths = None) -> Tensor:
         """Return the loss of a batch: features [B, N, D], steps B x [K, D], lengths [B]."""
         clips = check_batch(features, steps, lengths)
         with torch.autocast(features.device.type, enabled=False):
-            batch = Padded.of(features, steps, clips, unit)
+            batch = Padded.of(features, steps, clips, is_unit=True)
             weights = (batch.products() / self.pool_temperature).masked_fill(~batch.is_clip[:, None], -math.inf)
             pooled = torch.softmax(weights, 2) @ batch.clips
             likeness = pooled @ batch.steps.mT  # [B, K, K]
@@ -314,10 +298,7 @@ class ProcedureLoss(nn.Module):
     """
 
     def __init__(
-        self,
-        grounding: GraphDropDTWLoss | None = None,
-        clustering: ClusteringLoss | None = None,
-        weight: float = 1.0,
+        self, grounding: GraphDropDTWLoss | None = None, clustering: ClusteringLoss | None = None, weight: float = 1.0
     ) -> None:
         super().__init__()
         if not 0 <= weight < math.inf:
@@ -326,12 +307,7 @@ class ProcedureLoss(nn.Module):
         self.weight = weight
 
     def forward(
-        self,
-        features: Tensor,
-        steps: Sequence[Tensor],
-        graphs: Sequence[Graph] | None = None,
-        lengths: Sequence[int] | Tensor | None = None,
-        skip: Tensor | None = None,
+        self, features: Tensor, steps: Tensors, graphs: Graphs | None = None, lengths: Lengths = None, skip: Skip = None
     ) -> Tensor:
         """Return the loss of a batch.
 
@@ -342,7 +318,7 @@ class ProcedureLoss(nn.Module):
         graphs : sequence of B FlowGraph or TSortGraph, optional
             By default the steps come in the order given: Drop-DTW.
         """
-        orders = [_chain(len(of_video)) for of_video in steps] if graphs is None else graphs
+        orders = _chains(steps) if graphs is None else graphs
         grounded: Tensor = self.grounding(features, steps, orders, lengths, skip)
         clustered: Tensor = self.clustering(features, steps, lengths)
         return grounded + self.weight * clustered

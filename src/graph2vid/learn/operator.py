@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graph2vid.alignment import SMOOTHINGS, ClipCosts, Durations, Problem, SoftCost, check_gamma, soft_costs
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.padded import clips_of
+from graph2vid.learn.padded import Lengths, Skip, clips_of
 from graph2vid.tsort import TSortGraph
+
+TSorts: TypeAlias = Sequence[TSortGraph]
+Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,7 @@ class SoftOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
-        if self.smoothing not in SMOOTHINGS:
-            raise InputError(f"unknown smoothing {self.smoothing!r}; known: {', '.join(SMOOTHINGS)}")
+        refuse_unknown("smoothing", self.smoothing, SMOOTHINGS)
         if (self.repeat is not None or self.durations is not None) and not self.knows_extended:
             raise InputError("repeats and durations need smoothing='softmin' and contiguous=True")
 
@@ -72,28 +74,22 @@ class SoftOptions:
     def posterior(self, tsort: TSortGraph, costs: ClipCosts) -> SoftCost:
         """Return the soft cost of a video in the extended model; its gradients are the probabilities of labels."""
         repeat, durations = (one(tsort.flow) if callable(one) else one for one in (self.repeat, self.durations))
+        how: dict[str, Any] = {"repeat": repeat, "durations": durations, "violation": self.violation}
         try:
-            found = Problem(
-                tsort,
-                costs.match,
-                costs.drop,
-                costs.skip,
-                repeat=repeat,
-                durations=durations,
-                violation=self.violation,
-            ).posterior(self.gamma)
+            found = Problem(tsort, costs.match, costs.drop, costs.skip, **how).posterior(self.gamma)
         except InfeasibleError:
             return SoftCost(np.inf, None, None, None)
         return SoftCost(found.cost, found.probability[:-1], found.probability[-1], None)
 
 
+def refuse_unknown(what: str, name: str, known: Sequence[str]) -> None:
+    """Refuse a name that is none of those known."""
+    if name not in known:
+        raise InputError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+
+
 def soft_cost(
-    tsorts: Sequence[TSortGraph],
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None = None,
-    lengths: Sequence[int] | Tensor | None = None,
-    **options: Any,
+    tsorts: TSorts, match: Tensor, drop: Tensor, skip: Skip = None, lengths: Lengths = None, **options: Any
 ) -> Tensor:
     """Return the soft cost of each video of a padded batch; differentiable once.
 
@@ -123,9 +119,8 @@ def soft_cost(
     """
     how = SoftOptions(**options)
     clips = check_costs(tsorts, match, drop, skip, lengths)
-    dtype = match.dtype if match.dtype in (torch.float32, torch.float64) else torch.float32
     with torch.autocast(match.device.type, enabled=False):
-        costs = (match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype))
+        costs = _in_one_dtype(match, drop, skip)
         gradient = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
         if torch.compiler.is_compiling():
             if (how.repeat, how.durations, how.violation) != (None, None, 1.0):
@@ -137,20 +132,20 @@ def soft_cost(
     return found
 
 
-def check_costs(
-    tsorts: Sequence[TSortGraph],
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None,
-    lengths: Sequence[int] | Tensor | None,
-) -> list[int]:
+def _in_one_dtype(match: Tensor, drop: Tensor, skip: Skip) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return costs in the dtype of the match costs, half precision in float32."""
+    dtype = torch.float64 if match.dtype == torch.float64 else torch.float32
+    return match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
+
+
+def check_costs(tsorts: TSorts, match: Tensor, drop: Tensor, skip: Skip, lengths: Lengths) -> list[int]:
     """Return the clips of each video of a batch; name what does not fit."""
-    if len(tsorts) == 0 or match.ndim != 3 or match.shape[0] != len(tsorts) or 0 in match.shape:
-        raise InputError(f"match has shape {tuple(match.shape)}; it must be [{len(tsorts)} videos, steps, clips]")
-    if drop.shape != (match.shape[0], match.shape[2]):
-        raise InputError(f"drop has shape {tuple(drop.shape)}; beside match {tuple(match.shape)} it must be [B, N]")
-    if skip is not None and skip.shape != match.shape[:2]:
-        raise InputError(f"skip has shape {tuple(skip.shape)}; beside match {tuple(match.shape)} it must be [B, K]")
+    shape = tuple(match.shape)
+    if len(tsorts) == 0 or match.ndim != 3 or shape[0] != len(tsorts) or 0 in shape:
+        raise InputError(f"match has shape {shape}; it must be [{len(tsorts)} videos, steps, clips]")
+    for name, part, wanted, axes in (("drop", drop, shape[::2], "[B, N]"), ("skip", skip, shape[:2], "[B, K]")):
+        if part is not None and part.shape != wanted:
+            raise InputError(f"{name} has shape {tuple(part.shape)}; beside match {shape} it must be {axes}")
     for at, tsort in enumerate(tsorts):
         if not isinstance(tsort, TSortGraph):
             raise InputError(f"video {at}: its graph must be a TSortGraph (TSortGraph.compile(flow)), not {tsort!r}")
@@ -159,18 +154,8 @@ def check_costs(
     return clips_of(lengths, len(tsorts), match.shape[2])
 
 
-Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
-Gradients: TypeAlias = tuple[Tensor | None, ...]
-
-
 def _compute(
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None,
-    tsorts: Sequence[TSortGraph],
-    lengths: Sequence[int],
-    how: SoftOptions,
-    gradient: bool,
+    match: Tensor, drop: Tensor, skip: Skip, tsorts: TSorts, lengths: Sequence[int], how: SoftOptions, gradient: bool
 ) -> Found:
     """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
     extended = how.extended(tsorts)
@@ -182,27 +167,19 @@ def _compute(
 
             kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
             gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=how.gamma, kind=kind)
-            nothing = match.new_empty(0)
             if gpu.match is None or gpu.drop is None or gpu.skip is None:
-                return gpu.cost, nothing, nothing.clone(), nothing.clone()
+                return gpu.cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
             return gpu.cost, gpu.match, gpu.drop, gpu.skip
         _warn_of_detour("the extended model has no CUDA kernels" if extended else "NVRTC is not installed")
     own = own_costs(tsorts, lengths, match, drop, skip)
     if extended:
         found = [how.posterior(*video) for video in own]
     else:
-        found = soft_costs(
-            own,
-            gamma=how.gamma,
-            smoothing=how.smoothing,
-            contiguous=how.contiguous,
-            gradient=gradient,
-        )
+        found = soft_costs(own, gamma=how.gamma, smoothing=how.smoothing, contiguous=how.contiguous, gradient=gradient)
     cost, *gradients = padded_results(found, match, ("match", "drop", "skip"))
-    if not gradient:
-        gradients = [match.new_empty(0) for _ in gradients]
-    elif skip is None:
-        gradients[2] = match.new_empty(0)
+    for at, part in enumerate((match, drop, skip)):
+        if part is None or not gradient:
+            gradients[at] = match.new_empty(0)
     return cost, *gradients  # type: ignore[return-value]
 
 
@@ -224,43 +201,32 @@ def refuse_extended(tsorts: Iterable[TSortGraph], advice: str) -> None:
     """Refuse procedures with optional or alternative steps or soft precedence."""
     for at, tsort in enumerate(tsorts):
         if not tsort.flow.is_plain:
-            raise InputError(
-                f"video {at}: its procedure has optional or alternative steps or soft precedence; {advice}"
-            )
+            what = "its procedure has optional or alternative steps or soft precedence"
+            raise InputError(f"video {at}: {what}; {advice}")
 
 
 def own_costs(
-    tsorts: Sequence[TSortGraph], lengths: Sequence[int], match: Tensor, drop: Tensor, skip: Tensor | None
+    tsorts: TSorts, lengths: Sequence[int], match: Tensor, drop: Tensor, skip: Skip
 ) -> list[tuple[TSortGraph, ClipCosts]]:
     """Return each video's graph and its costs without padding, on the CPU; NaN and -inf are refused."""
     matches, drops = (part.detach().cpu().numpy() for part in (match, drop))
     skips = None if skip is None else skip.detach().cpu().numpy()
     found = []
     for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
-        costs = ClipCosts(
-            _checked(matches[at, : tsort.n_steps, :length], f"video {at}: its match costs"),
-            _checked(drops[at, :length], f"video {at}: its drop costs"),
-            None if skips is None else _checked(skips[at, : tsort.n_steps], f"video {at}: its skip costs"),
-        )
-        found.append((tsort, costs))
+        parts = {"match": matches[at, : tsort.n_steps, :length], "drop": drops[at, :length]}
+        if skips is not None:
+            parts["skip"] = skips[at, : tsort.n_steps]
+        for name, part in parts.items():
+            if not part.min() > -np.inf:
+                raise InputError(f"video {at}: its {name} costs hold NaN or -inf")
+            parts[name] = np.ascontiguousarray(part)
+        found.append((tsort, ClipCosts(parts["match"], parts["drop"], parts.get("skip"))))
     return found
-
-
-def _checked(costs: NDArray[Any], name: str) -> NDArray[Any]:
-    if not costs.min() > -np.inf:
-        raise InputError(f"{name} hold NaN or -inf")
-    return np.ascontiguousarray(costs)
 
 
 @torch.library.custom_op("graph2vid::soft_cost", mutates_args=())
 def _soft_cost(
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None,
-    graphs: list[int],
-    lengths: list[int],
-    gamma: float,
-    flags: list[bool],
+    match: Tensor, drop: Tensor, skip: Skip, graphs: list[int], lengths: list[int], gamma: float, flags: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Do the same where torch compiles: an operator it does not look into, which takes numbers and tensors alone.
 
@@ -272,20 +238,32 @@ def _soft_cost(
 
 
 @_soft_cost.register_fake
-def _(
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None,
-    graphs: list[int],
-    lengths: list[int],
-    gamma: float,
-    flags: list[bool],
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(match: Tensor, drop: Tensor, skip: Skip, *rest: Any) -> Found:
     cost = match.new_empty(match.shape[0])
-    if not flags[2]:
-        return cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
-    like_skip = match.new_empty(0) if skip is None else torch.empty_like(skip)
-    return cost, torch.empty_like(match), torch.empty_like(drop), like_skip
+    *_, (*_, gradient) = rest  # the last of the flags
+    parts = (match, drop, skip) if gradient else (None, None, None)
+    like = [match.new_empty(0) if part is None else torch.empty_like(part) for part in parts]
+    return cost, *like  # type: ignore[return-value]
+
+
+def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
+    ctx.save_for_backward(*output)
+    ctx.skips = inputs[2] is not None
+
+
+def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    if torch.is_grad_enabled():
+        raise Graph2VidError(
+            "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
+        )
+    cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
+    # What is impossible passes no gradient, whatever arrives from above.
+    scale = torch.where(torch.isfinite(cost), cost_grad, 0.0)
+    by_skip = scale[:, None] * skip_grad if ctx.skips else None
+    return scale[:, None, None] * match_grad, scale[:, None] * drop_grad, by_skip, *[None] * 4
+
+
+_soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
 
 
 class _SoftCost(torch.autograd.Function):
@@ -297,33 +275,7 @@ class _SoftCost(torch.autograd.Function):
         _keep_gradients(ctx, inputs, output)
         return output[0]
 
-    @staticmethod
-    def backward(ctx: Any, cost_grad: Tensor) -> Gradients:
-        return _backward(ctx, cost_grad)
-
-
-def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
-    ctx.save_for_backward(*output)
-    ctx.skips = inputs[2] is not None
-
-
-def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> Gradients:
-    if torch.is_grad_enabled():
-        raise Graph2VidError(
-            "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
-        )
-    cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
-    # What is impossible passes no gradient, whatever arrives from above.
-    scale = torch.where(torch.isfinite(cost), cost_grad, 0.0)
-    return (
-        scale[:, None, None] * match_grad,
-        scale[:, None] * drop_grad,
-        scale[:, None] * skip_grad if ctx.skips else None,
-        *[None] * 4,
-    )
-
-
-_soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
+    backward = staticmethod(_backward)
 
 
 @cache
@@ -332,21 +284,17 @@ def gpu_kernels() -> bool:
     from graph2vid.learn.cuda import CudaError
     from graph2vid.learn.cuda.compiler import nvrtc
 
-    try:
+    with suppress(CudaError):
         nvrtc()
-    except CudaError:
-        return False
-    return True
+        return True
+    return False
 
 
 @cache
 def _warn_of_detour(why: str) -> None:
     """Say once that the GPU waits for the CPU."""
-    warnings.warn(
-        f"the recursion runs on the CPU, and tensors on the GPU are copied there and back: {why}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    message = f"the recursion runs on the CPU, and tensors on the GPU are copied there and back: {why}"
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -399,11 +347,11 @@ class Posteriors:
 
 @torch.no_grad()
 def posteriors(
-    tsorts: Sequence[TSortGraph],
+    tsorts: TSorts,
     match: Tensor,
     drop: Tensor,
-    skip: Tensor | None = None,
-    lengths: Sequence[int] | Tensor | None = None,
+    skip: Skip = None,
+    lengths: Lengths = None,
     *,
     gamma: float = 1.0,
     contiguous: bool = True,
@@ -427,8 +375,7 @@ def posteriors(
     gamma = check_gamma(gamma)
     clips = check_costs(tsorts, match, drop, skip, lengths)
     refuse_extended(tsorts, "graph2vid.posterior knows them")
-    dtype = match.dtype if match.dtype == torch.float64 else torch.float32
-    match, drop, skip = match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
+    match, drop, skip = _in_one_dtype(match, drop, skip)
     if match.is_cuda and gpu_kernels():
         from graph2vid.learn.cuda import Kind, costs_on_gpu
 
@@ -439,12 +386,7 @@ def posteriors(
         if contiguous:
             begun = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
         return Posteriors(shown.cost, shown.match, shown.drop, begun)
-    found = soft_costs(
-        own_costs(tsorts, clips, match, drop, skip),
-        gamma=gamma,
-        smoothing="softmin",
-        contiguous=contiguous,
-        starts=contiguous,
-    )
+    own = own_costs(tsorts, clips, match, drop, skip)
+    found = soft_costs(own, gamma=gamma, smoothing="softmin", contiguous=contiguous, starts=contiguous)
     cost, shown_by, dropped, start = padded_results(found, match, ("match", "drop", "start"))
     return Posteriors(cost, shown_by, dropped, start if contiguous else None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,6 +13,22 @@ from torch.nn.utils.rnn import pad_sequence
 
 from graph2vid.errors import InputError
 from graph2vid.tsort import TSortGraph
+
+Skip: TypeAlias = Tensor | None
+"""Costs of leaving steps out; None: every step must appear."""
+
+Lengths: TypeAlias = Sequence[int] | Tensor | None
+"""The clips of each video of a batch; None: all that there are."""
+
+
+def usable_device(name: str) -> torch.device:
+    """Return a device by its name, after torch has made something on it."""
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"cannot compute on {name!r}: {str(error).splitlines()[0]}") from error
+    return device
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -44,13 +61,7 @@ class Padded:
     first: Tensor
 
     @classmethod
-    def of(
-        cls,
-        features: Tensor,
-        steps: Sequence[Tensor],
-        lengths: Sequence[int],
-        change: Callable[[Tensor], Tensor] | None,
-    ) -> Padded:
+    def of(cls, features: Tensor, steps: Sequence[Tensor], lengths: Sequence[int], is_unit: bool) -> Padded:
         """Lay a batch out.
 
         Parameters
@@ -58,8 +69,8 @@ class Padded:
         features : Tensor [B, N, D]
         steps : sequence of B Tensor [K, D]
         lengths : sequence of B int
-        change : callable, optional
-            Of all vectors.
+        is_unit : bool
+            Whether all vectors are made as long as 1.
         """
         steps = list(steps)  # of one tensor [B, K, D] each turn would give new ones
         features = features if features.dtype in (torch.float32, torch.float64) else features.float()
@@ -68,8 +79,8 @@ class Padded:
         # What is not selected passes no gradient back; multiplying by 0 would pass NaN.
         clips = torch.where(is_clip[..., None], features, 0.0)
         together = pad_sequence([of_video.to(features) for of_video in steps], batch_first=True)
-        if change is not None:
-            clips, together = change(clips), change(together)
+        if is_unit:
+            clips, together = unit(clips), unit(together)
         sizes = torch.tensor([len(of_video) for of_video in steps], device=features.device)
         is_step = torch.arange(together.shape[1], device=features.device) < sizes[:, None]
         return cls(clips, together, counts, is_clip, is_step, _first(together.detach(), steps))
@@ -99,7 +110,7 @@ def _first(together: Tensor, steps: Sequence[Tensor]) -> Tensor:
     return torch.stack([known[id(of_video)] for of_video in steps])
 
 
-def clips_of(lengths: Sequence[int] | Tensor | None, videos: int, longest: int) -> list[int]:
+def clips_of(lengths: Lengths, videos: int, longest: int) -> list[int]:
     """Return the clips of each video of a batch."""
     if lengths is None:
         return [longest] * videos
@@ -113,10 +124,7 @@ def clips_of(lengths: Sequence[int] | Tensor | None, videos: int, longest: int) 
 
 
 def check_batch(
-    features: Tensor,
-    steps: Sequence[Tensor],
-    lengths: Sequence[int] | Tensor | None,
-    tsorts: Sequence[TSortGraph] | None = None,
+    features: Tensor, steps: Sequence[Tensor], lengths: Lengths, tsorts: Sequence[TSortGraph] | None = None
 ) -> list[int]:
     """Return the clips of each video; name what does not fit."""
     if features.ndim != 3 or 0 in features.shape:
@@ -127,17 +135,15 @@ def check_batch(
             raise InputError(f"{batch} videos, but {len(given)} {name}")
     clips = clips_of(lengths, batch, longest)
     for at, of_video in enumerate(steps):
-        if of_video.ndim != 2 or of_video.shape[1] != dimension or len(of_video) == 0:
-            raise InputError(
-                f"video {at}: step embeddings {tuple(of_video.shape)} beside clips of {dimension} dimensions"
-            )
+        shape = tuple(of_video.shape)
+        if len(shape) != 2 or shape[1] != dimension or not shape[0]:
+            raise InputError(f"video {at}: step embeddings {shape} beside clips of {dimension} dimensions")
         if tsorts is not None and len(of_video) != tsorts[at].n_steps:
             raise InputError(f"video {at}: {len(of_video)} step embeddings for a graph of {tsorts[at].n_steps} steps")
+        if not torch.isfinite(of_video.detach()).all():
+            raise InputError(f"video {at}: its step embeddings hold NaN or infinite numbers")
     outside = torch.arange(longest, device=features.device) >= torch.tensor(clips, device=features.device)[:, None]
     whole = (torch.isfinite(features.detach()).all(2) | outside).all(1)
     if not whole.all():
         raise InputError(f"video {int((~whole).nonzero()[0, 0])}: its features hold NaN or infinite numbers")
-    for at, of_video in enumerate(steps):
-        if not torch.isfinite(of_video.detach()).all():
-            raise InputError(f"video {at}: its step embeddings hold NaN or infinite numbers")
     return clips

@@ -22,7 +22,7 @@ from graph2vid.datasets import Dataset, Embeddings  # noqa: E402
 from graph2vid.errors import InputError, TooLargeError  # noqa: E402
 from graph2vid.evidence.captions import Cue  # noqa: E402
 from graph2vid.learn.features import TrainingOptions, TrainingRun, checkpoint  # noqa: E402
-from graph2vid.learn.features.logs import Logs  # noqa: E402
+from graph2vid.learn.features.loop import Logs  # noqa: E402
 from graph2vid.learn.features.use import load_features  # noqa: E402
 
 OPTIONS = TrainingOptions(epochs=1, batch=4, rate=3e-3, gamma=0.3, smoothing="softmin", contiguous=True)

@@ -49,11 +49,9 @@ def compile_cuda(source: str, name: str, options: Sequence[str]) -> bytes:
     _check(library, library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
     try:
         given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        status = library.nvrtcCompileProgram(program, len(options), given)
-        if status:
-            raise CudaError(
-                f"{name} does not compile: {_read(library, program, 'ProgramLog').decode(errors='replace')}"
-            )
+        if library.nvrtcCompileProgram(program, len(options), given):
+            log = _read(library, program, "ProgramLog").decode(errors="replace")
+            raise CudaError(f"{name} does not compile: {log}")
         virtual = any("compute_" in option for option in options)
         return _read(library, program, "PTX" if virtual else "CUBIN")
     finally:

@@ -28,11 +28,9 @@ class BatchStruct(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("graphs", "video", "graph", "clips", "match", "drop")),
-        ("rows", ctypes.c_int32),
-        ("columns", ctypes.c_int32),
+        *((name, ctypes.c_int32) for name in ("rows", "columns")),
         ("gamma", ctypes.c_double),
-        ("first", ctypes.c_int32),
-        ("last", ctypes.c_int32),
+        *((name, ctypes.c_int32) for name in ("first", "last")),
         *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost", "carry", "carry_at")),
         *((name, ctypes.c_uint64) for name in ("match_grad", "drop_grad", "spilled", "spilled_at")),
         *((name, ctypes.c_uint64) for name in ("skip", "skip_grad")),
@@ -153,8 +151,7 @@ def costs_on_gpu(
             # Others took memory since the batch was laid out, or what is free lies in pieces.
             _prepared.cache_clear()
             torch.cuda.empty_cache()
-            limit = _free(match.device) // 16
-            return _costs(tsorts, *given, lengths, gamma, kind, limit)
+            return _costs(tsorts, *given, lengths, gamma, kind, _free(match.device) // 16)
 
 
 def _costs(
@@ -167,22 +164,11 @@ def _costs(
     kind: Kind,
     memory_limit: int | None,
 ) -> Costs:
-    parts = _prepared(
-        tuple(tsorts),
-        tuple(lengths),
-        kind.gradient,
-        kind.skips,
-        kind.numbers(match.dtype),
-        tuple(match.shape),
-        match.device,
-        memory_limit,
-    )
-    found = Costs(
-        match.new_empty(len(tsorts)),
-        torch.empty_like(match) if kind.gradient else None,
-        torch.empty_like(drop) if kind.gradient else None,
-        torch.empty_like(skip) if kind.gradient else None,
-    )
+    asked, numbers = (tuple(tsorts), tuple(lengths)), kind.numbers(match.dtype)
+    place = (tuple(match.shape), match.device, memory_limit)
+    parts = _prepared(*asked, kind.gradient, kind.skips, numbers, *place)
+    gradients = map(torch.empty_like, (match, drop, skip)) if kind.gradient else ()
+    found = Costs(match.new_empty(len(tsorts)), *gradients)
     table = match.new_empty(max(part.table for part in parts))  # one after the other, all parts use it
     for part in parts:
         part.run(match, drop, skip, found, table, gamma, kind)
@@ -297,13 +283,12 @@ class _Prepared:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
             batch.skip_grad = found.skip.data_ptr()
         launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
-        if not kind.gradient:
-            launch.forward(0, self.longest)
-        elif self.pieces == 1:
-            launch.forward(0, self.longest)
-            launch.backward(0, match.shape[2])
-        else:
+        if self.pieces > 1:
             self._run_in_pieces(launch, table, match.shape[2])
+        else:
+            launch.start("forward", 0, self.longest)
+            if kind.gradient:
+                launch.backward(0, match.shape[2])
         if kind.gradient and kind.skips:
             launch.collect_skips(match.shape[1])
 
@@ -315,11 +300,11 @@ class _Prepared:
             if piece:
                 saved[piece] = table[kept * column : (kept + 1) * column]
                 table[:column] = saved[piece]
-            launch.forward(piece * kept, (piece + 1) * kept)
+            launch.start("forward", piece * kept, (piece + 1) * kept)
         for piece in reversed(range(self.pieces)):
             if piece < self.pieces - 1:
                 table[:column] = saved[piece]
-                launch.forward(piece * kept, (piece + 1) * kept)
+                launch.start("forward", piece * kept, (piece + 1) * kept)
             launch.backward(piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else end)
 
 
@@ -341,11 +326,8 @@ class _Launch:
             if name == "forward" or kind.gradient
         }
 
-    def forward(self, first: int, last: int) -> None:
-        self._launch("forward", first, last)
-
     def backward(self, first: int, last: int) -> None:
-        self._launch("backward", first, last)
+        self.start("backward", first, last)
         group = self.prepared.group
         grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))
         module, _ = self.kernels["backward"]
@@ -355,7 +337,7 @@ class _Launch:
         module, _ = self.kernels["backward"]
         module.launch("collect_skips", (steps, len(self.prepared.part.videos)), 256, 0, self.stream, [self.batch])
 
-    def _launch(self, name: str, first: int, last: int) -> None:
+    def start(self, name: str, first: int, last: int) -> None:
         self.batch.first, self.batch.last = first, last
         module, shape = self.kernels[name]
         grid = (len(self.prepared.part.videos), 1)

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from graph2vid._training_options import TrainingOptions
 from graph2vid.learn.features.checkpoint import State
-from graph2vid.learn.features.feature_metrics import FeatureEvaluation
+from graph2vid.learn.features.objective import preset
 from graph2vid.learn.features.objective_comparison import evaluate_training
-from graph2vid.learn.features.options import preset
 from graph2vid.learn.features.processes import Processes, processes
-from graph2vid.learn.features.training_run import TrainingRun, with_graphs, with_splits
+from graph2vid.learn.features.training_run import FeatureEvaluation, TrainingRun, with_graphs, with_splits
 from graph2vid.learn.features.use import TrainedFeatures, load_features
 
-__all__ = [
-    "FeatureEvaluation",
-    "Processes",
-    "State",
-    "TrainedFeatures",
-    "TrainingOptions",
-    "TrainingRun",
-    "evaluate_training",
-    "load_features",
-    "preset",
-    "processes",
-    "with_graphs",
-    "with_splits",
-]
+__all__ = ["FeatureEvaluation", "Processes", "State", "TrainedFeatures", "TrainingOptions", "TrainingRun"]
+__all__ += ["evaluate_training", "load_features", "preset", "processes", "with_graphs", "with_splits"]

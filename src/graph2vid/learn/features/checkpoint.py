@@ -29,6 +29,7 @@ _FORMAT = "graph2vid-features"
 _VERSION = 1
 _MOST_UNITS = 1 << 16  # of a layer
 _LONGEST_MESSAGE = 400  # characters
+_PLAIN = ("data", "about", "dimension", "hidden", "epoch", "best", "history")
 
 
 @dataclass
@@ -94,15 +95,8 @@ def save(folder: str | os.PathLike[str], state: State) -> None:
         "version": _VERSION,
         "graph2vid": __version__,
         "torch": torch.__version__,
-        "epoch": state.epoch,
-        "best": state.best,
-        "best_scores": state.best_scores,
-        "dimension": state.dimension,
-        "hidden": state.hidden,
-        "about": state.about,
-        "data": state.data,
+        **{name: getattr(state, name) for name in (*_PLAIN, "best_scores")},
         "options": asdict(state.options),
-        "history": state.history,
         "random": base64.b64encode(state.random.numpy().tobytes()).decode("ascii"),
         "files": files,
     }
@@ -132,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> State:
         last, best = (_read_tensors(path.parent, document["files"][kind]) for kind in ("last", "best"))
         state = State(
             options,
-            **{name: document[name] for name in ("data", "about", "dimension", "hidden", "epoch", "best", "history")},
+            **{name: document[name] for name in _PLAIN},
             random=torch.frombuffer(bytearray(base64.b64decode(document["random"])), dtype=torch.uint8),
             weights=_part(last, "model."),
             optimiser=_part(last, "optimiser."),

@@ -1,25 +1,28 @@
-"""The training loop."""
+"""The training loop, and its logs: a table that anything reads and, where tensorboard is installed, its events."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
 import torch
 
+from graph2vid._files import write_text
 from graph2vid._training_options import TrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.learn.features import checkpoint
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, fingerprint
-from graph2vid.learn.features.logs import Logs
 from graph2vid.learn.features.objective import Learner
 from graph2vid.learn.features.processes import Processes
 from graph2vid.learn.features.residual_mlp import ResidualMLP
@@ -29,6 +32,9 @@ Validation: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
 
 Report: TypeAlias = Callable[[int, int, float], None]
 """Called after every batch as (epochs begun, videos seen in this one, mean loss in it)."""
+
+TABLE = "log.csv"
+EVENTS = "tensorboard"
 
 _MAY_DIFFER = ("epochs", "patience")
 """Options that a resumed training may have otherwise."""
@@ -82,10 +88,8 @@ class Trainer:
         group = group or Processes(0, 1, torch.device("cpu"))
         dimension = examples[0].clips.shape[1]
         for example in examples:
-            if example.clips.shape[1] != dimension:
-                raise InputError(
-                    f"video {example.video}: {example.clips.shape[1]} dimensions, the others have {dimension}"
-                )
+            if (own := example.clips.shape[1]) != dimension:
+                raise InputError(f"video {example.video}: {own} dimensions, the others have {dimension}")
         # Only the first process need see the folder: machines may have disks of their own.
         state: State = group.from_first(self._begin(folder, resume) if group.first else None)
         if state.data != fingerprint(examples):
@@ -101,9 +105,18 @@ class Trainer:
         module = group.wrap(learner)
 
         def finish(state: State, loss: float | None) -> State:
-            metrics = self._validate(mlp, group)
-            numbers = (checkpoint.copy_of(mlp), checkpoint.optimiser_numbers(optimiser), generator.get_state())
-            state = _after_epoch(state, loss, metrics, *numbers)
+            """Validate what an epoch made, and keep it."""
+            mlp.eval()
+            found = dict(self.validation(mlp)) if self.validation is not None and group.first else {}
+            metrics: Mapping[str, Sequence[float]] = group.from_first(found)
+            mlp.train()
+            row = {"epoch": state.epoch, "loss": loss, **{name: fmean(values) for name, values in metrics.items()}}
+            scores = [fmean(pair) for pair in zip(metrics["acc"], metrics["iou"], strict=True)] if metrics else []
+            weights, numbers = checkpoint.copy_of(mlp), checkpoint.optimiser_numbers(optimiser)
+            state = replace(state, history=[*state.history, row], weights=weights, optimiser=numbers)
+            state.random = generator.get_state()
+            if not scores or is_better(scores, state.best_scores):
+                state = replace(state, best=state.epoch, best_scores=scores, best_weights=weights)
             if folder is not None and group.first:
                 checkpoint.save(folder, state)
                 logs.write(state.history)
@@ -115,17 +128,37 @@ class Trainer:
             else:
                 state = finish(state, None)
             while state.epoch < options.epochs and not _is_over(state):
-                tell = _told(report, state.epoch + 1)
-                loss = _epoch(module, optimiser, examples, options, generator, group, tell)
+                tell = partial(report or (lambda *_: None), state.epoch + 1)
+                loss = self._epoch(module, optimiser, generator, group, tell)
                 state = finish(replace(state, epoch=state.epoch + 1), loss)
         return state
 
-    def _validate(self, mlp: ResidualMLP, group: Processes) -> Mapping[str, Sequence[float]]:
-        mlp.eval()
-        found = dict(self.validation(mlp)) if self.validation is not None and group.first else {}
-        metrics: Mapping[str, Sequence[float]] = group.from_first(found)
-        mlp.train()
-        return metrics
+    def _epoch(
+        self,
+        module: torch.nn.Module,
+        optimiser: torch.optim.Optimizer,
+        generator: torch.Generator,
+        group: Processes,
+        tell: Callable[[int, float], None],
+    ) -> float:
+        """See every video once; return the mean loss."""
+        examples, options = self.examples, self.options
+        # Every process draws the same numbers, so that the batches are the same however many share them.
+        order = torch.randperm(len(examples), generator=generator).tolist()
+        phases = torch.randint(options.every, (len(examples),), generator=generator).tolist()
+        total = 0.0
+        for first in range(0, len(order), options.batch):
+            batch = order[first : first + options.batch]
+            own = batch[group.rank :: group.count]
+            clips = [_thinned(examples[at], options.every, phases[at]) for at in own]
+            loss = module([examples[at] for at in own], clips)
+            optimiser.zero_grad(set_to_none=True)
+            # The processes' gradients are averaged, so each share is scaled for the mean to be that of the batch.
+            (loss * (group.count / len(batch))).backward()
+            optimiser.step()
+            total += group.sum(float(loss.detach()))
+            tell(first + len(batch), total / (first + len(batch)))
+        return total / len(order)
 
     def _begin(self, folder: str | os.PathLike[str] | None, resume: bool) -> State:
         """Return the state to begin with: that of the checkpoint in the folder, or a fresh one."""
@@ -140,83 +173,21 @@ class Trainer:
                 )
             before = vars(state.options) | state.about
             for name, value in (vars(options) | json.loads(json.dumps(dict(self.about)))).items():
-                if name not in _MAY_DIFFER and before.get(name) != value:
-                    raise InputError(
-                        f"{folder}: that training has {name} {before.get(name)}, not {value}; it cannot go on with "
-                        "another"
-                    )
+                if name not in _MAY_DIFFER and (old := before.get(name)) != value:
+                    why = f"that training has {name} {old}, not {value}; it cannot go on with another"
+                    raise InputError(f"{folder}: {why}")
             return replace(state, options=options)
         generator = torch.Generator().manual_seed(options.seed)
         mlp = ResidualMLP(self.examples[0].clips.shape[1], options.hidden, generator)
         weights = checkpoint.copy_of(mlp)
-        return State(
-            options,
-            data,
-            dict(self.about),
-            mlp.dimension,
-            mlp.hidden,
-            random=generator.get_state(),
-            weights=weights,
-            best_weights=weights,
-        )
-
-
-def _epoch(
-    module: torch.nn.Module,
-    optimiser: torch.optim.Optimizer,
-    examples: Sequence[Example],
-    options: TrainingOptions,
-    generator: torch.Generator,
-    group: Processes,
-    tell: Callable[[int, float], None],
-) -> float:
-    """See every video once; return the mean loss."""
-    # Every process draws the same numbers, so that the batches are the same however many share them.
-    order = torch.randperm(len(examples), generator=generator).tolist()
-    phases = torch.randint(options.every, (len(examples),), generator=generator).tolist()
-    total = 0.0
-    for first in range(0, len(order), options.batch):
-        batch = order[first : first + options.batch]
-        own = [examples[at] for at in batch[group.rank :: group.count]]
-        clips = [_thinned(examples[at], options.every, phases[at]) for at in batch[group.rank :: group.count]]
-        loss = module(own, clips)
-        optimiser.zero_grad(set_to_none=True)
-        # The processes' gradients are averaged, so each share is scaled for the mean to be that of the batch.
-        (loss * (group.count / len(batch))).backward()
-        optimiser.step()
-        total += group.sum(float(loss.detach()))
-        tell(first + len(batch), total / (first + len(batch)))
-    return total / len(order)
+        numbers: dict[str, Any] = {"random": generator.get_state(), "weights": weights, "best_weights": weights}
+        return State(options, data, dict(self.about), mlp.dimension, mlp.hidden, **numbers)
 
 
 def _thinned(example: Example, every: int, phase: int) -> torch.Tensor:
     """Return every N-th clip, or all of them where that would leave too few for the steps."""
     some = example.clips[phase::every]
     return some if len(some) >= 2 * len(example.rows) else example.clips
-
-
-def _after_epoch(
-    state: State,
-    loss: float | None,
-    metrics: Mapping[str, Sequence[float]],
-    weights: dict[str, torch.Tensor],
-    optimiser: dict[str, torch.Tensor],
-    random: torch.Tensor,
-) -> State:
-    """Return the state after an epoch, validated."""
-    row = {"epoch": state.epoch, "loss": loss, **{name: fmean(values) for name, values in metrics.items()}}
-    scores = [(acc + iou) / 2 for acc, iou in zip(metrics["acc"], metrics["iou"], strict=True)] if metrics else []
-    best = not scores or is_better(scores, state.best_scores)
-    return replace(
-        state,
-        history=[*state.history, row],
-        random=random,
-        weights=weights,
-        optimiser=optimiser,
-        best=state.epoch if best else state.best,
-        best_scores=scores if best else state.best_scores,
-        best_weights=weights if best else state.best_weights,
-    )
 
 
 def is_better(scores: Sequence[float], before: Sequence[float]) -> bool:
@@ -236,9 +207,45 @@ def _is_over(state: State) -> bool:
     return 0 < state.options.patience <= state.epoch - max(lowest, best)
 
 
-def _told(report: Report | None, epoch: int) -> Callable[[int, float], None]:
-    def tell(videos: int, loss: float) -> None:
-        if report is not None:
-            report(epoch, videos, loss)
+class Logs:
+    """The logs in the folder of a training.
 
-    return tell
+    Parameters
+    ----------
+    folder : path, optional
+        None: nothing is written.
+    written : int
+        The rows that were already written, before a training was interrupted.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None, written: int = 0) -> None:
+        self._folder, self._written = None if folder is None else Path(folder), written
+        self._events: Any = None
+        if self._folder is not None:
+            with suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._events = SummaryWriter(str(self._folder / EVENTS))
+
+    def write(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """Write all rows so far: the table whole, the events of those that are new."""
+        if self._folder is None:
+            return
+        text = io.StringIO()
+        columns = list(dict.fromkeys(name for row in history for name in row))
+        table = csv.DictWriter(text, columns, lineterminator="\n")
+        table.writeheader()
+        table.writerows(history)
+        write_text(self._folder / TABLE, text.getvalue())
+        if self._events is not None:
+            for row in history[self._written :]:
+                for name, value in row.items():
+                    if name != "epoch" and value is not None:
+                        self._events.add_scalar(name, value, row["epoch"])
+            self._events.flush()
+        self._written = len(history)
+
+    def close(self) -> None:
+        """Close the file of events."""
+        if self._events is not None:
+            self._events.close()

@@ -1,8 +1,10 @@
-"""What training minimises: the clustering loss, and the soft cost of grounding the procedure."""
+"""What training minimises: the clustering loss, and the soft cost of grounding the procedure; settings by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +14,38 @@ from graph2vid._training_options import TrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.evidence import COSINE_TEMPERATURE, SCORE_TEMPERATURE
 from graph2vid.learn.features.data import Example
-from graph2vid.learn.features.options import check_drop
 from graph2vid.learn.features.residual_mlp import ResidualMLP
-from graph2vid.learn.losses import ClusteringLoss, GraphDropDTWLoss
+from graph2vid.learn.losses import ClusteringLoss, GraphDropDTWLoss, read_drop
+
+PRESETS: Mapping[str, TrainingOptions] = {
+    "default": TrainingOptions(),
+    "paper": TrainingOptions(
+        epochs=10,
+        rate=1e-4,
+        gamma=0.1,
+        smoothing="smoothmin",
+        contiguous=False,
+        match="likelihood",
+        pool_temperature=0.1,
+        patience=0,
+    ),
+}
+"""The paper's differ from the default in these; weight decay and drop are the same."""
+
+
+def preset(name: str, **changed: Any) -> TrainingOptions:
+    """Return the settings of a preset, but for those that are given and not None."""
+    if name not in PRESETS:
+        raise InputError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
+    options = replace(PRESETS[name], **{key: value for key, value in changed.items() if value is not None})
+    check_drop(options)
+    return options
+
+
+def check_drop(options: TrainingOptions) -> None:
+    """Refuse a cost of background that training does not know."""
+    if read_drop(options.drop)[0] == "prototype":
+        raise InputError("drop must be percentile:N or a number: features are trained, and no prototype beside them")
 
 
 class Learner(nn.Module):
@@ -30,19 +61,12 @@ class Learner(nn.Module):
     def __init__(self, mlp: ResidualMLP, options: TrainingOptions, comparison: str) -> None:
         super().__init__()
         check_drop(options)
-        self.mlp = mlp
-        self.weight = options.clustering
+        self.mlp, self.weight = mlp, options.clustering
         self.clustering = ClusteringLoss(options.pool_temperature)
         usual = COSINE_TEMPERATURE if comparison == "cosine" else SCORE_TEMPERATURE
-        self.grounding = GraphDropDTWLoss(
-            options.gamma,
-            options.smoothing,
-            options.contiguous,
-            match=options.match,
-            drop=options.drop,
-            temperature=options.temperature or usual,
-            comparison=comparison,
-        )
+        names = ("gamma", "smoothing", "contiguous", "match", "drop")
+        how: dict[str, Any] = {name: getattr(options, name) for name in names}
+        self.grounding = GraphDropDTWLoss(comparison=comparison, temperature=options.temperature or usual, **how)
 
     def forward(self, examples: Sequence[Example], clips: Sequence[Tensor]) -> Tensor:
         """Return the sum of the losses of some videos.
@@ -65,23 +89,14 @@ class Learner(nn.Module):
         loss = features.new_zeros(())
         if self.weight:
             loss = loss + self.weight * self.clustering(padded, steps, lengths)
-        if examples[0].tsort is not None:
-            loss = loss + self._grounding(examples, padded, steps, lengths)
+        if tsorts := [example.tsort for example in examples if example.tsort is not None]:
+            match, drop = self.grounding.costs(padded, steps, lengths)
+            # [K, N] → [E, N]: the elements of the graph, of which several, or none, may stand for one step.
+            pairs = zip(match, examples, strict=True)
+            elements = [of_video[example.rows.to(match.device)] for of_video, example in pairs]
+            loss = loss + self.grounding.from_costs(pad_sequence(elements, batch_first=True), drop, tsorts, lengths)
         _refuse_infinite(loss, examples)
         return loss * len(examples)
-
-    def _grounding(
-        self, examples: Sequence[Example], padded: Tensor, steps: Sequence[Tensor], lengths: Sequence[int]
-    ) -> Tensor:
-        match, drop = self.grounding.costs(padded, steps, lengths)
-        # [K, N] → [E, N]: the elements of the graph, of which several, or none, may stand for one step.
-        of_elements = pad_sequence(
-            [of_video[example.rows.to(match.device)] for of_video, example in zip(match, examples, strict=True)],
-            batch_first=True,
-        )
-        tsorts = [example.tsort for example in examples if example.tsort is not None]
-        found: Tensor = self.grounding.from_costs(of_elements, drop, tsorts, lengths)
-        return found
 
 
 def _refuse_infinite(values: Tensor, examples: Sequence[Example]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
@@ -22,9 +23,8 @@ from graph2vid.datasets import Embeddings, is_dataset_in, read_dataset
 from graph2vid.errors import InputError
 from graph2vid.evaluate import EvaluationOptions, Interval, Progress, Report, Table, paired_interval
 from graph2vid.evaluate import report as cells
-from graph2vid.learn.features.data import MINED
 from graph2vid.learn.features.residual_mlp import ResidualMLP
-from graph2vid.learn.features.training_run import TrainingRun, with_graphs, with_splits
+from graph2vid.learn.features.training_run import MINED, TrainingRun, with_graphs, with_splits
 
 METRICS = ("acc", "iou", "iou_strict", "mof")
 PRE_TRAINED = "pre-trained"
@@ -37,16 +37,10 @@ _SAID = {
     "true-order": "true order: Drop-DTW + clustering",
     COLLAPSED: "graph, match likelihood (not balanced)",
 }
-_PAIRS = (
-    ("graph", PRE_TRAINED),
-    ("graph", "linear"),
-    ("graph", "bag"),
-    ("linear", PRE_TRAINED),
-    ("true-order", "graph"),
-)
+_PAIRS = (*product(["graph"], [PRE_TRAINED, "linear", "bag"]), ("linear", PRE_TRAINED), ("true-order", "graph"))
 
-Measured: TypeAlias = dict[str, dict[str, dict[str, float]]]
-"""Metrics by method, video and name, shares."""
+Measured: TypeAlias = dict[tuple[str, str], dict[str, float]]
+"""Metrics by method and video, shares."""
 
 
 @dataclass(frozen=True)
@@ -74,34 +68,9 @@ class Regime:
 # Chosen on half of CrossTask's narrated videos and on the first split of 50 Salads; see docs/appendix/training.md.
 REGIMES: Mapping[str, Regime] = {
     "crosstask": Regime(
-        TrainingOptions(
-            epochs=5,
-            rate=1e-4,
-            gamma=0.3,
-            smoothing="softmin",
-            contiguous=True,
-            drop="percentile:50",
-            pool_temperature=1.0,
-            every=3,
-            patience=0,
-        ),
-        folds=3,
-        graph="mined",
-        tolerance=0.1,
+        TrainingOptions(epochs=5, rate=1e-4, drop="percentile:50", every=3, patience=0), 3, "mined", tolerance=0.1
     ),
-    "salads50": Regime(
-        TrainingOptions(
-            epochs=5,
-            batch=8,
-            rate=3e-3,
-            gamma=0.3,
-            smoothing="softmin",
-            contiguous=True,
-            pool_temperature=1.0,
-            every=3,
-            patience=0,
-        ),
-    ),
+    "salads50": Regime(TrainingOptions(epochs=5, batch=8, every=3, patience=0)),
 }
 """By dataset."""
 
@@ -138,10 +107,6 @@ class Row:
         spread, mean = self.spread(metric), cells.percent(100 * self.mean(metric))
         return mean if math.isnan(spread) else f"{mean} ± {100 * spread:.1f}"
 
-    def by_video(self, metric: str) -> NDArray[np.float64]:
-        """Return the mean over the seeds, [videos]."""
-        return np.asarray(self.values[metric].mean(axis=0))
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -175,12 +140,17 @@ class Comparison:
 
     def difference(self, first: str, second: str, metric: str) -> Interval:
         """Return the paired difference of two kinds of features grounded by graph, with its interval; shares."""
-        return paired_interval(self.row(first).by_video(metric), self.row(second).by_video(metric))
+        return paired_interval(*(self.row(features).values[metric].mean(axis=0) for features in (first, second)))
 
     def tables(self) -> list[Table]:
         """Return the metrics of all rows, and the differences."""
         options = self.regime.options
         mined = f" from the training videos, tolerance {self.regime.tolerance:g}" if self.source == MINED else ""
+        paired = []
+        for row in self.differences():
+            spans = [{key: 100 * share for key, share in row[name].items()} for name in METRICS]
+            named = f"{row['first']} - {row['second']}"
+            paired.append((named, len(self.videos), *(cells.signed_span(**span) for span in spans)))
         return [
             Table(
                 f"{self.dataset}: objectives",
@@ -190,27 +160,25 @@ class Comparison:
                 f"pool_temperature {options.pool_temperature:g}, Adam {options.rate:g}, {options.epochs} epochs. "
                 f"Graphs {self.source}{mined}. The row that is not balanced has one seed.",
                 ("features trained with", "grounded by", *METRICS),
-                tuple((_SAID[row.features], row.method, *map(row.cell, METRICS)) for row in self.rows),
+                [(_SAID[row.features], row.method, *map(row.cell, METRICS)) for row in self.rows],
                 words=2,
             ),
             Table(
                 f"{self.dataset}: paired differences",
                 "Grounded by graph; in points, means over the seeds, with 95% bootstrap intervals over the videos.",
                 ("difference", "videos", *METRICS),
-                tuple(
-                    (
-                        f"{first} - {second}",
-                        str(len(self.videos)),
-                        *(self._span(first, second, name) for name in METRICS),
-                    )
-                    for first, second in _PAIRS
-                ),
+                paired,
             ),
         ]
 
-    def _span(self, first: str, second: str, metric: str) -> str:
-        found = self.difference(first, second, metric)
-        return cells.signed_span(100 * found.mean, 100 * found.low, 100 * found.high)
+    def differences(self) -> list[dict[str, Any]]:
+        """Return the paired differences as JSON holds them; shares."""
+        rows: list[dict[str, Any]] = []
+        for first, second in _PAIRS:
+            found = {name: self.difference(first, second, name) for name in METRICS}
+            spans = {name: {"mean": one.mean, "low": one.low, "high": one.high} for name, one in found.items()}
+            rows.append({"first": first, "second": second, **spans})
+        return rows
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON holds it; metrics are shares."""
@@ -222,50 +190,12 @@ class Comparison:
             "seeds": list(self.seeds),
             "options": {name: value for name, value in asdict(self.regime.options).items() if name != "objective"},
             "rows": [
-                {
-                    "features": row.features,
-                    "method": row.method,
-                    **{name: row.mean(name) for name in METRICS},
-                    "spread": {name: row.spread(name) for name in METRICS},
-                }
+                {"features": row.features, "method": row.method}
+                | {name: row.mean(name) for name in METRICS}
+                | {"spread": {name: row.spread(name) for name in METRICS}}
                 for row in self.rows
             ],
-            "differences": [
-                {"first": first, "second": second}
-                | {
-                    name: {"mean": found.mean, "low": found.low, "high": found.high}
-                    for name in METRICS
-                    if (found := self.difference(first, second, name))
-                }
-                for first, second in _PAIRS
-            ],
-        }
-
-
-@dataclass
-class _Prepared:
-    """The splits of a dataset, ready to train on; the vectors of its videos are made once."""
-
-    name: str
-    data: Path
-    regime: Regime
-    found: dict[str, Embeddings] = field(default_factory=dict)
-
-    @cached_property
-    def runs(self) -> list[TrainingRun]:
-        read = with_splits(read_dataset(self.name, self.data), self.regime.folds)
-        dataset, source = with_graphs(read, self.regime.graph)
-        evaluated = EvaluationOptions(tolerance=self.regime.tolerance)
-        return [TrainingRun(dataset, split, source, False, evaluated, self.found) for split in dataset.splits]
-
-    def measured(self, run: TrainingRun, mlp: ResidualMLP | None) -> Measured:
-        evaluation = run.evaluation("test")
-        if evaluation is None:
-            return {}
-        results = evaluation.results(mlp)
-        return {
-            name: {results.videos[at].recording.id: metrics for at, metrics in result.metrics.items()}
-            for name, result in results.methods.items()
+            "differences": self.differences(),
         }
 
 
@@ -297,7 +227,7 @@ def evaluate_training(
     if not chosen:
         raise InputError(f"{data} holds none of these datasets: {', '.join(REGIMES)}")
     for name in chosen:
-        found.append(compare_objectives(data, name, options, workers=workers, progress=progress))
+        found.append(compare_objectives(data, name, options, workers=workers, progress=progress or (lambda *_: None)))
         names = ", ".join(
             f"{one.dataset} ({len(one.videos)} videos, {len(one.splits)} splits, graphs {one.source})" for one in found
         )
@@ -315,7 +245,7 @@ def compare_objectives(
     options: ComparisonOptions,
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Comparison:
     """Train with every objective on every split of a dataset, and evaluate on the test videos.
 
@@ -326,30 +256,43 @@ def compare_objectives(
     regime = REGIMES[name]
     if options.epochs is not None:
         regime = replace(regime, options=replace(regime.options, epochs=options.epochs))
+    dataset, source = with_graphs(with_splits(read_dataset(name, Path(data)), regime.folds), regime.graph)
+    vectors: dict[str, Embeddings] = {}  # made once
+    evaluated = EvaluationOptions(tolerance=regime.tolerance)
+    runs = [TrainingRun(dataset, split, source, False, evaluated, vectors) for split in dataset.splits]
     torch_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # one for each training: small matrices gain nothing from more
     try:
-        prepared, seeds = _Prepared(name, Path(data), regime), tuple(range(options.seeds))
-        return _compare(prepared, seeds, workers or os.cpu_count() or 1, progress)
+        found = _measured(runs, regime.options, options.seeds, workers, partial(progress, f"{name}: trainings"))
     finally:
         torch.set_num_threads(torch_threads)
+    by_graph, by_true_order = runs[0].methods
+    videos = tuple(video for method, video in found[PRE_TRAINED, 0] if method == by_graph)
+    rows = [_row(found, features, by_graph, videos) for features in _SAID]
+    rows += [_row(found, features, by_true_order, videos) for features in (PRE_TRAINED, "true-order")]
+    splits = tuple(split.name for split in dataset.splits)
+    return Comparison(name, regime, source, splits, videos, tuple(range(options.seeds)), tuple(rows))
 
 
 class _Ended(Exception):
     """Another training failed, or the whole was interrupted."""
 
 
-def _compare(prepared: _Prepared, seeds: tuple[int, ...], workers: int, progress: Progress | None) -> Comparison:
-    runs = prepared.runs
+def _measured(
+    runs: Sequence[TrainingRun],
+    regime: TrainingOptions,
+    seeds: int,
+    workers: int | None,
+    tell: Callable[[int, int], None],
+) -> dict[tuple[str, int], Measured]:
+    """Return the metrics by what features were trained with, and by seed."""
     asked: list[tuple[str, TrainingRun, TrainingOptions]] = []
     for run in runs:
         run.evaluation("test")  # the vectors of all videos, before the threads
         run.examples("bag")
-        for seed in seeds:
-            options = replace(prepared.regime.options, seed=seed)
-            asked += [(name, run, replace(options, objective=name)) for name in OBJECTIVES]
-        unbalanced = replace(prepared.regime.options, objective="graph", match="likelihood")
-        asked.append((COLLAPSED, run, unbalanced))
+        for seed in range(seeds):
+            asked += [(name, run, replace(regime, seed=seed, objective=name)) for name in OBJECTIVES]
+        asked.append((COLLAPSED, run, replace(regime, objective="graph", match="likelihood")))
 
     ended = Event()  # a signal reaches the main thread alone, which tells the others so
 
@@ -359,46 +302,35 @@ def _compare(prepared: _Prepared, seeds: tuple[int, ...], workers: int, progress
 
     def trained(job: tuple[str, TrainingRun, TrainingOptions]) -> Measured:
         _, run, options = job
-        return prepared.measured(run, run.train(options, report=go_on).model())
+        return _metrics(run, run.train(options, report=go_on).model())
 
     found: dict[tuple[str, int], Measured] = {}
     for run in runs:
-        _merge(found.setdefault((PRE_TRAINED, 0), {}), prepared.measured(run, None))
-    pool = ThreadPoolExecutor(workers)
+        found.setdefault((PRE_TRAINED, 0), {}).update(_metrics(run, None))
+    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
     try:
         for number, (job, measured) in enumerate(zip(asked, pool.map(trained, asked), strict=True), start=1):
-            _merge(found.setdefault((job[0], job[2].seed), {}), measured)
-            if progress is not None:
-                progress(f"{prepared.name}: trainings", number, len(asked))
+            found.setdefault((job[0], job[2].seed), {}).update(measured)
+            tell(number, len(asked))
     finally:
         ended.set()
         pool.shutdown(cancel_futures=True)
-    by_graph, by_true_order = runs[0].methods
-    videos = tuple(found[PRE_TRAINED, 0][by_graph])
-    rows = [
-        _row(found, name, by_graph, videos) for name in (PRE_TRAINED, "bag", "linear", "graph", "true-order", COLLAPSED)
-    ]
-    rows += [_row(found, name, by_true_order, videos) for name in (PRE_TRAINED, "true-order")]
-    return Comparison(
-        prepared.name,
-        prepared.regime,
-        runs[0].source,
-        tuple(run.split.name for run in runs),
-        videos,
-        seeds,
-        tuple(rows),
-    )
+    return found
 
 
-def _merge(into: Measured, more: Measured) -> None:
-    for method, of_method in more.items():
-        into.setdefault(method, {}).update(of_method)
+def _metrics(run: TrainingRun, mlp: ResidualMLP | None) -> Measured:
+    evaluation = run.evaluation("test")
+    if evaluation is None:
+        return {}
+    results = evaluation.results(mlp)
+    return {
+        (name, results.videos[at].recording.id): metrics
+        for name, result in results.methods.items()
+        for at, metrics in result.metrics.items()
+    }
 
 
 def _row(found: Mapping[tuple[str, int], Measured], name: str, method: str, videos: Sequence[str]) -> Row:
-    drawn = [measured[method] for (features, _), measured in sorted(found.items()) if features == name]
-    return Row(
-        name,
-        method,
-        {metric: np.array([[of_seed[video][metric] for video in videos] for of_seed in drawn]) for metric in METRICS},
-    )
+    drawn = [measured for (features, _), measured in sorted(found.items()) if features == name]
+    rows = [[measured[method, video] for video in videos] for measured in drawn]
+    return Row(name, method, {one: np.array([[row[one] for row in of_seed] for of_seed in rows]) for one in METRICS})

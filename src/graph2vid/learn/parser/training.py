@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +16,11 @@ import torch
 
 from graph2vid._transformer import Floats
 from graph2vid.errors import InputError
+from graph2vid.learn.padded import usable_device
 from graph2vid.learn.parser.encoder import PretrainedEncoder
 from graph2vid.learn.parser.examples import Annotated, Augmenter, collate
 from graph2vid.learn.parser.network_torch import TorchNetwork, parser_loss
-from graph2vid.text.learned import (
-    LABELS,
-    Network,
-    Pieces,
-    RecipeModel,
-    Scored,
-    Shape,
-    Span,
-    Tensors,
-    choose_edges,
-    quantise,
-    spans_of,
-)
+from graph2vid.text import learned
 
 STEPS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)
 PASSES = 3
@@ -44,45 +34,44 @@ Edges = set[tuple[tuple[int, int], tuple[int, int], str]]
 class _Case:
     """A recipe with its tags, true or predicted: what was scored, and the edges that are right."""
 
-    spans: list[Span]
-    scored: list[Scored]
+    spans: list[learned.Span]
+    scored: list[learned.Scored]
     right: Edges
 
     def chosen(self, offsets: Floats) -> Edges:
         moved = [part._replace(scores=part.scores._replace(label=part.scores.label + offsets)) for part in self.scored]
         return {
             (self.spans[edge.dependent][:2], self.spans[edge.head][:2], edge.label)
-            for edge in choose_edges(self.spans, moved)
+            for edge in learned.choose_edges(self.spans, moved)
         }
 
 
-def tuned_offsets(model: RecipeModel, recipes: Sequence[Annotated]) -> Floats:
+def tuned_offsets(model: learned.RecipeModel, recipes: Sequence[Annotated]) -> Floats:
     """Return what to add to the score of each label: float32 [labels]."""
     groups = [list(_cases(model, recipes, predicted)) for predicted in (False, True)]
 
     def worth(offsets: Floats) -> float:
         return sum(_f1(group, offsets) for group in groups) - PENALTY * float((offsets**2).sum())
 
-    best = np.zeros(len(LABELS), dtype=np.float32)
+    best = np.zeros(len(learned.LABELS), dtype=np.float32)
     value = worth(best)
     for _ in range(PASSES):
         before = value
-        for label in range(len(LABELS)):
-            for step in STEPS:
-                trial = best.copy()
-                trial[label] += step
-                if (found := worth(trial)) > value:
-                    best, value = trial, found
+        for label, step in product(range(len(learned.LABELS)), STEPS):
+            trial = best.copy()
+            trial[label] += step
+            if (found := worth(trial)) > value:
+                best, value = trial, found
         if value == before:
             break
     return best
 
 
-def _cases(model: RecipeModel, recipes: Sequence[Annotated], predicted: bool) -> Iterator[_Case]:
+def _cases(model: learned.RecipeModel, recipes: Sequence[Annotated], predicted: bool) -> Iterator[_Case]:
     for recipe in recipes:
         words = list(recipe.tokens)
-        true = {span.start: span[:2] for span in spans_of(list(recipe.tags))}
-        spans = spans_of(model.tag([words])[0] if predicted else list(recipe.tags))
+        true = {span.start: span[:2] for span in learned.spans_of(list(recipe.tags))}
+        spans = learned.spans_of(model.tag([words])[0] if predicted else list(recipe.tags))
         right = {
             (true.get(dependent, (dependent, dependent + 1)), true.get(head, (head, head + 1)), label)
             for dependent, head, label in recipe.edges
@@ -92,13 +81,9 @@ def _cases(model: RecipeModel, recipes: Sequence[Annotated], predicted: bool) ->
 
 def _f1(cases: Sequence[_Case], offsets: Floats) -> float:
     """Return the F1 of labelled edges in percent."""
-    hits = found = wanted = 0
-    for case in cases:
-        chosen = case.chosen(offsets)
-        hits += len(chosen & case.right)
-        found += len(chosen)
-        wanted += len(case.right)
-    return 200 * hits / max(found + wanted, 1)
+    pairs = [(case.chosen(offsets), case.right) for case in cases]
+    hits = sum(len(chosen & right) for chosen, right in pairs)
+    return 200 * hits / max(sum(len(chosen) + len(right) for chosen, right in pairs), 1)
 
 
 Report = Callable[[int, float], None]
@@ -137,7 +122,7 @@ class ParserTrainingOptions:
     hidden_words: float = 0.1
     swap: float = 0.4
     mistakes: float = 0.1
-    shape: Shape = field(default_factory=Shape)
+    shape: learned.Shape = field(default_factory=learned.Shape)
 
 
 def train_parser(
@@ -149,7 +134,7 @@ def train_parser(
     encoder: str | os.PathLike[str] | None = None,
     device: str | None = None,
     report: Report | None = None,
-) -> RecipeModel:
+) -> learned.RecipeModel:
     """Train the parser, write its weights as 8-bit numbers, and return it as it will run.
 
     Parameters
@@ -172,44 +157,38 @@ def train_parser(
     -------
     RecipeModel
     """
-    place = _device(device)
+    place = usable_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     start = PretrainedEncoder(encoder)
     with _repeatable(options.seed):
         network = TorchNetwork(options.shape, len(start.pieces.vocabulary))
         start.copy_into(network)
         network.to(place)
-        weights = fit(network, recipes, start.pieces, options, report)
-    tensors = quantise(weights)
-    model = RecipeModel(Network(options.shape, tensors), start.pieces)
-    offsets = tuned_offsets(model, tune_on) if tune_on else np.zeros(len(LABELS), np.float32)
-    add_offsets(tensors, offsets, options.shape)
+        weights = fit(network, recipes, start.pieces, options, report or (lambda *_: None))
+    tensors = learned.quantise(weights)
+    model = learned.RecipeModel(learned.Network(options.shape, tensors), start.pieces)
+    offsets = tuned_offsets(model, tune_on) if tune_on else np.zeros(len(learned.LABELS), np.float32)
+    for name in (f"branches.{branch}.label.pair.bias" for branch in range(options.shape.branches)):
+        tensors[name] = np.asarray(tensors[name] + offsets, dtype=np.float32)
     about = {
         "options": {name: value for name, value in asdict(options).items() if name != "shape"},
         "recipes": len(recipes),
         "tuned_on": len(tune_on),
-        "offsets": dict(zip(LABELS, offsets.tolist(), strict=True)),
+        "offsets": dict(zip(learned.LABELS, offsets.tolist(), strict=True)),
         "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
     model.save(output, tensors, about)
-    return RecipeModel.load(Path(output))
-
-
-def add_offsets(tensors: Tensors, offsets: Floats, shape: Shape) -> None:
-    """Add to the scores of labels, in place."""
-    for branch in range(shape.branches):
-        name = f"branches.{branch}.label.pair.bias"
-        tensors[name] = np.asarray(tensors[name] + offsets, dtype=np.float32)
+    return learned.RecipeModel.load(Path(output))
 
 
 def fit(
     network: TorchNetwork,
     recipes: Sequence[Annotated],
-    pieces: Pieces,
+    pieces: learned.Pieces,
     options: ParserTrainingOptions,
-    report: Report | None = None,
-) -> Tensors:
+    report: Report,
+) -> learned.Tensors:
     """Train a network in place and return the running mean of its weights."""
     device = next(network.parameters()).device
     generator = np.random.default_rng(options.seed)
@@ -224,7 +203,8 @@ def fit(
         order = generator.permutation(len(recipes))
         losses = []
         for first in range(0, len(order), options.batch):
-            share = _rate(step / total, options.warm_up)
+            done, warm_up = step / total, options.warm_up
+            share = done / warm_up if done < warm_up else (1 - done) / (1 - warm_up)
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * share
             examples = [augmenter.variant(int(number)) for number in order[first : first + options.batch]]
@@ -241,8 +221,7 @@ def fit(
             step += 1
             if step > 0.3 * total:
                 _average(mean, network, options.averaging)
-        if report is not None:
-            report(epoch + 1, float(torch.stack(losses).mean()))
+        report(epoch + 1, float(torch.stack(losses).mean()))
     if not all(torch.isfinite(value).all() for value in mean.values()):
         raise InputError("the training went astray (weights that are no numbers): lower the learning rates")
     return {name: value.float().cpu().numpy() for name, value in mean.items()}
@@ -254,36 +233,20 @@ def _groups(network: TorchNetwork, options: ParserTrainingOptions) -> list[dict[
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         depth = network.depth_of(name)
-        rate = options.head_rate
-        if depth is not None:
-            rate = options.encoder_rate * options.layer_decay ** (deepest - depth)
+        below = options.layer_decay ** (deepest - (depth or 0))
+        rate = options.head_rate if depth is None else options.encoder_rate * below
         decay = options.weight_decay if parameter.dim() > 1 else 0.0
         groups.setdefault((rate, decay), []).append(parameter)
     return [{"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in groups.items()]
 
 
-def _rate(done: float, warm_up: float) -> float:
-    return done / warm_up if done < warm_up else (1 - done) / (1 - warm_up)
-
-
 @torch.no_grad()
 def _average(mean: dict[str, torch.Tensor], network: TorchNetwork, factor: float) -> None:
     current = {name: value.detach() for name, value in network.state_dict().items()}
-    if not mean:
+    if mean:
+        torch._foreach_lerp_(list(mean.values()), list(current.values()), 1 - factor)
+    else:
         mean.update({name: value.clone() for name, value in current.items()})
-        return
-    torch._foreach_lerp_(list(mean.values()), list(current.values()), 1 - factor)
-
-
-def _device(name: str | None) -> torch.device:
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"cannot compute on {name!r}: {str(error).splitlines()[0]}") from error
-    return device
 
 
 @contextmanager
