@@ -150,6 +150,12 @@ OLD_PROJECT = {"format": "graph2vid-project", "version": 1, "title": "Salad", "v
                "parser": "auto", "embedder": "minilm", "clip_seconds": 3}  # fmt: skip
 
 
+def test_the_sample_offers_its_video_and_its_captions(client: Any) -> None:
+    listed = client.get(f"/api/projects/{with_graph(client)}/media").json()
+    of_sample = [(one["name"], one["kind"]) for one in listed if one["place"] == "sample"]
+    assert of_sample == [("spaghetti.mp4", "video"), ("spaghetti.vtt", "captions")]
+
+
 def test_titles_are_text_and_nothing_else(client: Any, folder: Path) -> None:
     name = client.post("/api/projects", json={"title": "<img src=x onerror=alert(1)>/../../é"}).json()["name"]
     assert name == "img-src-x-onerror-alert-1-e"

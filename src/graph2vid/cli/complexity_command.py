@@ -78,28 +78,21 @@ def _lengths(text: str) -> tuple[int, ...]:
 
 def _show(figures: list[Complexity], max_steps: int) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("threads", "steps", "legal orders", "ideals", "tSort nodes", "speed-up ρ"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    from graph2vid.cli.terminal_table import show_table
+
     stride = max(1, max_steps // 6)  # each number of threads has about six rows
     shown = figures if len(figures) == 1 else [row for row in figures if (max_steps - row.n_steps) % stride == 0]
+    rows: list[tuple[str, ...]] = []
     for number, row in enumerate(shown):
         if number and row.n_threads != shown[number - 1].n_threads:
-            table.add_row()
-        table.add_row(
-            str(row.n_threads),
-            str(row.n_steps),
-            _between(row.sorts.lower, row.sorts.upper),
-            _between(*row.ideals),
-            _between(row.n_nodes, row.n_nodes),
-            _ratio(row),
-        )
-    console = Console(highlight=False)
-    console.print(table)
+            rows.append(("",) * 6)
+        sizes = ((row.sorts.lower, row.sorts.upper), row.ideals, (row.n_nodes, row.n_nodes))
+        rows.append((str(row.n_threads), str(row.n_steps), *(_between(*size) for size in sizes), _ratio(row)))
+    headings = ("threads", "steps", "legal orders", "ideals", "tSort nodes", "speed-up ρ")
+    show_table(Console(highlight=False), headings, rows, words=0)
     if len(shown) == 1 and shown[0].n_nodes is None:
-        console.print("The tSort graph is beyond --limit and was not built.")
+        typer.echo("The tSort graph is beyond --limit and was not built.")
 
 
 def _between(lower: int | None, upper: int | None) -> str:

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 from graph2vid._files import read_bytes
 from graph2vid._values import number_of
 from graph2vid.errors import FormatError, InputError, MissingDependencyError
-from graph2vid.export.shared import file_name, format_named, labels, one_line, timed
-from graph2vid.grounding import Exported, Film, Grounding, is_url
+from graph2vid.export.shared import format_named, labels, one_line, timed
+from graph2vid.grounding import Exported, Film, Grounding, file_name, is_url
 
 TIER = "steps"
 """The tier that holds the segments."""

@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TypeAlias
-from urllib.parse import unquote, urlsplit
 
 from graph2vid.flow import FlowGraph, counted
-from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding, is_url
+from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding
 
 # What XML 1.0 cannot hold in any form, and what steers terminals and players elsewhere; tabs and line ends stay.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -57,11 +55,6 @@ def clock(milliseconds: int, decimal_sign: str = ".") -> str:
     """Write a time as ``hh:mm:ss.mmm``."""
     minutes, rest = divmod(milliseconds, 60_000)
     return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest // 1000:02d}{decimal_sign}{rest % 1000:03d}"
-
-
-def file_name(video: str) -> str:
-    """Return the last part of a path or URL, without the URL's query; empty if there is none."""
-    return PurePath(unquote(urlsplit(video).path) if is_url(video) else video).name
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 from graph2vid.errors import Graph2VidError
 from graph2vid.export import shared
 from graph2vid.flow import colour_of
-from graph2vid.grounding import Exported, Film, Grounding, is_url
+from graph2vid.grounding import Exported, Film, Grounding, file_name, is_url
 
 
 @shared.format_named("json", ".grounding.json", "video")
@@ -34,7 +34,7 @@ def export_schema_org(grounding: Grounding, film: Film) -> Exported:
     """
     segments, notes = shared.timed(grounding)
     title, names = shared.one_line(grounding.flow.title) or "Video", shared.titles(grounding.flow)
-    url = film.name if is_url(film.name) else quote(shared.file_name(film.name))
+    url = film.name if is_url(film.name) else quote(file_name(film.name))
     if not is_url(film.name):
         notes.append(
             f"no URL of the video is known: the clips have relative ones ({url}?t=…); name it with --video URL"
@@ -88,7 +88,7 @@ def export_via3(grounding: Grounding, film: Film) -> Exported:
     if not film.name:
         place, source = _LOCAL, ""
         notes.append("the video is not known: choose it in VIA, or name it with --video")
-    name = shared.file_name(film.name) or "video"
+    name = file_name(film.name) or "video"
     rows = next((count for count in _ROW_COUNTS if count >= len(flow)), _ROW_COUNTS[-1])
     project: dict[str, Any] = {
         "project": {

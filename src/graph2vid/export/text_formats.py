@@ -10,7 +10,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from graph2vid.export import shared
-from graph2vid.grounding import Exported, Film, Grounding
+from graph2vid.grounding import Exported, Film, Grounding, file_name
 
 COLUMNS = ("step", "id", "text", "start", "end", "confidence", "order")
 
@@ -100,7 +100,7 @@ def export_crosstask(grounding: Grounding, film: Film) -> Exported:
 def export_rttm(grounding: Grounding, film: Film) -> Exported:
     """Write turns as diarisation tools read them: video, start, duration, and the step's id in place of a speaker."""
     segments, notes = shared.timed(grounding)
-    name = _field(PurePath(shared.file_name(film.name)).stem or shared.one_line(grounding.flow.title)) or "video"
+    name = _field(PurePath(file_name(film.name)).stem or shared.one_line(grounding.flow.title)) or "video"
     lines = [
         f"SPEAKER {name} 1 {shared.seconds(one.start)} {shared.seconds(one.end - one.start)} <NA> <NA> "
         f"{_field(grounding.flow.ids[one.step])} <NA> <NA>\n"

@@ -10,7 +10,7 @@ from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
 from graph2vid.grounding.from_evidence import ground_evidence
-from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, is_url
+from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, file_name, is_url
 from graph2vid.grounding.grounding_service import Features, ground
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
@@ -34,6 +34,7 @@ __all__ = [
     "check_order",
     "draw_timeline",
     "export",
+    "file_name",
     "find_deviations",
     "format_time",
     "ground",

@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,9 +157,7 @@ class Grounding:
         return tuple(segment for segment in self.segments if segment.step == index)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Grounding):
-            return NotImplemented
-        return self.to_json() == other.to_json()
+        return self.to_json() == other.to_json() if isinstance(other, Grounding) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, which holds a dict
 
@@ -320,6 +319,11 @@ def _of_spans(spans: Iterable[tuple[int | str, float, float]], flow: FlowGraph, 
 def is_url(video: str) -> bool:
     """Say whether a video is named by a URL, and not by a path."""
     return "://" in video
+
+
+def file_name(video: str) -> str:
+    """Return the last part of a path or URL, without the URL's query; empty if there is none."""
+    return PurePath(unquote(urlsplit(video).path) if is_url(video) else video).name
 
 
 class _Reader:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from graph2vid.errors import InputError
 from graph2vid.evidence import Plausibility
 from graph2vid.flow import FlowGraph, Layout, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.grounding import Grounding, OrderCheck, is_url, pack
+from graph2vid.grounding import Grounding, OrderCheck, file_name, pack
 
 KIND = "graph2vid-view"
 VERSION = 2
@@ -61,7 +59,7 @@ def view_model(
     flow = grounding.flow
     place = {step: number for number, step in enumerate(grounding.order, start=1)}
     segments = [_span(part.step, part.start, part.end, part.confidence, part.margin) for part in grounding.segments]
-    name = grounding.video or ""
+    name = grounding.video or video_url or ""
     return {
         "format": KIND,
         "version": VERSION,
@@ -70,7 +68,7 @@ def view_model(
         "clip_seconds": grounding.clip_seconds,
         "offset": grounding.offset,
         "end": grounding.end,
-        "video": None if video_url is None else {"url": video_url, "name": _file_name(name or video_url)},
+        "video": None if video_url is None else {"url": video_url, "name": file_name(name) or name},
         "steps": [
             {
                 "id": step.id,
@@ -230,8 +228,3 @@ def _evidence(grounding: Grounding) -> dict[str, Any] | None:
         sizes = np.diff(np.append(starts, evidence.shape[1]))
         evidence = np.add.reduceat(evidence, starts, axis=1) / sizes
     return pack(evidence) | {"clip_seconds": grounding.clip_seconds * pool}
-
-
-def _file_name(video: str) -> str:
-    path = unquote(urlsplit(video).path) if is_url(video) else video
-    return PurePath(path).name or video

@@ -11,41 +11,30 @@ from graph2vid.sample.load import FOLDER, read_truth
 NAME = "spaghetti"
 
 
-@dataclass(frozen=True)
 class NarratedFiles:
-    """The files of a narrated video in a folder."""
+    """The files of a narrated video in a folder.
 
-    folder: Path = FOLDER
+    Attributes
+    ----------
+    folder : Path
+    text : Path
+        The procedure as a text for people.
+    flow : Path
+        The procedure as a flow graph; its steps are those of the text, in the same order.
+    video : Path
+        The video, with sound.
+    captions : Path
+        The narration, word for word.
+    truth : Path
+        When each step is shown.
+    all : tuple of Path
+        All of them.
+    """
 
-    @property
-    def text(self) -> Path:
-        """The procedure as a text for people."""
-        return self.folder / f"{NAME}.txt"
-
-    @property
-    def flow(self) -> Path:
-        """The procedure as a flow graph; its steps are those of the text, in the same order."""
-        return self.folder / f"{NAME}.flow"
-
-    @property
-    def video(self) -> Path:
-        """The video, with sound."""
-        return self.folder / f"{NAME}.mp4"
-
-    @property
-    def captions(self) -> Path:
-        """The narration, word for word."""
-        return self.folder / f"{NAME}.vtt"
-
-    @property
-    def truth(self) -> Path:
-        """When each step is shown."""
-        return self.folder / f"{NAME}.truth.json"
-
-    @property
-    def all(self) -> tuple[Path, ...]:
-        """All of them."""
-        return self.text, self.flow, self.video, self.captions, self.truth
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder = folder
+        self.all = tuple(folder / f"{NAME}{suffix}" for suffix in (".txt", ".flow", ".mp4", ".vtt", ".truth.json"))
+        self.text, self.flow, self.video, self.captions, self.truth = self.all
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
@@ -105,14 +105,12 @@ class Guard:
     ----------
     app : ASGI application
     access : Access
-    is_upload : callable
-        Says of a method and a path whether a file may be handed in there; its size is limited where it is read.
+    uploads : pattern
+        A method and a path where a file may be handed in; its size is limited where it is read.
     """
 
-    def __init__(self, app: Any, access: Access, is_upload: Callable[[str, str], bool]) -> None:
-        self.app = app
-        self.access = access
-        self.is_upload = is_upload
+    def __init__(self, app: Any, access: Access, uploads: re.Pattern[str]) -> None:
+        self.app, self.access, self.uploads = app, access, uploads
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer, or hand on."""
@@ -140,15 +138,12 @@ class Guard:
                 cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
                 await _answer(send_safely, 303, b"", {"location": "/", "set-cookie": cookie})
                 return
-        if objection is None and not self.is_upload(method, path):
-            length = headers.get("content-length", "0")
-            if length.isdecimal() and int(length) > MOST_BODY:
-                objection = 413, f"a request may have up to {MOST_BODY >> 20} MiB"
+        is_upload = self.uploads.fullmatch(f"{method} {path}") is not None
+        length = headers.get("content-length", "0")
+        if objection is None and not is_upload and length.isdecimal() and int(length) > MOST_BODY:
+            objection = 413, f"a request may have up to {MOST_BODY >> 20} MiB"
         if objection is not None:
             await _answer(send_safely, objection[0], json.dumps({"error": objection[1]}).encode())
-            return
-        if self.is_upload(method, path):
-            await self.app(scope, receive, send_safely)
             return
         received = 0
 
@@ -156,11 +151,10 @@ class Guard:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MOST_BODY:  # sent in pieces, without saying how much
-                return {"type": "http.disconnect"}
-            return message
+            # More may be sent in pieces, without saying how much.
+            return {"type": "http.disconnect"} if received > MOST_BODY else message
 
-        await self.app(scope, receive_little, send_safely)
+        await self.app(scope, receive if is_upload else receive_little, send_safely)
 
 
 async def _answer(send: Any, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:

@@ -104,8 +104,7 @@ InProject = Annotated[Project, Depends(project_of)]
 
 def job_of(studio: InStudio, job: str) -> Job:
     """Return the job that the path names."""
-    found = studio.jobs.get(job)
-    if found is None:
+    if (found := studio.jobs.get(job)) is None:
         raise UnknownError(f"there is no job {job[:80]!r}")
     return found
 
@@ -185,8 +184,7 @@ def change(studio: InStudio, project: InProject, wanted: models.ProjectChange) -
 
 @router.delete("/projects/{project}", status_code=204, summary="Delete a project and all its files")
 def delete(studio: InStudio, project: InProject) -> None:
-    job = studio.jobs.of(project)
-    if job is not None:
+    if (job := studio.jobs.of(project)) is not None:
         studio.jobs.cancel(job)
     studio.projects.delete(project.name)
 
@@ -403,8 +401,7 @@ def check(studio: InStudio, project: InProject) -> models.JobState:
 
 @router.get("/projects/{project}/check", summary="What the check found, as `graph2vid check --json` writes it")
 def checked(studio: InStudio, project: InProject) -> dict[str, Any]:
-    found = studio.checked(project)
-    if found is None:
+    if (found := studio.checked(project)) is None:
         raise UnknownError("this result has not been checked yet")
     return found
 

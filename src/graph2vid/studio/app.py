@@ -29,7 +29,7 @@ STATIC = Path(__file__).parent / "static"
 UPLOAD_LIMIT = 4 << 30
 """Bytes of a video that is handed in, by default."""
 
-_UPLOADS = re.compile(r"/api/projects/[^/]+/media/[^/]+")
+_UPLOADS = re.compile(r"PUT /api/projects/[^/]+/media/[^/]+")
 
 
 def create_app(
@@ -81,12 +81,8 @@ def create_app(
         app.add_route(path, _page, include_in_schema=False)
     app.mount("/view", StaticFiles(directory=VIEW), name="view")
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    app.add_middleware(Guard, access=access or Access(), is_upload=_is_upload)
+    app.add_middleware(Guard, access=access or Access(), uploads=_UPLOADS)
     return app
-
-
-def _is_upload(method: str, path: str) -> bool:
-    return method == "PUT" and _UPLOADS.fullmatch(path) is not None
 
 
 def _page(request: Request) -> FileResponse:

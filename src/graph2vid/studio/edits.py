@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import accumulate
 from operator import or_
 from typing import Annotated, Any, Literal
 
@@ -106,9 +107,7 @@ class History:
 
     def __init__(self, drafts: tuple[Draft | None, ...], entries: tuple[Any, ...], at: int, revision: int) -> None:
         self._drafts = drafts  # before the first entry, and after each
-        self.entries = entries
-        self.at = at
-        self.revision = revision
+        self.entries, self.at, self.revision = entries, at, revision
 
     @classmethod
     def empty(cls) -> History:
@@ -161,7 +160,6 @@ class History:
         if not isinstance(at, int) or not 0 <= at <= len(entries) or not isinstance(revision, int):
             raise FormatError(f"{source}: at must be a place among {len(entries)} edits, revision a whole number")
         base = document.get("base")
-        drafts = [None if base is None else Draft.from_json(base, source)]
-        for entry in entries:
-            drafts.append(apply(entry, drafts[-1]))
+        begun = None if base is None else Draft.from_json(base, source)
+        drafts = accumulate(entries, lambda draft, entry: apply(entry, draft), initial=begun)
         return cls(tuple(drafts), tuple(entries), at, revision)

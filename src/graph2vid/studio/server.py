@@ -8,6 +8,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
 from graph2vid.studio.access import Access, is_loopback
@@ -67,11 +68,8 @@ def serve(
     access = Access(loopback=is_loopback(host), token=token)
     try:
         app = create_app(folder, videos=videos, access=access, upload_limit=upload_limit or UPLOAD_LIMIT)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
-            )
-        )
+        quiet: Any = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
+        server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=2, **quiet))
         name = socket.gethostname() if host in ("0.0.0.0", "::") else host
         shown = f"[{name}]" if ":" in name else name
         address = f"http://{shown}:{listening.getsockname()[1]}/"

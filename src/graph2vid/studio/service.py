@@ -31,6 +31,7 @@ _TEXT_SIZE, _LINE, _TEXT_WIDTH, _MOST_LINES = 14.0, 19.0, 176.0, 4
 _BOX_WIDTH = _TEXT_WIDTH + 34.0
 _HEAD, _FOOT = 34.0, 14.0
 _COUNT_LIMIT = 2**15  # ideals; the count is shown while the graph is edited, and must not be waited for
+_SAMPLE = NarratedFiles()
 _RESULT, _PREVIOUS, _CHECK = "result.json", "previous.json", "check.json"
 
 
@@ -57,15 +58,15 @@ class Studio:
 
     def media(self, project: Project) -> Iterator[models.MediaFile]:
         """List what can be chosen for a project."""
-        sample = ((path.name, kind_of(path.name), path.stat().st_size) for path in NarratedFiles().all)
+        sample = [(file.name, kind_of(file.name), file.stat().st_size) for file in (_SAMPLE.video, _SAMPLE.captions)]
         found = {"upload": media_in(project.media), "folder": media_in(self.videos) if self.videos else ()}
-        for place, files in (found | {"sample": [one for one in sample if one[1]]}).items():
+        for place, files in (found | {"sample": sample}).items():
             for name, kind, size in files:
                 yield models.MediaFile(place=place, name=name, kind=kind, bytes=size)  # type: ignore[arg-type]
 
     def path_of(self, project: Project, media: Media) -> Path:
         """Return the path of a file that a project uses."""
-        folder = {"upload": project.media, "folder": self.videos, "sample": NarratedFiles().folder}.get(media.place)
+        folder = {"upload": project.media, "folder": self.videos, "sample": _SAMPLE.folder}.get(media.place)
         if folder is None:
             raise UnknownError("no folder of videos was named when the studio was started (--videos)")
         path = inside(folder, media.name)

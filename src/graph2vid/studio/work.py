@@ -19,9 +19,7 @@ from typing import Any
 from graph2vid._files import write_json
 from graph2vid.errors import Graph2VidError
 
-RESULT = "result.json"
-PARSE = "parse.json"
-CHECK = "check.json"
+RESULT, PARSE, CHECK = "result.json", "parse.json", "check.json"
 
 Tell = Callable[..., None]
 
@@ -46,17 +44,13 @@ def ground(order: dict[str, Any], tell: Tell) -> None:
 
     flow = FlowGraph.from_json(order["flow"])
     corrections = [Correction.from_json(entry) for entry in order["corrections"]]
-
-    def progress(stage: str, done: float | None = None, total: float | None = None) -> None:
-        tell(stage=stage, done=done, total=total)
-
     video, captions = order["video"], order["captions"]
     found = ground_video(
         flow,
         video or captions,
         captions=captions if video else None,
         constraints=[constraint for correction in corrections for constraint in correction.constraints(flow)],
-        progress=progress,
+        progress=lambda stage, done=None, total=None: tell(stage=stage, done=done, total=total),
         **order["options"],
     )
     write_json(Path(order["output"]) / RESULT, found.to_json())
