@@ -332,8 +332,8 @@ MOST_SECONDS = 1e9
 class ProcedureOptions(Options, panel="Procedure"):
     """How the flow graph of a procedure in words is found."""
 
-    parser: str = option(
-        "auto", "What finds the flow graph of a procedure in words: auto, rules, learned, linear, bag.", basic=True
+    parser: str = basic_option(
+        "auto", "What finds the flow graph of a procedure in words: auto, rules, learned, linear, bag."
     )
 
 
@@ -341,20 +341,17 @@ class ProcedureOptions(Options, panel="Procedure"):
 class EvidenceOptions(Options, panel="Evidence"):
     """How evidence is acquired from a video: its transcript, its visual features, their weights."""
 
-    clip_seconds: float = option(1.0, "Length of a clip.", metavar="SECONDS", basic=True, above=0.0, most=MOST_SECONDS)
+    clip_seconds: float = basic_option(1.0, "Length of a clip.", metavar="SECONDS", above=0.0, most=MOST_SECONDS)
     offset: float = option(
         0.0, "Arrays: where the first clip begins.", metavar="SECONDS", least=-MOST_SECONDS, most=MOST_SECONDS
     )
-    language: str | None = option(
-        None, "The language spoken, such as en; detected by default.", metavar="CODE", basic=True
-    )
+    language: str | None = basic_option(None, "The language spoken, such as en; detected by default.", metavar="CODE")
     speech_model: str | None = option(None, "A model of faster-whisper, by name or folder; tiny.en by default.")
     embedder: str = option("wordllama", "What compares the transcript with the steps: wordllama, minilm, st:NAME, …")
-    frames: str | None = option(
+    frames: str | None = basic_option(
         None,
         "What compares frames with steps: clip:NAME, siglip:NAME, open_clip:…, s3d:CHECKPOINT, "
         "array:CLIPS.npy,STEPS.npy. By default only the transcript is used.",
-        basic=True,
     )
     narration_weight: float = option(1.0, "Weight of the transcript; 0: no speech is transcribed.", least=0.0)
     frames_weight: float = option(1.0, "Weight of the frames.", least=0.0)
@@ -457,11 +454,11 @@ GROUND_OPTIONS = (ProcedureOptions, EvidenceOptions, CostOptions, AlignOptions)
 class CheckOptions(Options, panel="Check"):
     """How a video is checked against its procedure."""
 
-    skip: float = option(
-        0.0, "The cost of leaving a step out, in units of the evidence; less finds more left out.", basic=True
+    skip: float = basic_option(
+        0.0, "The cost of leaving a step out, in units of the evidence; less finds more left out."
     )
-    repeat: float = option(6.0, "The cost of repeating a step; of doing it out of order, both.", least=0.0, basic=True)
-    certainty: float = option(
-        0.9, "How certain a deviation must be; what is less certain is listed apart.", least=0.5, most=1.0, basic=True
+    repeat: float = basic_option(6.0, "The cost of repeating a step; of doing it out of order, both.", least=0.0)
+    certainty: float = basic_option(
+        0.9, "How certain a deviation must be; what is less certain is listed apart.", least=0.5, most=1.0
     )
-    gamma: float = option(1.0, "What differences of cost are divided by; more is less certain.", above=0.0, basic=True)
+    gamma: float = basic_option(1.0, "What differences of cost are divided by; more is less certain.", above=0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graph2vid._options import GroundOptions, Options, declared, option
+from graph2vid._options import GroundOptions, Options, basic_option, declared, option
 from graph2vid.batch import RunOptions
 from graph2vid.cli.derived_options import refuse, with_options
 
@@ -23,13 +23,13 @@ _SHOWN_REASONS = 10
 class BatchFiles(Options, panel="Files"):
     """What is written, and where."""
 
-    out: Path | None = option(None, "The folder of the results.", metavar="DIR", short="-o", basic=True)
-    check: bool = option(False, "Check the manifest, list all that is wrong, and do nothing else.", basic=True)
-    documents: bool = option(False, "Write each video's grounding as JSON, too.", basic=True)
+    out: Path | None = basic_option(None, "The folder of the results.", metavar="DIR", short="-o")
+    check: bool = basic_option(False, "Check the manifest, list all that is wrong, and do nothing else.")
+    documents: bool = basic_option(False, "Write each video's grounding as JSON, too.")
     cache: Path | None = option(
         None, "Where transcripts and evidence are kept; by default in the cache of the user.", metavar="DIR"
     )
-    json: Path | None = option(None, "Write the summary, or what the check found.", metavar="FILE", basic=True)
+    json: Path | None = basic_option(None, "Write the summary, or what the check found.", metavar="FILE")
 
 
 @with_options

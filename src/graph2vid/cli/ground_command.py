@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graph2vid._options import GroundOptions, Options, option
+from graph2vid._options import GroundOptions, Options, basic_option, option
 from graph2vid.cli.derived_options import given as flags_given
 from graph2vid.cli.derived_options import needing_torch, refuse, with_options
 from graph2vid.errors import InputError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Features, Grounding
 
-_FILES = {"metavar": "FILE.npy", "basic": True}
 _ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has lost one of the slashes
 
 
@@ -30,11 +29,11 @@ _ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has 
 class InputOptions(Options, panel="Inputs in place of a video, or beside it"):
     """Files that evidence is read from."""
 
-    captions: Path | None = option(None, "Captions of the video; by default its speech is transcribed.", basic=True)
-    scores: Path | None = option(None, "Scores, steps × clips; higher is a better match.", **_FILES)
-    clips: Path | None = option(None, "Embeddings of the clips, clips × dimensions.", **_FILES)
-    steps: Path | None = option(None, "Embeddings of the steps, steps × dimensions.", **_FILES)
-    log_probabilities: Path | None = option(None, "Log-probabilities, steps × clips.", **_FILES)
+    captions: Path | None = basic_option(None, "Captions of the video; by default its speech is transcribed.")
+    scores: Path | None = basic_option(None, "Scores, steps × clips; higher is a better match.", metavar="FILE.npy")
+    clips: Path | None = basic_option(None, "Embeddings of the clips, clips × dimensions.", metavar="FILE.npy")
+    steps: Path | None = basic_option(None, "Embeddings of the steps, steps × dimensions.", metavar="FILE.npy")
+    log_probabilities: Path | None = basic_option(None, "Log-probabilities, steps × clips.", metavar="FILE.npy")
     transpose: bool = option(False, "The scores or log-probabilities are clips × steps.")
     model: Path | None = option(
         None,
@@ -53,8 +52,8 @@ class InputOptions(Options, panel="Inputs in place of a video, or beside it"):
 class ConstraintOptions(Options, panel="What is known already"):
     """Pins and forbidden spans."""
 
-    pin: tuple[str, ...] = option(
-        (), "The step happens in this span (0-10, 1:30-) and nowhere else.", metavar="STEP=START-END", basic=True
+    pin: tuple[str, ...] = basic_option(
+        (), "The step happens in this span (0-10, 1:30-) and nowhere else.", metavar="STEP=START-END"
     )
     forbid: tuple[str, ...] = option((), "The step does not happen in this span.", metavar="STEP=START-END")
     background: tuple[str, ...] = option((), "No step happens in this span.", metavar="START-END")
@@ -82,24 +81,18 @@ class ConstraintOptions(Options, panel="What is known already"):
 class OutputOptions(Options, panel="Output"):
     """What is written."""
 
-    output: Path | None = option(None, "Write the result (JSON); - is standard output.", short="-o", basic=True)
+    output: Path | None = basic_option(None, "Write the result (JSON); - is standard output.", short="-o")
     json: Path | None = option(None, "Write the result; the same as --output.")
-    report: Path | None = option(
-        None,
-        "Write a page to look at: video, steps over time, graph, transcript.",
-        metavar="FILE.html",
-        basic=True,
+    report: Path | None = basic_option(
+        None, "Write a page to look at: video, steps over time, graph, transcript.", metavar="FILE.html"
     )
-    export: str = option(
+    export: str = basic_option(
         "",
         "Write the result in these formats, too, beside the output: vtt, youtube, … (see `graph2vid export`).",
         metavar="FORMAT,…",
-        basic=True,
     )
-    check: bool = option(
-        False,
-        "Say where the video does not follow the procedure, as `graph2vid check` does; kept in the result.",
-        basic=True,
+    check: bool = basic_option(
+        False, "Say where the video does not follow the procedure, as `graph2vid check` does; kept in the result."
     )
     embed_video: bool = option(False, "Put the video into the report; by default it is linked.")
     video: str | None = option(None, "With arrays or captions: the video they are of, for the report.", metavar="FILE")

@@ -231,7 +231,8 @@ def find_deviations(
         ("skipped", step, None, search.segment_of(step)) for step in count.missing if step in search.found.order
     ]
     found += seen
-    margins += [-more for more in search.costs_without([step for _, step, _, _ in seen])]
+    without = [search.without(number, step, slice(None)) for number, (_, step, _, _) in enumerate(seen)]
+    margins += [-more for more in search.extra(without, len(seen))]
     sure: list[Deviation] = []
     unsure: list[Deviation] = []
     for (kind, step, after, segment), margin in zip(found, margins, strict=True):
@@ -386,24 +387,21 @@ class _Search:
             # Not done there; or, of what is done again, not before; or all the time since then.
             begin, stop = segment.start, segment.stop
             spans = [slice(begin, stop), slice(begin)] if kind == "repeated" else [slice(None)]
-            asked += [self._without(number, step, span) for span in spans]
+            asked += [self.without(number, step, span) for span in spans]
             if kind == "repeated":
                 since = max(other.stop for other in self.found.segments if other.step == step and other.stop < stop)
                 match, drop = self.match.copy(), self.drop.copy()
                 match[np.arange(len(match)) != step, since:begin] = drop[since:begin] = self.huge
                 asked.append(_Asked(number, self.early, match, drop, self.skip))
-        return [max(more, 0.0) for more in self._extra(asked, len(found))]
+        return [max(more, 0.0) for more in self.extra(asked, len(found))]
 
-    def costs_without(self, steps: Sequence[int]) -> list[float]:
-        """Return how much more the best alignment costs in which each of these steps is not shown."""
-        return self._extra([self._without(at, step, slice(None)) for at, step in enumerate(steps)], len(steps))
-
-    def _without(self, number: int, step: int, span: slice) -> _Asked:
+    def without(self, number: int, step: int, span: slice) -> _Asked:
+        """Ask what the best alignment costs in which a step is not shown in a span of clips."""
         match = self.match.copy()
         match[step, span] = np.inf
         return _Asked(number, self.early, match, self.drop, self.skip)
 
-    def _extra(self, asked: Sequence[_Asked], n: int) -> list[float]:
+    def extra(self, asked: Sequence[_Asked], n: int) -> list[float]:
         """Return for each number what the cheapest alignment asked for it costs more than the one found."""
         margins = [math.inf] * n
         for early in {one.early for one in asked}:

@@ -98,15 +98,15 @@ class _Columns:
 
     def head(self) -> str:
         step = " step" if self.text_width > 0 else ""
-        return f"{'#':>{self.number_width}} {_cell('id', self.id_width)}{step}".rstrip()
+        return f"{'#':>{self.number_width}} {_cropped('id', self.id_width, fill=True)}{step}".rstrip()
 
     def name(self, step: int) -> str:
-        named = f" {_cell(self.ids[step], self.id_width)}" if self.id_width else ""
-        text = f" {_cell(self.texts[step], self.text_width)}" if self.text_width > 0 else ""
+        named = f" {_cropped(self.ids[step], self.id_width, fill=True)}" if self.id_width else ""
+        text = f" {_cropped(self.texts[step], self.text_width, fill=True)}" if self.text_width > 0 else ""
         return f"{step + 1:>{self.number_width}}{named}{text} "
 
     def label(self, text: str) -> str:
-        return _cell(text, self.name_width) + " "
+        return _cropped(text, self.name_width, fill=True) + " "
 
     def times(self, span: str, confidence: str) -> str:
         return f" {span:>{self.span_width}} {confidence:>4}".rstrip()
@@ -140,14 +140,9 @@ def _clean(text: str) -> str:
     return "".join(sign if sign.isprintable() else "�" for sign in " ".join(text.split()))
 
 
-def _cell(text: str, width: int) -> str:
-    """Cut or fill the text to ``width`` columns."""
-    from rich.cells import set_cell_size
-
-    return set_cell_size(_cropped(text, width), width)
-
-
-def _cropped(text: str, width: int) -> str:
+def _cropped(text: str, width: int, *, fill: bool = False) -> str:
+    """Cut the text to ``width`` columns, or also fill it to that width."""
     from rich.cells import cell_len, set_cell_size
 
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    shown = text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    return set_cell_size(shown, width) if fill else shown

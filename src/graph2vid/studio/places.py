@@ -14,6 +14,7 @@ from graph2vid.evidence import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".ogv", ".avi")
 CAPTION_SUFFIXES = (*SUFFIXES, *TRANSCRIPT_SUFFIXES)
+_KINDS = dict.fromkeys(CAPTION_SUFFIXES, "captions") | dict.fromkeys(VIDEO_SUFFIXES, "video")
 MOST_CAPTIONS = 16 << 20
 """Bytes of a file of captions."""
 
@@ -75,10 +76,7 @@ def upload_name(name: str) -> str:
 
 def kind_of(name: str) -> str | None:
     """Return ``"video"``, ``"captions"`` or, of other files, None."""
-    suffix = PurePosixPath(name).suffix.lower()
-    if suffix in VIDEO_SUFFIXES:
-        return "video"
-    return "captions" if suffix in CAPTION_SUFFIXES else None
+    return _KINDS.get(PurePosixPath(name).suffix.lower())
 
 
 def begins_like_video(head: bytes) -> bool:
