@@ -228,6 +228,12 @@ def _refuse_what_changes_nothing(
         refuse(context, ["parser"], f"no procedure is in words; {sources[0]} is a flow graph already")
     if not no_frames and (video is None or has_model):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
+    if no_frames and asked[weight] == 0:
+        raise InputError("with --narration-weight 0 nothing is left to go by: give --frames too")
+    if has_model and video and len(sources) > 1:
+        raise InputError(f"with --model there is one procedure, not {len(sources)}")
+    if has_model and given.arrays and (given.clips is None or given.steps is None):
+        raise InputError("--model works on embeddings: give --clips and --steps, or a video and no arrays")
 
 
 def _trained(path: Path) -> Features:
