@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._memory import FREE_BYTES
-from graph2vid._options import GROUND_OPTIONS, GroundOptions, declared
+from graph2vid._options import GroundOptions
 from graph2vid._stopping import native_watch, within
 from graph2vid.alignment import LONG, ClipCosts, gamma_bounds, native, procedure, widened
 from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
@@ -28,8 +29,7 @@ _THREADS = 1  # a worker is there for each processor
 _LANE_BYTES = 64 << 20  # videos whose tables are larger than this are answered one after the other
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(NamedTuple):
     """A video to be aligned.
 
     Attributes
@@ -114,22 +114,19 @@ def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
     for at, request in enumerate(requests):
         same = id(request.options), request.evidence.preset
         if same not in known:
-            known[same] = _of_options(_cost_options(request))
-        key = known[same]
-        if key and request.document is None and request.tsort is not None and native() is not None:
-            groups.setdefault((id(request.tsort), key), []).append(at)
+            known[same] = _in_common(request)
+        if known[same] and request.document is None and request.tsort is not None and native() is not None:
+            groups.setdefault((id(request.tsort), known[same]), []).append(at)
         else:
             found[at] = _alone(request)
     for members in groups.values():
-        group = [requests[at] for at in members]
-        found |= zip(members, _together(group), strict=True)
+        found |= zip(members, _together([requests[at] for at in members]), strict=True)
     return [found[at] for at in range(len(requests))]
 
 
 def grounding_options(options: Mapping[str, Any]) -> GroundOptions:
     """Return the options of a row that :func:`graph2vid.ground` knows."""
-    known = {one.name for group in GROUND_OPTIONS for one in declared(group)}
-    return GroundOptions.from_mapping({name: value for name, value in options.items() if name in known})
+    return GroundOptions.from_mapping({name: value for name, value in options.items() if name != "duration"})
 
 
 def _cost_options(request: Request) -> Mapping[str, Any]:
@@ -138,8 +135,9 @@ def _cost_options(request: Request) -> Mapping[str, Any]:
     return request.options if preset is None else {"preset": preset, **request.options}
 
 
-def _of_options(options: Mapping[str, Any]) -> Any:
+def _in_common(request: Request) -> Any:
     """Return what requests that are answered together have in common; None where each is answered alone."""
+    options = _cost_options(request)
     policies = [options.get(name) for name in COST_OPTIONS]
     scalar = all(value is None or isinstance(value, str | float) for value in policies)
     if not scalar or any(options.get(name) != DEFAULTS.get(name) for name in OF_ONE):
@@ -163,8 +161,10 @@ def _alone(request: Request) -> Found | Exception:
 
 def _answers_of_one(request: Request, found: Grounding) -> Answers:
     segments = found.segments
-    sure = np.array([np.nan if one.confidence is None else one.confidence for one in segments], dtype=np.float64)
-    lengths = np.array([one.duration for one in segments], dtype=np.float64)
+    told = [
+        (np.nan if one.confidence is None else one.confidence, one.duration, one.start, one.end) for one in segments
+    ]
+    sure, lengths, starts, ends = np.array(told, dtype=np.float64).reshape(-1, 4).T.copy()
     mean = min(float(sure @ lengths / lengths.sum()), 1.0) if len(segments) else np.nan
     return Answers(
         requests=[request],
@@ -174,8 +174,8 @@ def _answers_of_one(request: Request, found: Grounding) -> Answers:
         confidence_of_video=np.array([mean]),
         first=np.array([0, len(segments)]),
         steps=np.array([one.step for one in segments], dtype=np.int64),
-        starts=np.array([one.start for one in segments], dtype=np.float64),
-        ends=np.array([one.end for one in segments], dtype=np.float64),
+        starts=starts,
+        ends=ends,
         confidence=sure,
     )
 
@@ -202,42 +202,34 @@ def _together(requests: Sequence[Request]) -> list[Found | Exception]:
     costs = costs_of_many(arrays, len(tsort.flow), options)
     found: dict[int, Found | Exception] = {at: cost for at, cost in enumerate(costs) if isinstance(cost, Exception)}
     alike: dict[Any, dict[int, Costs]] = {}
+    states = tsort.n_states + 3 * tsort.n_ideals
     for at, cost in enumerate(costs):
-        if isinstance(cost, Costs) and _table_bytes(tsort, cost) <= _LANE_BYTES:
+        # How large the table of its posterior is at most, one lane of eight in use:
+        if isinstance(cost, Costs) and 8 * states * cost.match.itemsize * (cost.match.shape[1] + 1) <= _LANE_BYTES:
             alike.setdefault(cost.match.dtype, {})[at] = cost
     for members in alike.values():
-        solved = {
-            at: one for (at, one) in zip(members, _solve(tsort, requests, members), strict=True) if one is not None
-        }
-        if solved:
+        if solved := _solve(tsort, requests, members):
             answers = _answers(list(solved.values()), len(tsort.flow))
             found |= {at: Found(answers, place) for place, at in enumerate(solved)}
     # The rest is too large, or has no answer, or none in its precision or time: `ground` finds it, or says why not.
     return [found[at] if at in found else _alone(request) for at, request in enumerate(requests)]
 
 
-def _table_bytes(tsort: TSortGraph, cost: Costs) -> int:
-    """Return how large the table of a video's posterior is at most, one lane of eight in use."""
-    clips: int = cost.match.shape[1]
-    return 8 * cost.match.dtype.itemsize * (tsort.n_states + 3 * tsort.n_ideals) * (clips + 1)
-
-
-def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int, Costs]) -> list[_Solved | None]:
-    """Align videos of one procedure and one dtype; None where there is no answer that can be relied on."""
+def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int, Costs]) -> dict[int, _Solved]:
+    """Align videos of one procedure and one dtype; those with an answer that can be relied on."""
     options = requests[next(iter(members))].options
     limit = options.get("time_limit")
     try:
         with within(None if limit is None else limit * len(members)):
             aligned, likely = _aligned(tsort, list(members.values()), options)
     except TooLargeError:
-        return [None] * len(members)
+        return {}
     suits = _suits(options["gamma"], list(members.values())) if options["confidence"] else [True] * len(members)
-    return [
-        _Solved(requests[at], cost, labels, sure)
-        if suited and np.isfinite(cost) and np.isfinite(soft) and _is_told_apart(members[at], cost)
-        else None
+    return {
+        at: _Solved(requests[at], cost, labels, sure)
         for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
-    ]
+        if suited and isfinite(cost) and isfinite(soft) and _is_told_apart(members[at], cost)
+    }
 
 
 def _aligned(
@@ -253,21 +245,9 @@ def _aligned(
     # A skip cost of +∞ changes nothing. It is told all the same, because the kernels then compute every video in a
     # lane of its own, and the last bits do not depend on how many there are.
     never = np.full(len(tsort.flow), np.inf, matches[0].dtype)
-    likely = kernels.soft_many(
-        [compiled] * len(costs),
-        matches,
-        drops,
-        [never if skip is None else skip for skip in skips],
-        options["gamma"],
-        False,
-        contiguous,
-        True,
-        False,
-        _THREADS,
-        FREE_BYTES,
-        native_watch(),
-    )
-    return aligned, likely
+    given = [compiled] * len(costs), matches, drops, [never if skip is None else skip for skip in skips]
+    how = options["gamma"], False, contiguous, True, False, _THREADS, FREE_BYTES
+    return aligned, kernels.soft_many(*given, *how, native_watch())
 
 
 def _is_told_apart(costs: Costs, found: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,10 +15,20 @@ from numpy.typing import NDArray
 
 from graph2vid._arrays import real
 from graph2vid._values import shown
-from graph2vid.batch.columns import ARRAYS, FILES, holds_lists, matrices, not_empty, to_numpy
+from graph2vid.batch.columns import ARRAYS, FILES, by_row, holds_lists, matrices, not_empty, strings
 from graph2vid.batch.procedures import flow_of
 from graph2vid.batch.runs import reason_of
-from graph2vid.batch.settings import DEFAULTS, KINDS, OF_ARRAYS, OF_NARRATION, ROW_OPTIONS, Context, Kind, check_option
+from graph2vid.batch.settings import (
+    DEFAULTS,
+    KINDS,
+    OF_ARRAYS,
+    OF_NARRATION,
+    POLICIES,
+    ROW_OPTIONS,
+    Context,
+    Kind,
+    check_option,
+)
 from graph2vid.errors import FormatError, InputError, how_to_install
 
 Tell: TypeAlias = Callable[[int, str | None, str], None]
@@ -46,19 +57,19 @@ class Checker:
         self._tell = tell
         self._ids: list[Any] = []
         self._places: list[NDArray[np.int64]] = []
-        self._steps: dict[tuple[str, str], int | str] = {}
-        self._durations: dict[tuple[str, str, str], str | None] = {}
-        self._alike: dict[Any, tuple[Kind, tuple[str, ...]]] = {}
+        self._columns = lru_cache(_REMEMBERED)(self._of_columns)  # most rows are like others
+        self._steps = lru_cache(_REMEMBERED)(self._steps_of)
+        self._durations = lru_cache(_REMEMBERED)(self._of_durations)
 
     def check(self, table: Any, places: list[int]) -> list[Kind]:
         """Check some rows; return where the evidence of each comes from."""
         names = tuple(name for name in (*FILES, *ARRAYS) if name in table.column_names)
+        chosen = tuple(name for name in ROW_OPTIONS if name in table.column_names)
         self._ids += table.column("id").chunks
         self._places.append(np.asarray(places))
         ids, procedures = table.column("id").to_pylist(), table.column("procedure").to_pylist()
-        given = list(zip(*(_present(table.column(name)) for name in names), strict=True)) or [()] * len(ids)
-        chosen = tuple(name for name in ROW_OPTIONS if name in table.column_names)
-        options = list(zip(*(table.column(name).to_pylist() for name in chosen), strict=True)) or [()] * len(ids)
+        given = by_row((_present(table.column(name)) for name in names), len(ids))
+        options = by_row((table.column(name).to_pylist() for name in chosen), len(ids))
         arrays = {name: matrices(table.column(name)) for name in ARRAYS if name in names}
         doubtful = {name for name in arrays if name != "log_probabilities" and not _all_finite(table.column(name))}
         files = {name: table.column(name).to_pylist() for name in FILES if name in names}
@@ -69,16 +80,13 @@ class Checker:
         kinds: list[Kind] = []
         for at, (name, *alike) in enumerate(zip(ids, given, options, procedures, *shapes, strict=True)):
             key = tuple(alike) if repeating else at
-            if key in good:
-                kind = good[key]
-            else:
+            kind = good.get(key)
+            if kind is None:
                 row = {column: of_row[at] for column, of_row in (files | arrays).items()}
                 try:
-                    kind, found = self._of_columns(names, given[at], chosen, options[at])
-                    found += self._of_files(row)
-                    found += self._of_procedure(
-                        procedures[at], dict(zip(chosen, options[at], strict=True)), row, doubtful
-                    )
+                    kind, found = self._columns(names, given[at], chosen, options[at])
+                    own = dict(zip(chosen, options[at], strict=True))
+                    found = [*found, *self._of_files(row), *self._of_procedure(procedures[at], own, row, doubtful)]
                 except Exception as error:
                     kind, found = "arrays", [reason_of(error)]
                 for problem in found:
@@ -91,43 +99,30 @@ class Checker:
 
     def ids(self) -> Any:
         """Return the ids of all rows; of those that are there twice is told."""
-        ids = pa.concat_arrays([pa.nulls(0, pa.string()), *self._ids])
+        ids = pa.concat_arrays([strings(()), *self._ids])
         if len(pc.unique(ids)) < len(ids):
-            counts = pc.value_counts(ids)
-            doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").drop_null()
-            places = np.concatenate(self._places)
             first: dict[str, int] = {}
-            for at in np.flatnonzero(to_numpy(pc.is_in(ids, value_set=doubled))).tolist():
-                name = ids[at].as_py()
-                if name in first:
-                    self._tell(int(places[at]), None, f"the id {name!r} is taken by {first[name]}")
-                first.setdefault(name, int(places[at]))
+            for name, place in zip(ids.to_pylist(), np.concatenate(self._places).tolist(), strict=True):
+                if first.setdefault(name, place) != place:
+                    self._tell(place, None, f"the id {name!r} is taken by {first[name]}")
         return ids
 
     def _of_columns(
         self, names: tuple[str, ...], given: tuple[bool, ...], chosen: tuple[str, ...], values: tuple[Any, ...]
     ) -> tuple[Kind, list[str]]:
         """Return where the evidence of a row comes from, and what is wrong with its columns and options."""
-        key = (names, given, chosen, values)
-        if key not in self._alike:
-            there = {name for name, present in zip(names, given, strict=True) if present}
-            kind: Kind = "captions" if "captions" in there else "speech" if "video" in there else "arrays"
-            problems = _of_evidence(there)
-            for name, value in zip(chosen, values, strict=True):
-                if value is None or value == "":
-                    continue
-                if name in (OF_NARRATION if kind == "arrays" else OF_ARRAYS):
-                    whose = "narration" if kind == "arrays" else "arrays"
-                    problems.append(f"{name} is for {whose}; this row has {kind}")
-                problems += problems_of_option(name, value, self._context.folder)
-            if kind != "arrays" and not problems:
-                own = {name: value for name, value in zip(chosen, values, strict=True) if value not in (None, "")}
-                problems += _of_media(kind, "video" in there, self._usual | own)
-            if len(self._alike) >= _REMEMBERED:
-                self._alike.clear()
-            self._alike[key] = kind, tuple(problems)
-        kind, known = self._alike[key]
-        return kind, list(known)
+        there = {name for name, present in zip(names, given, strict=True) if present}
+        kind: Kind = "captions" if "captions" in there else "speech" if "video" in there else "arrays"
+        problems = _of_evidence(there)
+        own = {name: value for name, value in zip(chosen, values, strict=True) if value not in (None, "")}
+        for name, value in own.items():
+            if name in (OF_NARRATION if kind == "arrays" else OF_ARRAYS):
+                whose = "narration" if kind == "arrays" else "arrays"
+                problems.append(f"{name} is for {whose}; this row has {kind}")
+            problems += problems_of_option(name, value, self._context.folder)
+        if kind != "arrays" and not problems:
+            problems += _of_media(kind, "video" in there, self._usual | own)
+        return kind, problems
 
     def _of_files(self, row: dict[str, Any]) -> list[str]:
         found: list[str] = []
@@ -151,41 +146,34 @@ class Checker:
     ) -> list[str]:
         """Return what is wrong with the procedure of a row, or with its arrays beside it."""
         parser = options.get("parser") or self._usual["parser"]
-        n_steps = self._steps_of(procedure, parser)
+        n_steps = self._steps(procedure, parser)
         if isinstance(n_steps, str):
             return [n_steps]
-        wrong = [
-            self._of_array(name, row[name], n_steps, name in doubtful) for name in ARRAYS if row.get(name) is not None
-        ]
+        given = [name for name in ARRAYS if row.get(name) is not None]
+        wrong = [self._of_array(name, row[name], n_steps, name in doubtful) for name in given]
         if file := options.get("durations") or self._usual.get("durations"):
-            wrong.append(self._of_durations(file, procedure or "", parser))
+            wrong.append(self._durations(file, procedure, parser))
         return [problem for problem in wrong if problem is not None]
 
     def _of_durations(self, file: str, procedure: str, parser: str) -> str | None:
         """Return what is wrong with a file of durations beside a procedure, if anything is."""
-        key = (file, procedure, parser)
-        if key not in self._durations:
-            from graph2vid.grounding import read_durations
+        from graph2vid.grounding import read_durations
 
-            try:
-                flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
-                read_durations(Path(self._context.folder) / file, flow, 1.0)
-                self._durations[key] = None
-            except Exception as error:
-                self._durations[key] = f"durations: {reason_of(error)}"
-        return self._durations[key]
+        try:
+            flow = flow_of(procedure, parser, self._context.folder, self._context.cache)
+            read_durations(Path(self._context.folder) / file, flow, 1.0)
+        except Exception as error:
+            return f"durations: {reason_of(error)}"
+        return None
 
     def _steps_of(self, procedure: str | None, parser: str) -> int | str:
         """Return the number of steps of a procedure, or what is wrong with it."""
         if not procedure:
             return "has no procedure"
-        key = (procedure, parser)
-        if key not in self._steps:
-            try:
-                self._steps[key] = len(flow_of(procedure, parser, self._context.folder, self._context.cache))
-            except Exception as error:
-                self._steps[key] = f"procedure: {reason_of(error)}"
-        return self._steps[key]
+        try:
+            return len(flow_of(procedure, parser, self._context.folder, self._context.cache))
+        except Exception as error:
+            return f"procedure: {reason_of(error)}"
 
     def _of_array(self, name: str, value: Any, n_steps: int, doubtful: bool) -> str | None:
         if isinstance(value, str):
@@ -207,12 +195,10 @@ def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
     """Return what is wrong with the value of an option, if anything is."""
     from graph2vid import alignment, evidence, text
 
-    policies: dict[str, Any] = {
+    known: dict[str, Any] = {
         "drop": evidence.DROP_POLICIES,
         "skip": evidence.SKIP_POLICIES,
         "repeat": evidence.REPEAT_POLICIES,
-    }
-    names: dict[str, Any] = {
         "parser": text.PARSERS,
         "preset": evidence.PRESETS,
         "match": evidence.MATCH_POLICIES,
@@ -220,14 +206,14 @@ def problems_of_option(name: str, value: Any, folder: str) -> list[str]:
     }
     try:
         checked = check_option(name, value)
-        if name in policies and str(checked).endswith(".npy"):
+        if name in POLICIES and str(checked).endswith(".npy"):
             evidence.read_array(Path(folder) / checked.partition(":")[2])
-        elif name in policies:
-            policies[name].get(evidence.resolve_choice(checked, policies[name], of_array="")[0])
+        elif name in POLICIES:
+            known[name].get(evidence.resolve_choice(checked, known[name], of_array="")[0])
         elif name == "frames":
             evidence.EMBEDDERS.get(checked.partition(":")[0])
-        elif name in names and checked not in names[name]:
-            return [f"{name} must be one of {', '.join(sorted(names[name]))}, not {shown(value)}"]
+        elif name in known and checked not in known[name]:
+            return [f"{name} must be one of {', '.join(sorted(known[name]))}, not {shown(value)}"]
     except Exception as error:
         return [reason_of(error)]
     return []
@@ -253,16 +239,13 @@ def _of_media(kind: Kind, is_video: bool, options: dict[str, Any]) -> list[str]:
 
 
 def _of_evidence(given: set[str]) -> list[str]:
-    kinds = [
-        name
-        for name, there in (
-            ("scores", "scores" in given),
-            ("log_probabilities", "log_probabilities" in given),
-            ("clips and steps", bool(given & {"clips", "steps"})),
-            ("video or captions", bool(given & set(FILES))),
-        )
-        if there
-    ]
+    of_kind = {
+        "scores": {"scores"},
+        "log_probabilities": {"log_probabilities"},
+        "clips and steps": {"clips", "steps"},
+        "video or captions": set(FILES),
+    }
+    kinds = [kind for kind, names in of_kind.items() if given & names]
     if len(kinds) != 1:
         found = ", and ".join(kinds) or "nothing"
         return [f"give one of scores, log_probabilities, clips and steps, video or captions; found {found}"]

@@ -6,7 +6,7 @@ are handed something of it. That takes longer than the work on a thousand videos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,17 @@ def not_empty(column: Any) -> Any:
 
 def holds_lists(column: Any) -> bool:
     """Tell whether a column holds matrices themselves, and not paths."""
-    kind = column.type
+    return is_list(column.type)
+
+
+def is_list(kind: Any) -> bool:
+    """Tell whether a type is that of lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def by_row(columns: Iterable[Sequence[Any]], count: int) -> list[tuple[Any, ...]]:
+    """Return the values of some columns row by row; there are ``count`` rows."""
+    return list(zip(*columns, strict=True)) or [()] * count
 
 
 def matrices(column: Any) -> list[NDArray[Any] | str | None]:

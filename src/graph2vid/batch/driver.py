@@ -54,11 +54,9 @@ def drive(run: Run, pool: WorkerPool) -> Summary:
         driver = _Driver(replace(run, context=replace(run.context, problems=found.unusable)), found, parts, pool)
         for _ in range(_TRIES):
             wanted = driver.work(summary)
-            try:
+            with contextlib.suppress(LostRowsError):
                 parts.publish(wanted)
-            except LostRowsError:
-                continue
-            break
+                break
         else:
             raise Graph2VidError(
                 f"{parts.folder}: parts are damaged as soon as they are written, or files of the manifest change while "
@@ -143,11 +141,8 @@ class _Driver:
         if len(done) == len(ids):
             return wanted
         job = Job(self.manifest.rows, wanted, done, attempt, self.manifest.kinds, self.run.context, self.run.options)
-        _log(
-            self.parts.out,
-            "begin",
-            {"rows": len(ids), "skipped": len(done), "damaged": damaged, "engine": self.run.options.engine},
-        )
+        begin = {"rows": len(ids), "skipped": len(done), "damaged": damaged, "engine": self.run.options.engine}
+        _log(self.parts.out, "begin", begin)
         committer = _Committer(self.run, self.parts, summary)
         try:
             self._fail_unreadable(job, committer)
@@ -180,18 +175,14 @@ class _Driver:
         if job.options.engine == "ray":
             from graph2vid.batch.on_ray import run_ray
 
-            run_ray(job, committer.parts, committer.count)
+            run_ray(job, self.parts, committer.count)
             return
         workers = job.options.workers or cpu_count()
         shares = _processors(workers) if job.kinds["speech"] else [()] * workers
-        self.pool.set_up(
-            [replace(job.context, workers=workers, processors=share) for share in shares], job.options.row_seconds
-        )
-        groups = (
-            [RowsTask(batch, STAGES, job.attempt, job.context) for batch in stretch]
-            for stretch in stretches(job, workers)
-        )
-        for table in self.pool.run(groups, idle=committer.flush_when_due):
+        contexts = [replace(job.context, workers=workers, processors=share) for share in shares]
+        self.pool.set_up(contexts, job.options.row_seconds)
+        found = ([RowsTask(one, STAGES, job.attempt, job.context) for one in each] for each in stretches(job, workers))
+        for table in self.pool.run(found, idle=committer.flush_when_due):
             committer.keep(table)
 
     def _digests(self, asked: Any) -> Any:
@@ -218,16 +209,12 @@ class _Driver:
 
     def _tell(self, summary: Summary, damaged: int) -> None:
         """Warn of what is not as an earlier run left it, before the work begins."""
-        told = [
-            f"{_count(count, what)} {words}"
-            for count, what, words in (
-                (damaged, "part", "damaged, or of an older version: their rows are done again"),
-                (summary.changed, "row", "changed since they were done: they are done again"),
-                (summary.removed, "row", "no longer in the manifest: they are left out"),
-            )
-            if count
-        ]
-        if told:
+        words = {
+            "part{} damaged, or of an older version: their rows are done again": damaged,
+            "row{} changed since they were done: they are done again": summary.changed,
+            "row{} no longer in the manifest: they are left out": summary.removed,
+        }
+        if told := [f"{count:,} {text.format('s'[: count != 1])}" for text, count in words.items() if count]:
             warnings.warn(f"{self.parts.out}: {'; '.join(told)}", stacklevel=4)
 
 
@@ -235,25 +222,22 @@ class _Committer:
     """Gathers results to parts of a good size, but never keeps them waiting for long."""
 
     def __init__(self, run: Run, parts: Parts, summary: Summary) -> None:
-        self.parts = parts
-        self._run = run
-        self._summary = summary
+        self._parts, self._run, self._summary = parts, run, summary
         self._waiting: list[Any] = []
         self._since = 0.0
 
     def keep(self, table: Any) -> None:
         """Take results, and commit them with others."""
-        failed = None
+        failed = []
         if self._run.options.on_error == "stop":
             bad = pc.equal(table.column("status"), FAILED)
-            failed, table = table.filter(bad), table.filter(pc.invert(bad))
+            failed, table = table.filter(bad).slice(0, 1).to_pylist(), table.filter(pc.invert(bad))
         self._waiting.append(table.replace_schema_metadata(None))
         if len(self._waiting) == 1:
             self._since = time.monotonic()
         self.flush_when_due()
         self.count(table)
-        if failed is not None and len(failed):
-            first = failed.slice(0, 1).to_pylist()[0]
+        for first in failed:
             raise StoppedError(
                 f"stopped at row {first['id']!r}: {first['error']} (what is done is kept; --resume goes on)"
             )
@@ -268,7 +252,7 @@ class _Committer:
         stages: dict[str, float] = json.loads((table.schema.metadata or {}).get(SECONDS, b"{}"))
         for stage, seconds in stages.items():
             summary.stage_seconds[stage] = summary.stage_seconds.get(stage, 0.0) + seconds
-        _log(self.parts.out, "batch", {"rows": len(table), "stages": stages})
+        _log(self._parts.out, "batch", {"rows": len(table), "stages": stages})
         if self._run.progress is not None:
             self._run.progress(summary.done + summary.failed, summary.failed, summary.rows - summary.skipped)
 
@@ -281,16 +265,12 @@ class _Committer:
         """Commit what waits."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self.parts.commit(pa.concat_tables(waiting))
+            self._parts.commit(pa.concat_tables(waiting))
 
 
 def _digest_of(reason: str) -> bytes:
     """Return what stands for the content of a row that cannot be read."""
     return hashlib.sha256(reason.encode()).digest()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s'[: number != 1]}"
 
 
 def _processors(workers: int) -> list[tuple[int, ...]]:

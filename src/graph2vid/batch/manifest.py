@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from difflib import get_close_matches
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
+from string import whitespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from graph2vid._files import parse_json
 from graph2vid._values import shown, table_rows
 from graph2vid.batch.batches import TABLE_ROWS, tables
 from graph2vid.batch.checking import Checker, Tell, problems_of_option
-from graph2vid.batch.columns import ARRAYS, COLUMNS, holds_lists, not_empty, numbers, strings, texts
+from graph2vid.batch.columns import ARRAYS, COLUMNS, holds_lists, is_list, not_empty, numbers, strings, texts
 from graph2vid.batch.results import TOLD, to_bytes
 from graph2vid.batch.runs import Manifest, Problem, printable, reason_of
 from graph2vid.batch.settings import KINDS, RENAMED, ROW_OPTIONS, Context
@@ -38,7 +39,6 @@ Record: TypeAlias = tuple[int, dict[str, str | None]]
 _LONGEST_CELL = (1 << 31) - 1  # it may hold a matrix
 _GROUP_ROWS = 500
 _TOLERANT = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
-_BETWEEN = re.compile(r"[\s:,]*")
 
 
 def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manifest:
@@ -93,18 +93,19 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
     ids = checker.ids()
     if not len(ids) and not lost:
         raise FormatError(f"{path} holds no rows")
+    copy.parent.mkdir(parents=True, exist_ok=True)
     if not in_place and len(ids):
         table = pa.concat_tables(kept, promote_options="default")
         table = table.sort_by([("_order", "ascending"), ("procedure", "ascending"), ("id", "ascending")])
-        copy.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=TABLE_ROWS, write_page_checksum=True)
     if in_place and lost:
         _copy_readable(path, copy)
     taken = set(ids.to_pylist()) if lost else set()
     unreadable = {}
     for place, (name, text) in lost.items():
-        name = name if name not in taken else None
-        name = name or next(made for made in _names(f"{word} {place}") if made not in taken)
+        if not name or name in taken:  # its place, or something like it where that is the id of another
+            made = f"{word} {place}"
+            name = next(one for one in chain([made], (f"{made} ({n})" for n in count(2))) if one not in taken)
         taken.add(name)
         unreadable[name] = text
         tell(place, name, text)
@@ -125,20 +126,13 @@ def encode_check(path: str, copy: str, context: Context) -> memoryview:
             told: dict[str, Any] = {
                 "rows": str(found.rows),
                 "kinds": found.kinds,
-                "problems": [(problem.place, problem.id, problem.text) for problem in found.problems],
+                "problems": [astuple(problem) for problem in found.problems],
                 "unreadable": found.unreadable,
             }
         except Exception as error:
             told = {"error": (type(error).__name__, reason_of(error))}
     told["warnings"] = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
     return to_bytes(pa.table({"id": ids}).replace_schema_metadata({TOLD: json.dumps(told).encode()}))
-
-
-def _names(place: str) -> Iterator[str]:
-    """Yield ids for a row that has none: its place, or something like it where that is the id of another."""
-    yield place
-    for number in count(2):
-        yield f"{place} ({number})"
 
 
 # -- the three formats ---------------------------------------------------------------------------------------
@@ -151,14 +145,8 @@ def _pieces(path: Path, lose: Tell) -> Iterator[Piece]:
         yield from _from_parquet(path, lose)
         return
     records = _readable(_csv_records(path, lose) if suffix == ".csv" else _json_records(path, lose), lose)
-    waiting: list[Record] = []
-    for record in records:
-        waiting.append(record)
-        if len(waiting) == TABLE_ROWS:
-            yield _table(waiting)
-            waiting = []
-    if waiting:
-        yield _table(waiting)
+    while some := list(islice(records, TABLE_ROWS)):
+        yield _table(some)
 
 
 def _readable(records: Iterator[Record], lose: Tell) -> Iterator[Record]:
@@ -174,11 +162,11 @@ def _readable(records: Iterator[Record], lose: Tell) -> Iterator[Record]:
             yield place, record
 
 
-def _is_unicode(text: str) -> bool:
-    """Tell whether text is without lone surrogates, which also stand for bytes that are not UTF-8."""
+def _is_unicode(text: str | bytes) -> bool:
+    """Tell whether text is UTF-8, without lone surrogates, which also stand for bytes that are not."""
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
+        text.encode("utf-8") if isinstance(text, str) else text.decode("utf-8")
+    except UnicodeError:
         return False
     return True
 
@@ -208,8 +196,11 @@ def _as_columns(table: Any, path: Path) -> Any:
     """Return the columns of a Parquet manifest in the types that the check knows."""
     for place, name in enumerate(table.column_names):
         kind = table.schema.field(name).type
-        if name in ARRAYS and holds_lists(table.column(name)):
-            if not _is_matrix(kind):
+        if name in ARRAYS and is_list(kind):
+            inner = kind.value_type
+            if not (
+                is_list(inner) and (pa.types.is_floating(inner.value_type) or pa.types.is_integer(inner.value_type))
+            ):
                 raise FormatError(f"{path}: column {name} must hold paths, or lists of lists of numbers, not {kind}")
         elif pa.types.is_nested(kind):
             raise FormatError(f"{path}: column {name} must hold text, not {kind}")
@@ -233,7 +224,7 @@ def _unreadable(table: Any) -> dict[int, tuple[str | None, str]]:
             column.validate(full=True)
         except pa.ArrowInvalid:
             for at, value in enumerate(column.cast(pa.binary()).to_pylist()):
-                if value is not None and not _is_utf8(value):
+                if value is not None and not _is_unicode(value):
                     found.setdefault(at, (None, f"{name} is not text in UTF-8"))
     ids = table.column("id")
     missing = pc.invert(not_empty(ids))
@@ -241,37 +232,18 @@ def _unreadable(table: Any) -> dict[int, tuple[str | None, str]]:
         for at, (value, nothing) in enumerate(zip(ids.cast(pa.binary()).to_pylist(), missing.to_pylist(), strict=True)):
             if nothing:
                 found[at] = None, "has no id"
-            elif at in found and _is_utf8(value):
+            elif at in found and _is_unicode(value):
                 found[at] = value.decode(), found[at][1]
     return found
 
 
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _copy_readable(path: Path, copy: Path) -> None:
     """Copy a Parquet manifest that holds its matrices without the rows that cannot be read."""
-    writer = None
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        for table, _ in _from_parquet(path, lambda *_: None):
-            if writer is None:
-                writer = pq.ParquetWriter(copy, table.schema, write_page_checksum=True)
+    tables = (table for table, _ in _from_parquet(path, lambda *_: None))
+    first = next(tables)
+    with pq.ParquetWriter(copy, first.schema, write_page_checksum=True) as writer:
+        for table in chain([first], tables):
             writer.write_table(table, row_group_size=_GROUP_ROWS)
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _is_matrix(kind: Any) -> bool:
-    inner = kind.value_type
-    lists = pa.types.is_list(inner) or pa.types.is_large_list(inner) or pa.types.is_fixed_size_list(inner)
-    return bool(lists and (pa.types.is_floating(inner.value_type) or pa.types.is_integer(inner.value_type)))
 
 
 def _json_records(path: Path, lose: Tell) -> Iterator[Record]:
@@ -294,28 +266,22 @@ def _json_records(path: Path, lose: Tell) -> Iterator[Record]:
 
 def _id_in(line: str) -> str | None:
     """Return the id of a line that cannot be read as a whole, if it stands before what is wrong with it."""
-    at = line.find("{") + 1
-    try:
-        while at:
-            name, at = _TOLERANT.raw_decode(line, _next(line, at))
-            value, at = _TOLERANT.raw_decode(line, _next(line, at))
-            if name == "id":
-                return value if isinstance(value, str) and _is_unicode(value) else None
-    except (ValueError, RecursionError):
-        pass
+    found: list[Any] = []  # names and values in turns
+    rest = line.partition("{")[2]
+    with suppress(ValueError, RecursionError):
+        while len(found) % 2 or found[-2:-1] != ["id"]:
+            rest = rest.lstrip(whitespace + ":,")
+            value, end = _TOLERANT.raw_decode(rest)
+            rest = rest[end:]
+            found.append(value)
+        return value if isinstance(value, str) and _is_unicode(value) else None
     return None
-
-
-def _next(line: str, at: int) -> int:
-    found = _BETWEEN.match(line, at)
-    return found.end() if found else at
 
 
 def _csv_records(path: Path, lose: Tell) -> Iterator[Record]:
     with _lines(path) as file:
         rows = table_rows(file, str(path), longest=_LONGEST_CELL)
-        _, names = next(rows, (1, []))
-        names = _current(names)
+        names = _current(next(rows, (1, []))[1])
         _check_columns(names, path)
         for number, cells in rows:
             if cells and len(cells) != len(names):
@@ -369,7 +335,6 @@ def _check_columns(names: Any, path: Path, where: str = "") -> None:
             near = get_close_matches(name[:100], COLUMNS, 1)
             advice = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(COLUMNS)}"
             raise FormatError(f"{path}{where}: unknown column {shown(name)}{advice} (begin your own columns with _)")
-    if not where and "id" not in names:
-        raise FormatError(f"{path} has no column id")
-    if not where and "procedure" not in names:
-        raise FormatError(f"{path} has no column procedure")
+    for name in ("id", "procedure"):
+        if not where and name not in names:
+            raise FormatError(f"{path} has no column {name}")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import parse_json
-from graph2vid.batch.columns import ARRAYS, FILES, matrices, texts
+from graph2vid.batch.columns import ARRAYS, FILES, by_row, matrices, texts
 from graph2vid.batch.settings import DEFAULTS, POLICIES, RENAMED, ROW_OPTIONS, Context, Kind, check_option
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.evidence import content_hash, read_array
@@ -55,7 +55,7 @@ def decode(table: Any, context: Context) -> list[Row]:
     ids, procedures = texts(table, "id").to_pylist(), texts(table, "procedure").to_pylist()
     inputs = {name: texts(table, name).to_pylist() for name in FILES if name in names}
     inputs |= {name: matrices(table.column(name)) for name in ARRAYS if name in names}
-    values = list(zip(*inputs.values(), strict=True)) or [()] * len(ids)
+    values = by_row(inputs.values(), len(ids))
     given = [{name: one for name, one in zip(inputs, row, strict=True) if one is not None} for row in values]
     return [
         Row(name, procedure or "", of_row, options)

@@ -79,11 +79,7 @@ class Manifest:
     @property
     def unusable(self) -> dict[str, str]:
         """By id: what is wrong with a row."""
-        found: dict[str, str] = {}
-        for problem in self.problems:
-            if problem.id is not None:
-                found.setdefault(problem.id, problem.text)
-        return found
+        return {problem.id: problem.text for problem in reversed(self.problems) if problem.id is not None}
 
 
 def reason_of(error: BaseException) -> str:

@@ -6,16 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from graph2vid._options import (
-    AlignOptions,
-    CostOptions,
-    Declared,
-    EvidenceOptions,
-    Options,
-    ProcedureOptions,
-    declared,
-    option,
-)
+from graph2vid._options import GROUND_OPTIONS, Declared, Options, declared, option
 from graph2vid._values import shown
 from graph2vid.errors import InputError
 
@@ -33,7 +24,7 @@ class RowOptions(Options):
 
 ROW_OPTIONS: Mapping[str, Declared] = {
     one.name: one
-    for cls in (EvidenceOptions, RowOptions, CostOptions, AlignOptions, ProcedureOptions)
+    for cls in (*GROUND_OPTIONS, RowOptions)
     for one in declared(cls)
     if one.name != "margins"  # the data sets have no place for them
 }
