@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from graph2vid.flow.colours import colour_of
 from graph2vid.flow.flow_graph import FlowGraph
@@ -37,8 +37,7 @@ def to_svg(flow: FlowGraph) -> str:
     return _picture(flow, True).svg
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a drawing of a flow graph holds, and where.
 
     Attributes
@@ -97,16 +96,13 @@ def _box(flow: FlowGraph, step: int, box: Box, step_id: str, lines: list[str], h
         f"A14 14 0 0 1 {box.x + r:.1f} {box.y:.1f}Z"
     )
     dashes = ' stroke-dasharray="5 4"' if flow.marks(step) else ""
-    drawn = [
-        f"<g><title>{escaped(f'{flow.ids[step]}: {flow.texts[step]}')}</title>",
-        f'<rect class="box" x="{box.x:.1f}" y="{box.y:.1f}" width="{right - box.x:.1f}" '
-        f'height="{box.height:.1f}" rx="{r:g}"{dashes}/>',
-        f'<path fill="{hue}" d="{bar}"/>',
-    ]
+    size = f'width="{right - box.x:.1f}" height="{box.height:.1f}" rx="{r:g}"'
+    drawn = f"<g><title>{escaped(f'{flow.ids[step]}: {flow.texts[step]}')}</title>"
+    drawn += f'<rect class="box" x="{box.x:.1f}" y="{box.y:.1f}" {size}{dashes}/><path fill="{hue}" d="{bar}"/>'
     y = box.y + PADDING_Y
     if step_id:
-        drawn.append(words("id", box.x + PADDING_X, y + ID_SIZE, ID_SIZE, step_id, 'font-weight="600"'))
+        drawn += words("id", box.x + PADDING_X, y + ID_SIZE, ID_SIZE, step_id, 'font-weight="600"')
         y += ID_LINE
     for row, line in enumerate(lines if any(lines) else []):
-        drawn.append(words("text", box.x + PADDING_X, y + 14 + row * LINE, TEXT_SIZE, line))
-    return "".join([*drawn, "</g>"])
+        drawn += words("text", box.x + PADDING_X, y + 14 + row * LINE, TEXT_SIZE, line)
+    return f"{drawn}</g>"

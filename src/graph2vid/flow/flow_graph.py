@@ -129,14 +129,9 @@ class FlowGraph:
             except GraphError as error:
                 raise GraphError(f"edge {number} ({quoted(before)} → {quoted(after)}): {error}") from None
             confidences.append(confidence)
-        return cls(
-            made,
-            tuple(pairs),
-            title,
-            resolve_all(optional, index_of),
-            tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives),
-            tuple(confidences),
-        )
+        left_out = resolve_all(optional, index_of)
+        groups = tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives)
+        return cls(made, tuple(pairs), title, left_out, groups, tuple(confidences))
 
     @classmethod
     def chain(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
@@ -180,9 +175,7 @@ class FlowGraph:
         confidences : bool
             Whether the edges carry their confidence, and may be violated at a cost; otherwise they are certain.
         """
-        from graph2vid.flow.mine import mine_precedences
-
-        mined = mine_precedences(sequences, steps, min_support=min_support, tolerance=tolerance, title=title)
+        mined = mine.mine_precedences(sequences, steps, min_support=min_support, tolerance=tolerance, title=title)
         return mined.flow.with_confidence(mined.confidence) if confidences else mined.flow
 
     # -- looking -------------------------------------------------------------------------------------------
@@ -344,14 +337,10 @@ class FlowGraph:
         ids, sure = self.ids, self.transitive_closure().confidence if self.confidences else {}
         # Of a group of which one branch is left with steps, these are no alternatives any more.
         groups = [[[ids[s] for s in branch if s not in removed] for branch in group] for group in self.alternatives]
-        groups = [[branch for branch in group if branch] for group in groups]
-        return FlowGraph.from_edges(
-            [self.steps[step] for step in kept],
-            [(ids[a], ids[b], sure.get((a, b), 1.0)) for b in kept for a in order.bits(before[b])],
-            self.title,
-            optional=[ids[step] for step in self.optional if step not in removed],
-            alternatives=[group for group in groups if len(group) > 1],
-        )
+        groups = [branches for group in groups if len(branches := [branch for branch in group if branch]) > 1]
+        left, optional = [self.steps[step] for step in kept], [ids[step] for step in self.optional if step in kept]
+        edges = [(ids[a], ids[b], sure.get((a, b), 1.0)) for b in kept for a in order.bits(before[b])]
+        return FlowGraph.from_edges(left, edges, self.title, optional=optional, alternatives=groups)
 
     def relabel(self, labels: Mapping[str, str | Step]) -> FlowGraph:
         """Return the graph with new names.
@@ -440,4 +429,4 @@ class FlowGraph:
 
 
 # The formats build flow graphs, so that they come after the class.
-from graph2vid.flow import dot_format, formats, text_format  # noqa: E402
+from graph2vid.flow import dot_format, formats, mine, text_format  # noqa: E402

@@ -100,13 +100,7 @@ def layout_axes(layout: Layout, ax: Axes | None, margin: float) -> tuple[Axes, f
 
 
 def draw_edges(
-    axes: Axes,
-    layout: Layout,
-    edges: Iterable[Edge],
-    points: float,
-    *,
-    dashed: Container[Edge] = (),
-    colour: str = _GREY,
+    axes: Axes, plan: Layout, edges: Iterable[Edge], points: float, *, dashed: Container[Edge] = (), colour: str = _GREY
 ) -> None:
     """Draw the edges of a layout as curves with heads."""
     from matplotlib.patches import FancyArrowPatch
@@ -115,10 +109,10 @@ def draw_edges(
     style: dict[str, Any] = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "zorder": 1}
     style |= {"mutation_scale": max(12.0 * points, 3.0), "linewidth": max(1.6 * points, 0.4)}
     for edge in edges:
-        start, end = (layout.boxes[node] for node in edge)
+        start, end = (plan.boxes[node] for node in edge)
         here = (start.x + start.width / 2, start.y + start.height)
         vertices, codes = [here], [Path.MOVETO]
-        for first, second, stop, bottom in route(layout, edge, here, (end.x + end.width / 2, end.y)):
+        for first, second, stop, bottom in route(plan, edge, here, (end.x + end.width / 2, end.y)):
             vertices += [first, second, stop]
             codes += [Path.CURVE4] * 3
             if bottom > stop[1]:

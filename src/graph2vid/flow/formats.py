@@ -174,11 +174,8 @@ def from_networkx(graph: Any) -> FlowGraph:
         raise GraphError(f"not a networkx graph: {quoted(graph)}")
     if not graph.is_directed():
         raise GraphError("the networkx graph is undirected; a flow graph needs a DiGraph")
-    nodes = graph.nodes(data=True)
-    return FlowGraph.from_edges(
-        [Step(str(node), str(about.get("text", about.get("label", node)))) for node, about in nodes],
-        [(str(a), str(b), sure) for a, b, sure in graph.edges(data="confidence", default=1.0)],
-        str(graph.graph.get("title", "")),
-        optional=[str(node) for node, about in nodes if about.get("optional")],
-        alternatives=graph.graph.get("alternatives", ()),
-    )
+    nodes, about = graph.nodes(data=True), graph.graph
+    steps = [Step(str(node), str(data.get("text", data.get("label", node)))) for node, data in nodes]
+    edges = [(str(a), str(b), sure) for a, b, sure in graph.edges(data="confidence", default=1.0)]
+    optional, groups = [str(node) for node, data in nodes if data.get("optional")], about.get("alternatives", ())
+    return FlowGraph.from_edges(steps, edges, str(about.get("title", "")), optional=optional, alternatives=groups)

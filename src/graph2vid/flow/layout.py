@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import TypeAlias
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple, TypeAlias
 
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import refuse_large
@@ -31,8 +30,7 @@ Lanes: TypeAlias = dict[Edge, tuple[tuple[float, float, float], ...]]
 Links: TypeAlias = list[list[int]]
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """The rectangle of a step: left, top, width, height."""
 
     x: float
@@ -41,8 +39,7 @@ class Box:
     height: float
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Where everything is, from (0, 0) to (width, height), y downwards.
 
     Attributes
@@ -61,11 +58,14 @@ class Layout:
 
 def stages(flow: FlowGraph) -> tuple[int, ...]:
     """Return for each step the length of the longest path to it: 0 for what waits for nothing."""
-    stage = [0] * len(flow)
-    for step in flow.topological_order:
-        for later in flow.successors[step]:
-            stage[later] = max(stage[later], stage[step] + 1)
-    return tuple(stage)
+    return tuple(_longest_paths(flow.topological_order, flow.predecessors))
+
+
+def _longest_paths(order: Sequence[int], before: Sequence[Sequence[int]]) -> list[int]:
+    length = [0] * len(order)
+    for node in order:
+        length[node] = max((length[earlier] + 1 for earlier in before[node]), default=0)
+    return length
 
 
 def lay_out(flow: FlowGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
@@ -126,9 +126,7 @@ def _layers(order: list[int], before: Links, after: Links) -> list[int]:
 
 
 def _early_layers(order: list[int], before: Links, after: Links) -> list[int]:
-    layers = [0] * len(order)
-    for node in order:
-        layers[node] = max((layers[earlier] + 1 for earlier in before[node]), default=0)
+    layers = _longest_paths(order, before)
     for node in reversed(order):
         # Nearer to its successors such a node shortens more edges than it lengthens.
         if len(after[node]) > len(before[node]):
@@ -264,11 +262,10 @@ class _Part:
         wishes, weights = [], []
         for node in row:
             total = weight = 0.0
-            for link in links:
-                for other in link[node]:
-                    pull = self._pull(node, other)
-                    total += pull * self.centre[other]
-                    weight += pull
+            for other in chain.from_iterable(link[node] for link in links):
+                pull = self._pull(node, other)
+                total += pull * self.centre[other]
+                weight += pull
             wishes.append(total / weight if weight else self.centre[node])
             weights.append(weight or 0.1)
         free = _isotonic([w - o for w, o in zip(wishes, offset, strict=True)], weights)

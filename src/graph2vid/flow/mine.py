@@ -95,13 +95,10 @@ def mine_precedences(
 
     kept, dropped = _consistent(candidates, never_before)
     flow = FlowGraph(made, tuple(kept), title).transitive_reduction()
-    return Mined(
-        flow,
-        support={edge: candidates[edge][1] for edge in flow.edges},
-        honoured={(a, b): before[a][b] for a, b in flow.edges},
-        confidence={edge: candidates[edge][0] for edge in flow.edges},
-        dropped=tuple(sorted(dropped)),
-    )
+    seen = {edge: candidates[edge][1] for edge in flow.edges}
+    honoured = {(a, b): before[a][b] for a, b in flow.edges}
+    confidence = {edge: candidates[edge][0] for edge in flow.edges}
+    return Mined(flow, seen, honoured, confidence, tuple(sorted(dropped)))
 
 
 def add_soft_precedence(

@@ -7,10 +7,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
@@ -112,8 +111,7 @@ _DARK_STYLE = """
 """
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A drawing: the SVG document, and its width and height in pixels."""
 
     svg: str

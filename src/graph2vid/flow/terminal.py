@@ -20,16 +20,11 @@ def summary(flow: FlowGraph) -> str:
     """Return what the graph is in one line: how many steps and threads, where it begins and ends."""
     sources, sinks = (_listed([flow.ids[step] for step in ends]) for ends in (flow.sources, flow.sinks))
     soft = sum(sure < 1.0 for sure in flow.confidence.values())
-    some = (
-        (len(flow.optional), f"{len(flow.optional)} of them optional"),
-        (len(flow.alternatives), f"{counted(len(flow.alternatives), 'group')} of alternatives"),
-        (soft, f"{counted(soft, 'edge')} with soft precedence"),
-    )
-    open_ends = "".join(f", {words}" for number, words in some if number)
-    return (
-        f"{counted(len(flow), 'step')}, {counted(len(flow.edges), 'edge')}{open_ends}, "
-        f"{counted(flow.width, 'thread')}; begins with {sources}; ends with {sinks}"
-    )
+    parts = [counted(len(flow), "step"), counted(len(flow.edges), "edge")]
+    parts += [f"{len(flow.optional)} of them optional"] if flow.optional else []
+    parts += [f"{counted(len(flow.alternatives), 'group')} of alternatives"] if flow.alternatives else []
+    parts += [f"{counted(soft, 'edge')} with soft precedence"] if soft else []
+    return f"{', '.join([*parts, counted(flow.width, 'thread')])}; begins with {sources}; ends with {sinks}"
 
 
 def table(flow: FlowGraph) -> Table:
@@ -71,13 +66,12 @@ def _lanes(flow: FlowGraph, order: list[int]) -> list[Text]:
     if flow.width > _MOST_LANES:
         return [Text("●", style="dim") for _ in order]
     row_of = {step: row for row, step in enumerate(order)}
-    thread_of = {step: number for number, thread in enumerate(flow.threads) for step in thread}
     drawn = []
     for row, step in enumerate(order):
         lane = Text()
         for number, thread in enumerate(flow.threads):
             under_way = row_of[thread[0]] < row < row_of[thread[-1]]
-            sign = "●" if thread_of[step] == number else "│" if under_way else " "
+            sign = "●" if step in thread else "│" if under_way else " "
             lane.append(sign, style=_HUES[number % len(_HUES)])
         drawn.append(lane)
     return drawn

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.steps import Step
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """Something worth a look.
 
     Attributes

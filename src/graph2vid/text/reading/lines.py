@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from graph2vid.errors import InputError
 from graph2vid.text.reading.boilerplate import ends_page, is_boilerplate, is_button
@@ -35,8 +35,7 @@ PART_LEVEL = 10
 """The level of a heading within such a one ("For the sauce:")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of a text.
 
     Attributes
@@ -259,6 +258,6 @@ def _enumerated(item: Line, text: str) -> Iterator[Line]:
     count, start, words = int(first["number"]), 0, item.text
     for marker in _NEXT_NUMBER.finditer(words):
         if int(marker[1]) == count + 1:
-            yield replace(item, text=words[start : marker.start()], mark=count)
+            yield item._replace(text=words[start : marker.start()], mark=count)
             count, start = count + 1, marker.end()
-    yield replace(item, text=words[start:], mark=count)
+    yield item._replace(text=words[start:], mark=count)

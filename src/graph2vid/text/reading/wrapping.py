@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import dropwhile, pairwise
 
 from graph2vid.text.lexicon import IMPERATIVES, words
@@ -123,7 +122,7 @@ def with_sections(lines: Sequence[Line], after_title: bool = False) -> list[Line
                 is_heading = set_apart and below.kind is Kind.TEXT and _is_among_sentences(lines, place, after_title)
             if is_heading:
                 level = SET_APART_LEVEL if set_apart else TIGHT_LEVEL
-                found[place] = replace(line, kind=Kind.HEADING, text=line.text.rstrip(":").rstrip(), level=level)
+                found[place] = line._replace(kind=Kind.HEADING, text=line.text.rstrip(":").rstrip(), level=level)
     return found
 
 

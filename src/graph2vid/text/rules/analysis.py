@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -175,7 +174,7 @@ class _Reader:
         mentions[min(mentions)][:0] = free
         for place, following in pairwise(self.verbs):
             if not mentions[place] and self.verbs[place].lemma_.lower() in lexicon.LETTING:
-                mentions[place] = [replace(m, role="object") for m in mentions[following] if m.role == "subject"]
+                mentions[place] = [m._replace(role="object") for m in mentions[following] if m.role == "subject"]
             if not mentions[place] and following - place <= 2 and not self.doc[place + 1].is_punct:
                 mentions[place] = [m for m in mentions[following] if m.role == "object"]
         actions = tuple(self._action(token, mentions[place]) for place, token in self.verbs.items())
@@ -195,7 +194,7 @@ class _Reader:
                 particle = child.lower_
         if particle == "in":
             stirred_in = [m.role == "in" and m.kind in ("thing", "part") and not m.nested for m in mentions]
-            mentions = [replace(m, role="object") if put else m for m, put in zip(mentions, stirred_in, strict=True)]
+            mentions = [m._replace(role="object") if put else m for m, put in zip(mentions, stirred_in, strict=True)]
             if {m.kind for m in mentions if m.role == "in"} == {"container"}:
                 particle = ""
         ordered = not any(child.dep_ in ("nsubj", "nsubjpass") and child.i not in self.carrier for child in token.lefts)
@@ -232,9 +231,9 @@ def _kind(token: Any, head: str, words: set[str]) -> str | None:
         if token.head.dep_ == "relcl":
             return None
         return "pronoun" if token.lower_ in _PRONOUNS or head in lexicon.EVERYTHING else None
-    partitive = head in lexicon.PARTITIVES and any(child.lower_ == "of" for child in token.children)
+    a_share = head in lexicon.PARTITIVES and any(child.lower_ == "of" for child in token.children)
     manner = head in lexicon.NOT_THINGS or (head in lexicon.COOKING and not words - {head, token.lower_})
-    if partitive or manner or len(head) == 1 or not any(map(str.isalpha, head)):
+    if a_share or manner or len(head) == 1 or not any(map(str.isalpha, head)):
         return None
     if head in lexicon.CONTAINERS - lexicon.APPLIANCES and words & {"filo", "lasagne"}:
         return "thing"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from graph2vid.text import lexicon
 
@@ -26,8 +26,7 @@ _WORD = re.compile(r"[^\W_][\w'’-]*")
 _BULLET = re.compile(r"^[\W\d]*(?=[^\W\d])")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A sentence of an instruction, within a carrier sentence.
 
     Attributes

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graph2vid.text import lexicon
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A thing that a sentence names.
 
     Attributes
@@ -70,8 +70,7 @@ class Mention:
         return bool(self.words & lexicon.MEASURES) or any(word[:1].isdigit() for word in self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """An action that a sentence orders.
 
     Attributes
@@ -120,8 +119,7 @@ class Action:
         return self.verb in lexicon.GATHERING and self.names_supplies
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """One sentence of an instruction.
 
     Attributes
@@ -208,8 +206,7 @@ class Product:
         self.purpose = self.purpose or other.purpose
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """An action uses a product: by which rule, and because of which words or which mention of a thing."""
 
     product: Product
