@@ -111,20 +111,15 @@ def _activities(records: dict[str, Any], path: Path, trouble: Trouble) -> tuple[
             where = f"{path}, recording {name}"
             activity = str(entry(record, "activity_id", (int, str), where))
             title = entry(record, "activity_name", str, where)
-            steps = {
-                entry(row, "step_id", int, where): entry(row, "description", str, where)
-                for row in entry(record, "steps", list, where)
-            }
+            rows = entry(record, "steps", list, where)
+            steps = {entry(row, "step_id", int, where): entry(row, "description", str, where) for row in rows}
             if not steps:
                 raise FormatError(f"{where} has no steps")
             of = found.setdefault(activity, _Activity(title, {}))
             of.steps.update({number: text for number, text in steps.items() if number not in of.steps})
             usable.append(name)
-    activities = {
-        name: _Activity(of.title, dict(sorted(of.steps.items())))
-        for name, of in sorted(found.items(), key=lambda item: tools.natural(item[0]))
-    }
-    return activities, usable
+    ordered = sorted(found.items(), key=lambda item: tools.natural(item[0]))
+    return {name: _Activity(of.title, dict(sorted(of.steps.items()))) for name, of in ordered}, usable
 
 
 def _task(name: str, activity: _Activity, graphs: Mapping[str, Path], place: Path, trouble: Trouble) -> Task:

@@ -38,21 +38,16 @@ class _Features:
     step_files: Mapping[str, Path]
     tasks: Mapping[str, Task]
 
-    def file(self, task: str, video: str) -> Path:
-        """Return the feature file of a video."""
-        for name in (f"{task}_{video}", video):
-            if name in self.files:
-                return self.files[name]
-        wanted = self.place / "features" / f"{video}.npy"
-        raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
-
     def embeddings(self, recording: Recording) -> Embeddings:
         """Return the embeddings of the steps and of the clips."""
         return Embeddings(*self.read(recording.task, recording.notes["video"]))
 
     def read(self, task: str, video: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the embeddings of the steps [K, D] and of the clips [N, D]."""
-        path, step_path = self.file(task, video), self.step_files.get(task)
+        path, step_path = self.files.get(f"{task}_{video}", self.files.get(video)), self.step_files.get(task)
+        if path is None:
+            wanted = self.place / "features" / f"{video}.npy"
+            raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
         if step_path is None:
             wanted = self.place / "step_features" / f"{task}.npy"
             raise FormatError(f"task {task} has no embeddings of its steps: there is no {wanted}")
@@ -77,6 +72,8 @@ class _Features:
 @dataclass(frozen=True)
 class CrossTaskOptions(NarrationOptions):
     """How CrossTask is read: see :func:`load`."""
+
+    told = ("descriptions", "evidence", *NarrationOptions.told)  # the last two of captions alone
 
     clip_seconds: float | None = None  # type: ignore[assignment]
     descriptions: str = "steps"
@@ -125,6 +122,7 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     chosen = feature_folder if kind == "features" else caption_folder
     if chosen is None:
         raise FormatError(f"{data} has no folder {kind}/, nor has one of {', '.join(SUB_FOLDERS)}")
+    options = replace(options, evidence=kind)
     if options.clip_seconds is None:
         options = replace(options, clip_seconds=MILNCE_SECONDS if kind == "features" else 1.0)
 
@@ -140,8 +138,7 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     here = [(stem, path) for stem, path in annotated.items() if stem.partition("_")[0] in tasks]  # or passed over
     recordings = trouble.each(here, lambda stem, path: _recording(stem, path, source, durations.get(stem), options))
     used = {recording.task for recording in recordings}
-    told = {"descriptions": options.descriptions, "evidence": kind}
-    clips = ("clip_seconds", "offset")  # the others are of captions
+    told = options.told if kind == "captions" else options.told[:-2]
     return trouble.dataset(
         recordings,
         data,
@@ -149,7 +146,7 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
         tasks={task: tasks[task] for task in tasks if task in used},
         splits=_read_validation(find(places, "videos_val.csv"), recordings),
         evidence=source,
-        options=told | {name: getattr(options, name) for name in options.told if kind == "captions" or name in clips},
+        options={name: getattr(options, name) for name in told},
     )
 
 

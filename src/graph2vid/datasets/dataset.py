@@ -140,8 +140,7 @@ class Recording:
     @property
     def order(self) -> tuple[int, ...]:
         """The dataset steps that are seen, each once, by the start of their first annotation."""
-        rows = sorted(self.annotations, key=lambda row: row.start)
-        return tuple(dict.fromkeys(row.step for row in rows))
+        return tuple(dict.fromkeys(row.step for row in sorted(self.annotations, key=lambda row: row.start)))
 
     @property
     def overlaps(self) -> int:

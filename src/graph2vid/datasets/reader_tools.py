@@ -330,7 +330,7 @@ class NarrationOptions(ClipOptions):
         How the transcript becomes evidence, see :class:`Narration`.
     """
 
-    told = ("clip_seconds", "offset", "embedder", "narration")
+    told: ClassVar[tuple[str, ...]] = ("clip_seconds", "offset", "embedder", "narration")
 
     embedder: str = "wordllama"
     narration: str = "weighed"

@@ -34,12 +34,6 @@ class _Classes:
     steps: tuple[int, ...]
     background: tuple[int, ...]
 
-    @property
-    def label_of(self) -> dict[str, int]:
-        """The step index of each name, -1 for background."""
-        labels = {self.names[number]: -1 for number in self.background}
-        return labels | {self.names[number]: step for step, number in enumerate(self.steps)}
-
 
 @dataclass(frozen=True)
 class _Arrays:
@@ -198,7 +192,8 @@ def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
 
 
 def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:
-    label_of = arrays.classes.label_of
+    classes = arrays.classes
+    label_of = dict.fromkeys(classes.names, -1) | {classes.names[at]: step for step, at in enumerate(classes.steps)}
     labels = []
     for number, name in read_lines(path):
         if name not in label_of:

@@ -42,13 +42,9 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
         raise FormatError(f"{path} should map each video to its annotations")
     tasks: dict[str, Task] = {}
     source = Narration(tools.caption_files(place / "captions"), tasks, options.embedder, options.narration)
-
-    def read(video: str, record: Any) -> Recording:
-        task, recording = _read_video(video, record, path, source, options)
-        tasks[video] = task
-        return recording
-
-    recordings = trouble.each(videos.items(), read)
+    read = trouble.each(((video, record, path, source, options) for video, record in videos.items()), _read_video)
+    tasks.update({task.id: task for task, _ in read})
+    recordings = [recording for _, recording in read]
     of = {recording.id: recording.notes["subset"] for recording in recordings}
     train = [video for video, subset in of.items() if subset == "training"]
     return trouble.dataset(

@@ -178,19 +178,16 @@ def parse_captions(text: str, source: str = "captions") -> tuple[Cue, ...]:
     """
     blocks = sorted(_blocks(text, source), key=lambda block: (block.start, block.end))
     news = _news(blocks)
-    if not _rolls(blocks, news):
+    # Captions roll if most cues begin with the line before. A word said twice is not enough for that.
+    follow = sum(1 for before, now in pairwise(blocks) if before.lines and now.lines)
+    if follow < 2 or sum(map(bool, news)) <= follow / 2:
         news = [0] * len(blocks)
     cues = []
     for block, first in zip(blocks, news, strict=True):
-        said = " ".join(block.lines[first:])
-        if said:
+        if said := " ".join(block.lines[first:]):
             words = tuple(_timed_words(" ".join(block.marked[first:]), block.start, block.end, source))
             cues.append(Cue(block.start, block.end, said, words))
     return tuple(cues)
-
-
-def _has_times(line: str) -> bool:
-    return "-->" in line or bool(_SUBVIEWER.fullmatch(line))
 
 
 def _blocks(text: str, source: str) -> list[_Block]:
@@ -199,7 +196,7 @@ def _blocks(text: str, source: str) -> list[_Block]:
     blocks: list[_Block] = []
     inside = False  # otherwise: a header, a note, a style, a cue's name or number, or nothing
     for number, line in enumerate(text.splitlines(), start=1):
-        if _has_times(line):
+        if "-->" in line or _SUBVIEWER.fullmatch(line):
             blocks.append(_Block(*_timing(line, f"{source}, line {number}"), [], []))
             inside = True
         elif not line.strip(spaces):
@@ -235,12 +232,6 @@ def _news(blocks: list[_Block]) -> list[int]:
         most = min(len(before.lines), len(now.lines), _MOST_REPEATED)
         news.append(next((n for n in range(most, 0, -1) if before.lines[-n:] == now.lines[:n]), 0))
     return news
-
-
-def _rolls(blocks: list[_Block], news: list[int]) -> bool:
-    """Say whether captions roll: most cues begin with the line before. A word said twice is not enough for that."""
-    follow = sum(1 for before, now in pairwise(blocks) if before.lines and now.lines)
-    return follow >= 2 and sum(1 for repeated in news if repeated) > follow / 2
 
 
 def _timed_words(marked: str, start: float, end: float, source: str) -> list[Word]:

@@ -186,7 +186,9 @@ def compare_narration(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunc
     share = _shares(said, grid)
     cue = np.zeros((len(steps), share.shape[1]))
     if said:
-        cue = _centred_cosine(embed(steps), embed([cue.text for cue in said])) @ share
+        # What all cues share (the topic, the small words), or all steps, tells none of them from the others.
+        vectors = _centred(embed(steps)), _centred(embed([cue.text for cue in said]))
+        cue = np.asarray(cosine_similarity(*vectors), dtype=np.float64) @ share
     word, near = _word_recall(steps, said, grid, embed)
     return Compared(cue, share.sum(axis=0), word, near, grid.clip_seconds)
 
@@ -263,16 +265,8 @@ def _shares(cues: Sequence[Cue], grid: Grid) -> Matrix:
     return shares
 
 
-def _centred_cosine(steps: NDArray[np.floating[Any]], cues: NDArray[np.floating[Any]]) -> Matrix:
-    """Compare steps [K, D] with cues [C, D] by what sets them apart from their like: [K, C].
-
-    What all cues share (the topic, the small words) and what all steps share says nothing about which of them go
-    together. A single step, or a single cue, has nothing to be set apart from and is compared as it is.
-    """
-    return np.asarray(cosine_similarity(_centred(steps), _centred(cues)), dtype=np.float64)
-
-
 def _centred(vectors: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Return vectors less what they share; a single one has nothing to be set apart from and stays as it is."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(length > 0, length, 1.0)
     if len(unit) == 1:
@@ -304,31 +298,23 @@ def _word_recall(steps: Sequence[str], cues: Sequence[Cue], grid: Grid, embed: T
             np.maximum(said[:, span], alike[:, number[word], np.newaxis], out=said[:, span])
             near[span] = 1.0
     steps_with = Counter(word for found in of_step for word in set(found))
-    weight = np.zeros((len(steps), len(wanted)))
-    place = {word: at for at, word in enumerate(wanted)}
-    for step, found in enumerate(of_step):
-        for word in found:  # what every step says tells none of them
-            weight[step, place[word]] = math.log1p(len(steps) / steps_with[word])
+    # What every step says tells none of them.
+    tells = {word: math.log1p(len(steps) / steps_with[word]) for word in wanted}
+    weight = np.array([[tells[word] if word in found else 0.0 for word in wanted] for found in map(set, of_step)])
     weight /= np.maximum(weight.sum(axis=1, keepdims=True), _TINY)
     return weight @ said, near
 
 
 def _spoken_words(cues: Sequence[Cue]) -> tuple[list[str], Matrix]:
     """Return the telling words of cues and when each is said (seconds); without times of words, spread evenly."""
-    spoken: list[str] = []
-    times: list[float] = []
+    spoken: list[tuple[str, float]] = []
     for cue in cues:
         timed = [(word.text, (word.start + word.end) / 2) for word in cue.words]
         if not timed:
-            parts = words(cue.text)
-            timed = [
-                (word, cue.start + (cue.end - cue.start) * (at + 0.5) / len(parts)) for at, word in enumerate(parts)
-            ]
-        for text, time in timed:
-            telling = [word for word in words(text) if word not in FUNCTION_WORDS]
-            spoken += telling
-            times += [time] * len(telling)
-    return spoken, np.array(times, dtype=np.float64)
+            parts, lasts = words(cue.text), cue.end - cue.start
+            timed = [(word, cue.start + lasts * (at + 0.5) / len(parts)) for at, word in enumerate(parts)]
+        spoken += ((word, time) for text, time in timed for word in words(text) if word not in FUNCTION_WORDS)
+    return [word for word, _ in spoken], np.array([time for _, time in spoken], dtype=np.float64)
 
 
 # -- weighing ------------------------------------------------------------------------------------------------
@@ -543,7 +529,7 @@ def _weights(
     cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float, settings: SaidSettings
 ) -> NDArray[np.float64]:
     """Return how much of each cue belongs to each clip [N, cues]: shares of time, at most about 1 in sum."""
-    reach = _REACH * settings.spread
+    reach, error = _REACH * settings.spread, np.vectorize(math.erf, otypes=[np.float64])
     weights = np.zeros((n_clips, len(cues)))
     middles = offset + clip_seconds * (np.arange(n_clips) + 0.5)
     for at, cue in enumerate(cues):
@@ -551,12 +537,6 @@ def _weights(
         first, stop = np.searchsorted(middles, [start - reach, end + reach])
         near = middles[first:stop, np.newaxis]
         edges = (near - np.array([end, start])) / settings.spread
-        weights[first:stop, at] = np.diff(_gaussian_below(edges), axis=1)[:, 0]
+        below = 0.5 * (1.0 + error(edges / math.sqrt(2.0)))  # the share of a Gaussian
+        weights[first:stop, at] = np.diff(below, axis=1)[:, 0]
     return weights
-
-
-def _gaussian_below(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of a Gaussian below each number of standard deviations."""
-    error = np.vectorize(math.erf, otypes=[np.float64])
-    below: NDArray[np.float64] = 0.5 * (1.0 + error(deviations / math.sqrt(2.0)))
-    return below
