@@ -32,10 +32,10 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
             if file.read(6) != b"\x93NUMPY":
                 raise FormatError(f"{path} is not a .npy file; write one with numpy.save")
             file.seek(0)
-            whole = _is_whole(file)
+            if not _is_whole(file):  # a damaged header must not ask for more memory than the file can fill
+                raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
             file.seek(0)
-            # A damaged header must not ask for more memory than the file can fill.
-            array = np.load(file, allow_pickle=False) if whole else None
+            array = np.load(file, allow_pickle=False)
     except OSError as error:
         raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
     except FormatError:
@@ -43,8 +43,6 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError, tokenize.TokenError) as error:
         reason = str(error).split("\n", 1)[0][:200]
         raise FormatError(f"{path} is not a readable .npy array: {reason}") from error
-    if array is None:
-        raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
     return real(array, str(path), FormatError)
 
 

@@ -116,8 +116,7 @@ class Cache:
         users = cache_folder()
         self.folder = users if folder is None else Path(folder)
         self.limit = cache_limit() if self.folder == users else None
-        self.hits = 0
-        self.misses = 0
+        self.hits = self.misses = 0
         self._unmeasured: int | None = None  # bytes written since the folder was last measured; None: never measured
 
     def entries(self) -> list[Entry]:

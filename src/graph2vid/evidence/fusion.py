@@ -172,26 +172,23 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
     skip : float64 array [K] or None
         The weighted sum of the skip costs of the sources that tell some; None where none does.
     """
-    if not sources:
-        raise InputError("there is no source of evidence to fuse")
-    shape: tuple[int, ...] = ()
-    total = np.zeros(0)
+    total: NDArray[np.float64] | None = None
     skip: NDArray[np.float64] | None = None
     for source in sources:
         if not 0 <= source.weight < math.inf:
             raise InputError(f"source {source.name!r}: the weight must be a number from 0 on, not {source.weight!r}")
         found = as_matrix(source.log_likelihood, source.name, ("steps", "clips")).astype(np.float64)
-        if not shape:
-            shape, first = found.shape, source.name
-            total = np.zeros(shape)
-        if found.shape != shape:
-            about = f"is about {found.shape} steps and clips, but {first!r} about {shape}"
+        total = np.zeros(found.shape) if total is None else total
+        if found.shape != total.shape:
+            about = f"is about {found.shape} steps and clips, but {sources[0].name!r} about {total.shape}"
             raise InputError(f"source {source.name!r} {about}: cut the video into the same clips")
         refuse(np.isinf(found), found, source.name, ("step", "clip"), "likelihoods are numbers, or NaN where unknown")
         total += source.weight * _completed(found)
         if source.skip is not None:
-            cost = as_vector(source.skip, f"skip of {source.name}", shape[0], "step").astype(np.float64)
+            cost = as_vector(source.skip, f"skip of {source.name}", len(total), "step").astype(np.float64)
             skip = source.weight * cost + (0.0 if skip is None else skip)
+    if total is None:
+        raise InputError("there is no source of evidence to fuse")
     return log_odds(total, level=level), skip
 
 

@@ -117,7 +117,9 @@ def probe(path: str | os.PathLike[str]) -> MediaInfo:
             trouble = f"it should last {declared:.1f} s, but its data end at {duration:.1f} s"
     rate, varies = picture.rate() if first else (0.0, False)
     rotation = _rotation(first) if first else 0
-    width, height = _shown_size(first, media.pixel_aspect)[:: -1 if rotation % 180 else 1] if first else (0, 0)
+    width, height = _shown_size(first, media.pixel_aspect) if first else (0, 0)
+    if rotation % 180:
+        width, height = height, width
     return MediaInfo(
         duration=duration,
         start=float(media.start),
