@@ -11,17 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graph2vid._options import CostOptions
 from graph2vid.errors import InputError
+from graph2vid.evidence import policies
 from graph2vid.evidence.arrays import Floats, as_matrix, cosine_similarity, distinct_rows, read_array, refuse
-from graph2vid.evidence.policies import (
-    DEFAULT_DROP_PERCENTILE,
-    DROP_POLICIES,
-    MATCH_POLICIES,
-    REPEAT_POLICIES,
-    SKIP_POLICIES,
-    ClipEvidence,
-    SkipPolicy,
-    StepEvidence,
-)
 from graph2vid.registry import Registry
 
 Choice: TypeAlias = str | float | ArrayLike | tuple[str, Any]
@@ -117,7 +108,7 @@ def costs_from_arrays(
     arrays = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
     kind, name = _kind({name for name, array in arrays.items() if array is not None})
     settings = _settings(chosen.preset, match=chosen.match, drop=chosen.drop, temperature=chosen.temperature)
-    drop = settings.get("drop", f"percentile:{DEFAULT_DROP_PERCENTILE:g}")
+    drop = settings.get("drop", f"percentile:{policies.DEFAULT_DROP_PERCENTILE:g}")
     axes = ("steps", "dimensions" if kind == "embeddings" else "clips")
     given = similarity = as_matrix(arrays[name], name, axes)  # type: ignore[arg-type]
     _check_step_count(given, name, axes, n_steps)
@@ -135,13 +126,13 @@ def costs_from_arrays(
     match = settings.get("match", "raw" if kind == "log_probabilities" else likelihood)
     temperature = settings.get("temperature", COSINE_TEMPERATURE if kind == "embeddings" else SCORE_TEMPERATURE)
 
-    match_policy = MATCH_POLICIES.get(match)
-    drop_name, drop_value = resolve_choice(drop, DROP_POLICIES, of_array="vector")
-    drop_policy = DROP_POLICIES.get(drop_name)
+    match_policy = policies.MATCH_POLICIES.get(match)
+    drop_name, drop_value = resolve_choice(drop, policies.DROP_POLICIES, of_array="vector")
+    drop_policy = policies.DROP_POLICIES.get(drop_name)
     distinct = np.unique(number, return_index=True)[1]
     shape, dtype = similarity.shape, similarity.dtype
 
-    def drop_rule(evidence: ClipEvidence) -> NDArray[np.float64]:
+    def drop_rule(evidence: policies.ClipEvidence) -> NDArray[np.float64]:
         return _checked(drop_policy(evidence, drop_value), shape[1:], f"drop policy {drop_name!r}", ("clip",))
 
     with np.errstate(over="ignore"):
@@ -154,7 +145,9 @@ def costs_from_arrays(
     drop_costs = _checked(drop_costs, shape[1:], f"match policy {match!r}", ("clip",))
     skip_costs, skip = None, None
     if chosen.skip is not None:
-        found, skip = _step_costs(SKIP_POLICIES, chosen.skip, StepEvidence(match_costs, drop_costs, distinct))
+        found, skip = _step_costs(
+            policies.SKIP_POLICIES, chosen.skip, policies.StepEvidence(match_costs, drop_costs, distinct)
+        )
         skip_costs = _cast(found, dtype, "skip costs")
     told = {"match": match, "drop": _described(drop_name, drop_value), "skip": skip, "temperature": temperature}
     return Costs(
@@ -175,29 +168,29 @@ def costs_from_similarity(similarity: ArrayLike, *, classes: ArrayLike | None = 
 def repeat_costs(costs: Costs, repeat: Choice) -> tuple[NDArray[np.float64], str]:
     """Return the cost of repeating each step, [K], by a policy of ``REPEAT_POLICIES``, and what it is called."""
     distinct = np.unique(distinct_rows(costs.match), return_index=True)[1]
-    evidence = StepEvidence(costs.match.astype(np.float64), costs.drop.astype(np.float64), distinct)
-    return _step_costs(REPEAT_POLICIES, repeat, evidence)
+    evidence = policies.StepEvidence(costs.match.astype(np.float64), costs.drop.astype(np.float64), distinct)
+    return _step_costs(policies.REPEAT_POLICIES, repeat, evidence)
 
 
 def _step_costs(
-    policies: Registry[SkipPolicy], choice: Choice, evidence: StepEvidence
+    registry: Registry[policies.SkipPolicy], choice: Choice, evidence: policies.StepEvidence
 ) -> tuple[NDArray[np.float64], str]:
-    name, value = resolve_choice(choice, policies, of_array="given")
-    found = policies.get(name)(evidence, value)
-    return _checked(found, evidence.match.shape[:1], f"{policies.kind} {name!r}", ("step",)), _described(name, value)
+    name, value = resolve_choice(choice, registry, of_array="given")
+    found = registry.get(name)(evidence, value)
+    return _checked(found, evidence.match.shape[:1], f"{registry.kind} {name!r}", ("step",)), _described(name, value)
 
 
 def check_policies(costs: CostOptions, repeat: Choice | None = None) -> None:
     """Refuse names of presets and policies that nothing knows, before evidence is acquired at great cost."""
     if costs.match is not None:
-        MATCH_POLICIES.get(costs.match)
-    for choice, policies, of_array in (
-        (_settings(costs.preset, drop=costs.drop).get("drop"), DROP_POLICIES, "vector"),
-        (costs.skip, SKIP_POLICIES, "given"),
-        (repeat, REPEAT_POLICIES, "given"),
+        policies.MATCH_POLICIES.get(costs.match)
+    for choice, registry, of_array in (
+        (_settings(costs.preset, drop=costs.drop).get("drop"), policies.DROP_POLICIES, "vector"),
+        (costs.skip, policies.SKIP_POLICIES, "given"),
+        (repeat, policies.REPEAT_POLICIES, "given"),
     ):
         if choice is not None:
-            policies.get(resolve_choice(choice, policies, of_array=of_array)[0])
+            registry.get(resolve_choice(choice, registry, of_array=of_array)[0])
 
 
 def resolve_choice(choice: Choice, registry: Registry[Any], *, of_array: str) -> tuple[str, Any]:
@@ -278,7 +271,7 @@ def _class_numbers(classes: ArrayLike | None, similarity: Floats) -> NDArray[np.
 
 def _embedded_prototype(drop: Choice, clips: ArrayLike) -> Choice:
     """Turn the background embedding [D] of drop policy ``prototype`` into similarities to the clips [N]."""
-    name, value = resolve_choice(drop, DROP_POLICIES, of_array="vector")
+    name, value = resolve_choice(drop, policies.DROP_POLICIES, of_array="vector")
     if name != "prototype" or value is None:
         return drop
     prototype = np.asarray(value)
