@@ -97,10 +97,6 @@ class _Columns:
         self.kept: list[Column] = []
         self.segment: list[Column] = []
 
-    def offer(self, column: Column, clips: int) -> None:
-        if clips % self.spacing == 0:
-            self.kept.append(column)
-
     def __getitem__(self, clips: int) -> Column:
         number, offset = divmod(clips, self.spacing)
         if number != self.segment_number:
@@ -142,8 +138,8 @@ def solve(
     column, n_clips = recursion.start(), len(costs.drop)
     for clip in range(n_clips):
         go_on()
-        if not cost_only:
-            columns.offer(column, clip)
+        if not cost_only and clip % columns.spacing == 0:
+            columns.kept.append(column)
         column = recursion.advance(column, clip)
     cost = float(column.best[-1])
     if not math.isfinite(cost):

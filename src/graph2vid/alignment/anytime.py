@@ -79,11 +79,7 @@ def refuse_long(tsort: TSortGraph, clips: int) -> None:
 
 
 def solve(
-    flow: FlowGraph,
-    costs: ClipCosts,
-    contiguous: bool,
-    resources: Resources,
-    instead_of: TooLargeError | None = None,
+    flow: FlowGraph, costs: ClipCosts, contiguous: bool, resources: Resources, instead_of: TooLargeError | None = None
 ) -> Answer:
     """Search for the cheapest alignment until it is proven, or the time is up.
 
@@ -152,9 +148,7 @@ def _in_one_order(flow: FlowGraph, costs: ClipCosts, contiguous: bool) -> tuple[
     chain = TSortGraph.compile(FlowGraph.chain([flow.steps[step] for step in order]))
     in_order = ClipCosts(costs.match[order], costs.drop, None if costs.skip is None else costs.skip[order])
     cost, labels = solve_plain(chain, in_order, contiguous, False, Resources.check(workers=1))
-    if labels is None:
-        return np.inf, None
-    return cost, np.append(order, BACKGROUND)[labels]
+    return cost, None if labels is None else np.append(order, BACKGROUND)[labels]
 
 
 class _Search:

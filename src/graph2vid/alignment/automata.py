@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,40 +172,28 @@ def _fitting(
     return Automaton.compile(certain(number), may_skip, may_repeat, limit), tuple(soft[:number])
 
 
-_natives: WeakKeyDictionary[Automaton, Any] = WeakKeyDictionary()
-
-
-def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple[Any, dict[str, Any]]:
-    """Return the automaton as the extension holds it, made once, and what its methods are called with."""
+def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple[Any, tuple[Floats, ...], int]:
+    """Return the automaton as the extension holds it, made once and kept with it; costs in its form; workers."""
     automaton, module = problem.automaton, native()
-    compiled = _natives.get(automaton)
+    compiled = vars(automaton).get("_native")
     if compiled is None:
         assert module is not None
         arrays = (automaton.state_start, automaton.state_step, automaton.arc_start, automaton.arc_from)
-        compiled = _natives[automaton] = module.Automaton(len(automaton.flow), *arrays)
+        compiled = vars(automaton)["_native"] = module.Automaton(len(automaton.flow), *arrays)
     (n_steps, n_clips), longest = problem.match.shape, problem.length.shape[1]
     workers = choose_workers(resources.workers, work * automaton.n_states * n_clips * (1 + longest // 16))
     if workers > 1:  # each works a node out; no more of them than fit beside the tables
         bound = FREE_BYTES if resources.memory_limit is None else memory_bound(resources.memory_limit) // 4
         workers = min(workers, max(1, bound // _node_bytes(n_steps, n_clips, longest, work)))
-    arguments = {
-        "match": np.ascontiguousarray(problem.match.T),
-        "drop": problem.drop,
-        "arc": problem.arc,
-        "end": problem.end,
-        "length": np.ascontiguousarray(problem.length.T),
-        "tail": problem.tail,
-        "workers": workers,
-        "watch": native_watch(),
-    }
-    return compiled, arguments
+    match, length = np.ascontiguousarray(problem.match.T), np.ascontiguousarray(problem.length.T)
+    return compiled, (match, problem.drop, problem.arc, problem.end, length, problem.tail), workers
 
 
 def solve(problem: AutomatonProblem, cost_only: bool, resources: Resources) -> tuple[float, Labels | None]:
     """Find the cheapest alignment; cost ∞ and no labels where there is none."""
     if resources.backend == "native":
-        compiled, arguments = _native(problem, resources, work=1)
-        answer: tuple[float, Labels | None] = compiled.solve(**arguments, cost_only=cost_only)
+        compiled, costs, workers = _native(problem, resources, work=1)
+        answer: tuple[float, Labels | None] = compiled.solve(*costs, cost_only, workers, native_watch())
         return answer
     cost, labels = _automaton_reference.solve(problem)
     return cost, None if cost_only else labels
@@ -224,8 +211,8 @@ def posterior(problem: AutomatonProblem, gamma: float, resources: Resources) -> 
     """Sum over all alignments, weighted by exp(-cost / gamma), in float64; ∞ and zeros where there is none."""
     scaled = problem.scaled(1.0 / gamma)
     if resources.backend == "native":
-        compiled, arguments = _native(scaled, resources, work=SOFT)
-        cost, probability, start = compiled.posterior(**arguments)
+        compiled, costs, workers = _native(scaled, resources, work=SOFT)
+        cost, probability, start = compiled.posterior(*costs, workers, native_watch())
     else:
         cost, probability, start = _automaton_reference.posterior(scaled)
     if probability is None:

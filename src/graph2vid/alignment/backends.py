@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple, TypedDict
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,6 @@ BACKENDS = ("native", "reference")
 SMOOTHINGS = ("softmin", "smoothmin")
 
 _WORKER_UPDATES = 4_000_000  # state-clip updates below which one worker is quicker than two
-
-_procedures: WeakKeyDictionary[TSortGraph, Any] = WeakKeyDictionary()
 
 
 @cache
@@ -59,8 +56,8 @@ def choose_backend(backend: str | None) -> str:
 
 
 def procedure(tsort: TSortGraph) -> Any:
-    """Return the compiled procedure as the extension holds it, made once per tSort graph."""
-    found = _procedures.get(tsort)
+    """Return the compiled procedure as the extension holds it, made once per tSort graph and kept with it."""
+    found = vars(tsort).get("_procedure")
     if found is None:
         module = native()
         assert module is not None
@@ -69,7 +66,7 @@ def procedure(tsort: TSortGraph) -> Any:
         require_memory(needed, f"a procedure of {tsort.n_states:,} states", "add order between steps")
         arrays = (tsort.level_start, tsort.state_start, tsort.state_step, tsort.state_from)
         found = module.Procedure(tsort.masks, words_of(tsort.flow.descendants, tsort.n_steps), *arrays)
-        _procedures[tsort] = found
+        vars(tsort)["_procedure"] = found
     return found
 
 
@@ -134,7 +131,7 @@ class Resources(NamedTuple):
             memory_bound(memory_limit)
         if time_limit is not None:
             is_number = isinstance(time_limit, int | float | np.number) and not isinstance(time_limit, bool)
-            if not is_number or not time_limit > 0:
+            if not (is_number and time_limit > 0):
                 raise InputError(f"time_limit must be a number of seconds above 0, not {time_limit!r}")
             time_limit = float(time_limit)
         return cls(choose_backend(backend), workers, memory_limit, time_limit)
@@ -295,20 +292,9 @@ def soft_costs(
     if beside * team >= bound:
         raise too_large(tsort, clips, beside * team + 1, bound, "use fewer workers, " if team > 1 else "")
     try:
-        found = module.soft_many(
-            procedures=[procedure(tsort) for tsort, _ in videos],
-            matches=[costs.match for _, costs in videos],
-            drops=[costs.drop for _, costs in videos],
-            skips=[costs.skip for _, costs in videos],
-            gamma=gamma,
-            smooth=smoothing == "smoothmin",
-            contiguous=contiguous,
-            gradient=gradient,
-            starts=starts,
-            workers=team,
-            memory=bound - beside * team,
-            watch=native_watch(),
-        )
+        compiled, matches, drops, skips = zip(*((procedure(one), *costs) for one, costs in videos), strict=True)
+        how = (gamma, smoothing == "smoothmin", contiguous, gradient, starts, team, bound - beside * team)
+        found = module.soft_many(compiled, matches, drops, skips, *how, native_watch())
     except ValueError as error:
         columns = 2 * int(clips**0.5) + 2
         needed = columns * (tsort.n_states + 3 * (tsort.n_ideals + 1)) * largest.match.itemsize
@@ -320,8 +306,7 @@ def soft_costs(
             continue
         steps, clips = costs.match.shape
         cells, most = steps * clips, (steps + 1) * clips  # of match, then of drop and of skip
+        match = flat[:cells].reshape(steps, clips)
         start = flat[most + steps :].reshape(steps, clips) if starts else None
-        results.append(
-            SoftCost(cost, flat[:cells].reshape(steps, clips), flat[cells:most], flat[most : most + steps], start)
-        )
+        results.append(SoftCost(cost, match, flat[cells:most], flat[most : most + steps], start))
     return results

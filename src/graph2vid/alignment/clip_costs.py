@@ -97,7 +97,10 @@ def check_costs(flow: FlowGraph, match: Any, drop: Any, skip: Any) -> ClipCosts:
         skipped[free] = np.minimum(skipped[free], 0)
     costs = ClipCosts(checked, dropped, skipped)
     # One pass over each array: a minimum is NaN if anything is.
-    if not (checked.min() > -np.inf and dropped.min() > -np.inf and (skipped is None or skipped.min() > -np.inf)):
+    least = np.minimum.reduce
+    if not (
+        least(checked, None) > -np.inf and least(dropped) > -np.inf and (skipped is None or least(skipped) > -np.inf)
+    ):
         bad = ((name, part) for name, part in costs._asdict().items() if part is not None and not part.min() > -np.inf)
         name, part = next(bad)
         at = tuple(np.argwhere(~(part > -np.inf))[0].tolist())

@@ -197,9 +197,8 @@ def _check_size(n_steps: int, lengths: int) -> None:
             "give fewer clips as the least length of a segment, or a shorter table"
         )
     # The table, what it is made of, and what is computed from it.
-    require_memory(
-        32 * n_steps * lengths, f"a table of durations of {n_steps:,} steps and {lengths:,} clips", "give fewer clips"
-    )
+    what = f"a table of durations of {n_steps:,} steps and {lengths:,} clips"
+    require_memory(32 * n_steps * lengths, what, "give fewer clips")
 
 
 def check_durations(durations: Any, n_steps: int) -> Durations | None:

@@ -223,13 +223,7 @@ def _solve_chunk(
         if resources.backend != "native" or len(videos) == 1:
             return [solve_exactly(tsort, costs, contiguous, cost_only, resources) for costs in videos]
         updates = tsort.n_states * sum(costs.match.shape[1] for costs in videos)
-        found = procedure(tsort).solve_many(
-            *map(list, zip(*videos, strict=True)),
-            contiguous,
-            cost_only,
-            0,
-            choose_workers(resources.workers, updates),
-            native_watch(),
-        )
+        arrays, workers = map(list, zip(*videos, strict=True)), choose_workers(resources.workers, updates)
+        found = procedure(tsort).solve_many(*arrays, contiguous, cost_only, 0, workers, native_watch())
         each = zip(videos, found, strict=True)
         return [solve_exactly(tsort, costs, contiguous, cost_only, resources, one) for costs, one in each]

@@ -7,7 +7,6 @@ import math
 import time
 import warnings
 from collections.abc import Iterable
-from contextlib import nullcontext
 from typing import Any, Unpack
 
 import numpy as np
@@ -32,7 +31,6 @@ _EXTENDED = "repeats, durations, alternatives and soft precedence"
 _SEARCH = "raise time_limit, or use method='anytime'"
 _LESS = "raise time_limit, use longer clips, or leave out what makes the procedure large"
 _NUMBER = int | float | np.number
-_FREELY = nullcontext()  # made once: a call that no time limits is not held up
 
 
 class Options(ResourceOptions, total=False):
@@ -176,9 +174,8 @@ class Problem:
             except TimeoutError:
                 if not found:
                     raise
-                warnings.warn(
-                    f"the {len(found)} best orders were found in {given.time_limit:g} s, not {k}", stacklevel=2
-                )
+                message = f"the {len(found)} best orders were found in {given.time_limit:g} s, not {k}"
+                warnings.warn(message, stacklevel=2)
         if not found:
             self._require_finite(np.inf)
         return tuple(sorted(found, key=lambda one: one.cost))
@@ -192,10 +189,8 @@ class Problem:
             within_it = given._replace(time_limit=None)
             if found is None:
                 found = self.result(self.solve(None, False, within_it))
-            alternatives = [
-                self.of_clips(constrain(self.costs, [Constraint("forbid", segment.step, segment.start, segment.stop)]))
-                for segment in found.segments
-            ]
+            forbidden = (Constraint("forbid", one.step, one.start, one.stop) for one in found.segments)
+            alternatives = [self.of_clips(constrain(self.costs, [rule])) for rule in forbidden]
             others = solve_many(alternatives, cost_only=True, resources=within_it)
         # Rounding may carry an equally good alternative a hair below the optimum.
         return np.maximum(np.array([other.cost for other in others], np.float64) - found.cost, 0.0)
@@ -210,18 +205,17 @@ class Problem:
         if method == "brute":
             with within(resources.time_limit, "raise time_limit, or use method='exact'"):
                 cost, labels = _brute.solve(self.flow, self.costs, self.contiguous, brute_limit)
-            return Answer(cost, None if cost_only else labels, 0.0, self._options("brute", self.costs))
+            return Answer(cost, None if cost_only else labels, 0.0, self._options("brute"))
         if method == "anytime":
             return self.search(cost_only, resources)
         began, limit = time.monotonic(), resources.time_limit
         can_search = method is None and self.repeat is None and self.durations is None
         exact = limit / 2 if limit is not None and can_search else limit  # the rest is for a search
         try:
-            with _FREELY if exact is None else within(exact, _LESS if self.is_extended else _SEARCH):
-                if self.is_extended:
-                    seconds = None if method == "exact" else exact or QUICK_SECONDS
-                    return self._on_automaton(cost_only, resources, seconds)
-                return self._plain(method, cost_only, resources)
+            if exact is None:
+                return self._exact(method, cost_only, resources, QUICK_SECONDS)
+            with within(exact, _LESS if self.is_extended else _SEARCH):
+                return self._exact(method, cost_only, resources, exact)
         except TooLargeError as error:
             if not can_search:
                 raise
@@ -235,22 +229,20 @@ class Problem:
 
     def exact_answer(self, cost: float, labels: Labels | None, costs: ClipCosts, resources: Resources) -> Answer:
         """Return the answer that was found with ``costs``, and how."""
-        options = self._options("exact", costs)
-        options["backend"] = resources.backend
-        return Answer(cost, labels, 0.0, options)
+        how = {"method": "exact", "contiguous": self.contiguous, "dtype": costs.dtype, "backend": resources.backend}
+        return Answer(cost, labels, 0.0, how)
 
-    def _plain(self, method: str | None, cost_only: bool, resources: Resources) -> Answer:
-        """Solve exactly on the tSort graph."""
-        tsort, costs = self.tsort, self.exact_costs()
-        if method is None:
-            anytime.refuse_long(tsort, costs.match.shape[1])
-        return self.exact_answer(*solve_exactly(tsort, costs, self.contiguous, cost_only, resources), resources)
-
-    def _on_automaton(self, cost_only: bool, resources: Resources, seconds: float | None) -> Answer:
-        """Solve exactly on the automaton; soft edges are taken as certain, the surest first, where it is too large."""
+    def _exact(self, method: str | None, cost_only: bool, resources: Resources, seconds: float) -> Answer:
+        """Solve exactly, on the tSort graph or (some soft edges taken as certain where need be) on the automaton."""
         costs = self.exact_costs()
+        if not self.is_extended:
+            tsort = self.tsort
+            if method is None:
+                anytime.refuse_long(tsort, len(costs.drop))
+            return self.exact_answer(*solve_exactly(tsort, costs, self.contiguous, cost_only, resources), resources)
+        quickly = seconds if method is None else None
         while True:
-            asked = automaton_problem(self, costs, resources.memory_limit, seconds=seconds)
+            asked = automaton_problem(self, costs, resources.memory_limit, seconds=quickly)
             cost, labels = automata.solve(asked, cost_only, resources)
             if not abs(cost) > LONG or (wide := widened(costs)) is costs:
                 break
@@ -267,28 +259,19 @@ class Problem:
             if soft := [edge for edge, confidence in flow.confidence.items() if confidence < 1.0]:
                 flow = flow.with_confidence(dict.fromkeys(soft, 1.0))
                 report = {"made_certain": [list(edge) for edge in soft]}
-                warnings.warn(
-                    f"with soft edges the procedure is too large: all {len(soft)} are taken as certain",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+                message = f"with soft edges the procedure is too large: all {len(soft)} are taken as certain"
+                warnings.warn(message, RuntimeWarning, stacklevel=4)
             search = anytime.solve_alternatives if flow.alternatives else anytime.solve_quickly
             found = search(flow, self.costs, resources)
-        options = self._options("exact", self.costs) | found.options | report
+        options = self._options("exact") | found.options | report
         return Answer(found.cost, None if cost_only else found.labels, found.gap, options)
 
     def _plain_posterior(self, costs: ClipCosts, gamma: float, resources: Resources) -> SoftAnswer:
         tsort, clips, memory_limit = self.tsort, costs.match.shape[1], resources.memory_limit
         if resources.backend == "native":
-            (found,) = soft_costs(
-                [(tsort, costs)],
-                gamma=gamma,
-                smoothing="softmin",
-                contiguous=self.contiguous,
-                starts=self.contiguous,
-                workers=resources.workers,
-                memory_limit=memory_limit,
-            )
+            how: dict[str, Any] = {"smoothing": "softmin", "contiguous": self.contiguous, "starts": self.contiguous}
+            how |= {"workers": resources.workers, "memory_limit": memory_limit}
+            (found,) = soft_costs([(tsort, costs)], gamma=gamma, **how)
             assert found.match is not None and found.drop is not None
             return SoftAnswer(found.cost, np.vstack([found.match, found.drop]), found.start)
         needed = 16 * (tsort.n_ideals + tsort.n_states) * (clips + 1)
@@ -298,8 +281,8 @@ class Problem:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _options(self, method: str, costs: ClipCosts) -> dict[str, Any]:
-        return {"method": method, "contiguous": self.contiguous, "dtype": costs.dtype}
+    def _options(self, method: str) -> dict[str, Any]:
+        return {"method": method, "contiguous": self.contiguous, "dtype": self.costs.dtype}
 
     def result(self, answer: Answer) -> Alignment:
         """Return an answer as callers see it.
@@ -365,7 +348,9 @@ def _asked(
     flow: FlowGraph | TSortGraph, match: Any, drop: Any, skip: Any, contiguous: bool, options: Any
 ) -> tuple[Problem, Any]:
     """Return the problem of a call, and the resources among its options."""
-    resources = {name: options.pop(name) for name in Resources._fields if name in options} if options else {}
+    if not options:  # said at once: most calls ask for nothing
+        return Problem(flow, match, drop, skip, None, None, 1.0, (), contiguous), options
+    resources = {name: options.pop(name) for name in Resources._fields if name in options}
     return Problem(flow, match, drop, skip, contiguous=contiguous, **options), resources
 
 
