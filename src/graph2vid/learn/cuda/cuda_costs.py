@@ -283,7 +283,7 @@ class _Prepared:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
             batch.skip_grad = found.skip.data_ptr()
         launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
-        if self.pieces > 1:
+        if self.pieces != 1:
             self._run_in_pieces(launch, table, match.shape[2])
         else:
             launch.start("forward", 0, self.longest)
