@@ -29,9 +29,7 @@ _DEEPEST = 50  # subgraphs within subgraphs
 
 def to_dot(flow: FlowGraph) -> str:
     """Write a digraph."""
-    lines = ["digraph {"]
-    if flow.title:
-        lines.append(f"  label={_written(flow.title)}; labelloc=t;")
+    lines = ["digraph {", *([f"  label={_written(flow.title)}; labelloc=t;"] if flow.title else [])]
     lines.append('  node [shape=box, style=rounded, fontname="sans-serif"];')
     branch_of: dict[int, str] = {}
     for group, branches in enumerate(flow.alternatives, start=1):

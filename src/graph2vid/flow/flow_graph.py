@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph2vid.errors import GraphError
 from graph2vid.flow import choices, order
-from graph2vid.flow.messages import check_unicode, counted, cycle, no_such_index, quoted, self_loop
+from graph2vid.flow.messages import check_text, counted, cycle, no_such_index, quoted, self_loop
 from graph2vid.flow.steps import Step, StepLike, StepReference, as_step, index_by_id, resolve, resolve_all
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class FlowGraph:
     def __post_init__(self) -> None:
         edges, confidences = choices.sort_edges(self.edges, self.confidences)
         vars(self).update(steps=tuple(self.steps), edges=edges, confidences=confidences)
-        if not isinstance(self.title, str):
-            raise GraphError(f"the title of a flow graph must be a string, not {quoted(self.title)}")
-        check_unicode(self.title, "the title of a flow graph")
+        check_text(self.title, "the title of a flow graph")
         if not self.steps:
             raise GraphError("the flow graph has no steps; it needs at least one")
         index_by_id(self.steps)
@@ -220,9 +218,8 @@ class FlowGraph:
         """Say in a word or two whether a step need be done: "optional", "one of 1: b" (branch b of group 1)."""
         found = ["optional"] if step in self.optional else []
         for number, group in enumerate(self.alternatives, start=1):
-            for place, branch in enumerate(group):
-                if step in branch:
-                    found.append(f"one of {number}: {chr(ord('a') + place) if place < 26 else place + 1}")
+            places = (place for place, branch in enumerate(group) if step in branch)
+            found += [f"one of {number}: {chr(ord('a') + place) if place < 26 else place + 1}" for place in places]
         return tuple(found)
 
     @cached_property

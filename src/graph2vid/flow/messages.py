@@ -54,8 +54,10 @@ def cycle(ids: Sequence[str]) -> str:
     return f"the steps form a cycle: {' → '.join(shown)}"
 
 
-def check_unicode(value: str, what: str) -> None:
-    """Refuse a string that cannot be written to a file (a lone surrogate)."""
+def check_text(value: object, what: str) -> None:
+    """Refuse what is no string, and a string that cannot be written to a file (a lone surrogate)."""
+    if not isinstance(value, str):
+        raise GraphError(f"{what} must be a string, not {quoted(value)}")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

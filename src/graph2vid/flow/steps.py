@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from graph2vid.errors import GraphError
-from graph2vid.flow.messages import check_unicode, no_such_index, quoted, unknown_step
+from graph2vid.flow.messages import check_text, no_such_index, quoted, unknown_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,8 @@ class Step:
     text: str
 
     def __post_init__(self) -> None:
-        for name, value in (("id", self.id), ("text", self.text)):
-            if not isinstance(value, str):
-                raise GraphError(f"the {name} of a step must be a string, not {quoted(value)}")
-            check_unicode(value, f"the {name} of a step")
+        check_text(self.id, "the id of a step")
+        check_text(self.text, "the text of a step")
         if not self.id:
             raise GraphError("the id of a step must not be empty")
 

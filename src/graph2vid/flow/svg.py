@@ -47,17 +47,13 @@ def wrapped(text: str, size: float, limit: float, most_lines: int) -> list[str]:
     """Break ``text`` into lines of about equal width within ``limit``; too long a text ends with "…"."""
     lines = _filled(text, size, limit)
     if len(lines) > most_lines:
-        lines = lines[:most_lines]
-        while lines[-1] and text_width(lines[-1] + "…", size) > limit:
-            lines[-1] = lines[-1][:-1]
-        lines[-1] = lines[-1].rstrip() + "…"
-        return lines
+        *lines, last = lines[:most_lines]
+        while last and text_width(last + "…", size) > limit:
+            last = last[:-1]
+        return [*lines, last.rstrip() + "…"]
     # The narrowest column that needs no further line makes the lines even.
-    for percent in range(50, 100, 5):
-        narrower = _filled(text, size, limit * percent / 100)
-        if len(narrower) == len(lines):
-            return narrower
-    return lines
+    narrower = (_filled(text, size, limit * percent / 100) for percent in range(50, 100, 5))
+    return next((even for even in narrower if len(even) == len(lines)), lines)
 
 
 def _filled(text: str, size: float, limit: float) -> list[str]:
@@ -67,8 +63,7 @@ def _filled(text: str, size: float, limit: float) -> list[str]:
         if text_width(candidate, size) <= limit:
             lines[-1] = candidate
             continue
-        if lines[-1]:
-            lines.append("")
+        lines += [""] if lines[-1] else []
         for character in word:  # a word wider than the column is broken
             if lines[-1] and text_width(lines[-1] + character, size) > limit:
                 lines.append("")
@@ -123,9 +118,8 @@ class Picture(NamedTuple):
         try:
             from resvg_py import svg_to_bytes
         except ImportError:
-            raise MissingDependencyError(
-                "drawing PNG (SVG needs nothing) needs the package resvg-py", extra="plot"
-            ) from None
+            needs = "drawing PNG (SVG needs nothing) needs the package resvg-py"
+            raise MissingDependencyError(needs, extra="plot") from None
         width = round(self.width * min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5))
         matplotlib = find_spec("matplotlib")  # it carries fonts, for machines that have none
         places = matplotlib.submodule_search_locations if matplotlib else None
@@ -146,12 +140,9 @@ def save_picture(path: str | os.PathLike[str], draw: Callable[[bool], Picture]) 
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix == ".svg":
-        write_bytes(path, draw(True).svg.encode("utf-8"))
-    elif suffix == ".png":
-        write_bytes(path, draw(False).to_png())
-    else:
+    if suffix not in (".svg", ".png"):
         raise InputError(f"{path}: the suffix {quoted(path.suffix)} names no picture format; use .svg or .png")
+    write_bytes(path, draw(True).svg.encode("utf-8") if suffix == ".svg" else draw(False).to_png())
 
 
 def document(

@@ -53,8 +53,7 @@ def table(flow: FlowGraph) -> Table:
         name = Text(plain(flow.ids[step]), style="bold")
         for mark in flow.marks(step):
             name.append(f" {mark}", style="not bold dim")
-        first = row == 0 or stage[order[row - 1]] != stage[step]
-        number = str(stage[step] + 1) if first else ""
+        number = str(stage[step] + 1) if row == 0 or stage[order[row - 1]] != stage[step] else ""
         drawn.add_row(number, lanes[row], name, Text(plain(flow.texts[step])), Text(after, style="dim"))
     return drawn
 

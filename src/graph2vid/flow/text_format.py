@@ -234,9 +234,7 @@ def to_marked_text(flow: FlowGraph) -> str:
 
 def to_text(flow: FlowGraph) -> str:
     """Write the text notation."""
-    lines = []
-    if flow.title:
-        lines += [f"title: {_written_text(flow.title)}", ""]
+    lines = [f"title: {_written_text(flow.title)}", ""] if flow.title else []
     names = [_written_name(step.id) for step in flow.steps]
     widest = min(max(map(len, names)), 24)
     for name, step in zip(names, flow.steps, strict=True):
@@ -246,8 +244,7 @@ def to_text(flow: FlowGraph) -> str:
         lines += ["", *_written_orders(flow.sure, names)]
         soft = ((edge, sure) for edge, sure in flow.confidence.items() if sure < 1.0)
         lines += [f"{names[a]} -{sure!r}-> {names[b]}" for (a, b), sure in soft]
-    if flow.optional or flow.alternatives:
-        lines.append("")
+    lines += [""] if flow.optional or flow.alternatives else []
     if flow.optional:
         lines.append(f"optional: {', '.join(names[step] for step in flow.optional)}")
     for group in flow.alternatives:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 
 from graph2vid.flow import FlowGraph
 from graph2vid.text.parsed_text import EntityGraph, Parse, Procedure, Reason
@@ -17,9 +18,7 @@ _BEFORE = re.compile(
     rf"(?i)\W*(?:optionally\b|optional(?: step)?\s*[):,–—-]|{_WISH}\s*[,:)]|if (?:desired|liked|wanted|preferred) \w)"
 )
 # White space is looked at from where it begins, and not twice: linear in its length.
-_AFTER = re.compile(
-    rf"(?:\(\s*(?:optional|{_WISH})\s*\)|,?(?<!\s)\s+{_WISH}|,\s+optional(?:ly)?)\s*+[.!]*+\s*$", re.IGNORECASE
-)
+_AFTER = re.compile(rf"(?i)(?:\(\s*(?:optional|{_WISH})\s*\)|,?(?<!\s)\s+{_WISH}|,\s+optional(?:ly)?)\s*+[.!]*+\s*$")
 _LONGEST_WORDS = 60  # characters that the words of a reason show
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 _SEVERAL = re.compile(r",|;|:|\b(?:and|then|plus)\b|\bserve\b", re.IGNORECASE)
@@ -43,13 +42,9 @@ def is_optional(text: str) -> bool:
 
 
 def _may_be_left_out(sentence: str) -> bool:
-    if _BEFORE.match(sentence):
-        return True
     wish = _AFTER.search(sentence)
-    if wish is None:
-        return False
-    order = sentence[: wish.start()].strip()
-    return bool(order) and not _SEVERAL.search(order)
+    order = sentence[: wish.start()].strip() if wish else ""
+    return bool(_BEFORE.match(sentence) or (order and not _SEVERAL.search(order)))
 
 
 _INSTEAD = re.compile(r"\W*(?:or(?: else| instead)?\b(?! (?:until|so|more|less)\b)|alternatively\b)", re.IGNORECASE)
@@ -64,9 +59,7 @@ def alternative_groups(texts: Sequence[str]) -> list[list[int]]:
     [[1, 2, 3]]
     """
     groups: list[list[int]] = []
-    for number, text in enumerate(texts):
-        if not number or not _INSTEAD.match(text):
-            continue
+    for number in (number for number, text in enumerate(texts) if number and _INSTEAD.match(text)):
         if groups and groups[-1][-1] == number - 1:
             groups[-1].append(number)
         else:
@@ -82,9 +75,7 @@ def share_links(reasons: Iterable[Reason], groups: Iterable[Sequence[int]]) -> l
         before, after = (members.get(end, [end]) for end in (reason.before, reason.after))
         if before == after and reason.before in members:
             continue
-        for a in before:
-            for b in after:
-                found[reason if (a, b) == (reason.before, reason.after) else replace(reason, before=a, after=b)] = None
+        found |= dict.fromkeys(replace(reason, before=a, after=b) for a, b in product(before, after))
     return list(found)
 
 
@@ -120,11 +111,7 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
     distinct = dict.fromkeys(share_links(reasons, groups) if groups else reasons)
     forward = tuple(reason for reason in distinct if reason.before < reason.after)
     backward = tuple(reason for reason in distinct if reason.before > reason.after)
-    flow = FlowGraph.from_edges(
-        procedure.texts,
-        {(reason.before, reason.after) for reason in forward},
-        procedure.title,
-        optional=(number for number, text in enumerate(procedure.texts) if is_optional(text)),
-        alternatives=groups,
-    ).transitive_reduction()
-    return Parse(procedure, flow, parser, forward, backward, entities)
+    texts, edges = procedure.texts, {(reason.before, reason.after) for reason in forward}
+    optional = (number for number, text in enumerate(texts) if is_optional(text))
+    flow = FlowGraph.from_edges(texts, edges, procedure.title, optional=optional, alternatives=groups)
+    return Parse(procedure, flow.transitive_reduction(), parser, forward, backward, entities)

@@ -89,12 +89,8 @@ def _downward_pairs(graph: EntityGraph) -> list[tuple[tuple[int, int], bool, str
         elif state[node] == 0:
             state[node] = 1
             todo += [(node, ~node), *((node, later) for later in reversed(after[node]))]
-    pairs = []
-    for edge in graph.edges:
-        pair = (edge.source, edge.target)
-        if pair[0] != pair[1]:
-            pairs.append((pair[::-1], True, edge.label) if pair in closing else (pair, False, edge.label))
-    return pairs
+    edges = [(edge.source, edge.target, edge.label) for edge in graph.edges if edge.source != edge.target]
+    return [((b, a), True, label) if (a, b) in closing else ((a, b), False, label) for a, b, label in edges]
 
 
 def _size(entity: Entity, lines: list[str]) -> tuple[float, float]:

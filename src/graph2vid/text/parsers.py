@@ -62,9 +62,8 @@ def chosen_parser(parser: str) -> str:
 
 @cache
 def _tell_fallback() -> None:
-    warnings.warn(
-        "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)", stacklevel=5
-    )
+    said = "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)"
+    warnings.warn(said, stacklevel=5)
 
 
 @PARSERS.register("rules")

@@ -72,8 +72,7 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
     entities = []
     for span in spans:
         first, token = places[span.start]
-        start, end = first.start, places[span.end - 1][0].end
-        unit = units[span.start]
+        start, end, unit = first.start, places[span.end - 1][0].end, units[span.start]
         entities.append(Entity(unit, start, end, token, texts[unit][start:end], span.kind))
     additions = plain_additions(words, units, spans, edges)
     reasons = []

@@ -22,9 +22,8 @@ _EMPHASIS = re.compile(r"(\*\*|__|~~|`|(?<![\w*])\*(?![\s*])|(?<![\w_])_(?![\s_]
 
 def repaired(text: str) -> str:
     """Return ``text`` with surrogate pairs joined, and lone surrogates as the replacement character."""
-    if not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    found = _SURROGATE.search(text)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if found else text
 
 
 def tidy(text: str) -> str:
@@ -43,10 +42,7 @@ def without_html(text: str, bullet: str = "") -> str:
     Tags that begin or end a line become line breaks; ``bullet`` marks the items of lists.
     """
     for _ in range(3):  # pages often escape twice
-        resolved = unescaped(text)
-        if resolved == text:
-            break
-        text = resolved
+        text = unescaped(text)
     text = _ITEM_TAG.sub(f"\n{bullet}", _without_comments(text))
     return repaired(_TAG.sub("", _BREAKING_TAG.sub("\n", text)))
 

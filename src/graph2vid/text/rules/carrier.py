@@ -107,8 +107,6 @@ def _spans(text: str) -> list[tuple[int, int]]:
                 spans.append((begin, stop))
             start = stop
         start = following
-        if len(spans) >= MOST_PIECES:
-            break
     return spans
 
 
