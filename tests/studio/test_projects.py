@@ -30,6 +30,7 @@ def test_everything_is_there_again(folder: Path) -> None:
     projects.close()
     again = Projects(folder).open("salad")
     assert (again.about, again.procedure, again.history.to_json()) == before
+    assert again.draft == project.draft is not None
 
 
 def test_one_studio_at_a_time(folder: Path) -> None:

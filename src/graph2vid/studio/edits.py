@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from itertools import accumulate
 from operator import or_
 from typing import Annotated, Any, Literal
 
@@ -160,6 +159,7 @@ class History:
         if not isinstance(at, int) or not 0 <= at <= len(entries) or not isinstance(revision, int):
             raise FormatError(f"{source}: at must be a place among {len(entries)} edits, revision a whole number")
         base = document.get("base")
-        begun = None if base is None else Draft.from_json(base, source)
-        drafts = accumulate(entries, lambda draft, entry: apply(entry, draft), initial=begun)
+        drafts = [None if base is None else Draft.from_json(base, source)]
+        for entry in entries:
+            drafts.append(apply(entry, drafts[-1]))
         return cls(tuple(drafts), tuple(entries), at, revision)
