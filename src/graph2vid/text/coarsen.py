@@ -44,7 +44,7 @@ def is_optional(text: str) -> bool:
 def _may_be_left_out(sentence: str) -> bool:
     wish = _AFTER.search(sentence)
     order = sentence[: wish.start()].strip() if wish else ""
-    return bool(_BEFORE.match(sentence) or (order and not _SEVERAL.search(order)))
+    return bool((order and not _SEVERAL.search(order)) or _BEFORE.match(sentence))
 
 
 _INSTEAD = re.compile(r"\W*(?:or(?: else| instead)?\b(?! (?:until|so|more|less)\b)|alternatively\b)", re.IGNORECASE)
