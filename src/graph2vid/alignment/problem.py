@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterable
+from inspect import Parameter, signature
 from typing import Any, Unpack
 
 import numpy as np
@@ -519,3 +520,15 @@ def margins(
     """
     problem, resources = _asked(flow, match, drop, skip, contiguous, options)
     return problem.margins(found, **resources)
+
+
+_DEFAULTS: dict[str, Any] = {"violation": 1.0, "constraints": ()}
+_function: Any
+for _function in (align, posterior, k_best, margins):  # help() names every option
+    _shown = signature(_function)
+    _own = [parameter for parameter in _shown.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    _own += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=kind.__forward_arg__)
+        for name, kind in Options.__annotations__.items()
+    ]
+    _function.__signature__ = _shown.replace(parameters=_own)

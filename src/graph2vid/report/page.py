@@ -29,7 +29,14 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 
 
-def write_report(path: str | os.PathLike[str], grounding: Grounding, **shown: Any) -> None:
+def write_report(
+    path: str | os.PathLike[str],
+    grounding: Grounding,
+    *,
+    compare: Mapping[str, Grounding | Spans] | None = None,
+    check: OrderCheck | None = None,
+    embed_video: bool = False,
+) -> None:
     """Write the page of a grounding, whole or not at all.
 
     Parameters
@@ -44,7 +51,8 @@ def write_report(path: str | os.PathLike[str], grounding: Grounding, **shown: An
         Put the video into the page. It must be a file that can be decoded as a video or as sound; of a result that
         somebody else made, see :func:`refuse_video_outside` first.
     """
-    write_text(path, page(grounding, folder=Path(path).resolve().parent, **shown))
+    folder = Path(path).resolve().parent
+    write_text(path, page(grounding, compare=compare, check=check, embed_video=embed_video, folder=folder))
 
 
 def page(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,8 @@ from graph2vid.evidence import SaidSettings, cosine_similarity
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.features.checkpoint import State
 from graph2vid.learn.features.data import Example, embeddings_of
-from graph2vid.learn.features.loop import Trainer
+from graph2vid.learn.features.loop import Report, Trainer
+from graph2vid.learn.features.processes import Processes
 from graph2vid.learn.features.residual_mlp import ResidualMLP
 from graph2vid.learn.losses import chain_of, compile_flow
 from graph2vid.text import PARSERS
@@ -252,16 +254,18 @@ class TrainingRun:
             },
         }
 
-    def train(self, options: TrainingOptions, **how: Any) -> State:
-        """Train features.
-
-        Parameters
-        ----------
-        options : TrainingOptions
-        **how
-            ``folder``, ``resume``, ``group`` and ``report`` of :meth:`graph2vid.learn.features.loop.Trainer.train`.
-        """
+    def train(
+        self,
+        options: TrainingOptions,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        group: Processes | None = None,
+        report: Report | None = None,
+    ) -> State:
+        """Train features; see :meth:`graph2vid.learn.features.loop.Trainer.train`."""
         examples, _ = self.examples(options.objective)
         validation = self.evaluation("validation")
         by_video = None if validation is None else validation.by_video
-        return Trainer(examples, options, self.comparison, self.about(), by_video).train(**how)
+        trainer = Trainer(examples, options, self.comparison, self.about(), by_video)
+        return trainer.train(folder, resume=resume, group=group, report=report)
