@@ -180,6 +180,13 @@ class ParserOptions(Options, panel="Data"):
     )
     weights: Path | None = basic_option(None, "Of the learned parser; by default those that come with graph2vid.")
     model: str | None = basic_option(None, "The spaCy model of the rules.")
+    cross_validate: int | None = basic_option(
+        None,
+        "Instead of this: train the learned parser in K folds over all annotated recipes, and evaluate it on the rest. "
+        "Takes a GPU, or hours.",
+        least=2,
+        metavar="K",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -97,7 +97,12 @@ def parser(
     from graph2vid.evaluate import evaluate_parsers
 
     options, folder = _with_old(options, old), _needed(data, "the recipe flow graph corpus is")
-    run_experiment(context, lambda tell: evaluate_parsers(folder, options, tell), output)
+    if (folds := options.cross_validate) is None:
+        run_experiment(context, lambda tell: evaluate_parsers(folder, options, tell), output)
+        return
+    with needing_torch("training"):
+        from graph2vid.learn.parser import cross_validate_parser
+    run_experiment(context, lambda tell: cross_validate_parser(folder, folds, progress=tell), output)
 
 
 def training(

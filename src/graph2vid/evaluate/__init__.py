@@ -28,13 +28,13 @@ from graph2vid.evaluate.metrics import (
 )
 from graph2vid.evaluate.mining_experiment import evaluate_mining
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
-from graph2vid.evaluate.parser import evaluate_parsers
+from graph2vid.evaluate.parser import evaluate_parsers, score_entities
 from graph2vid.evaluate.plots import check_plots
 from graph2vid.evaluate.report import CUT_SHORT, Report, Table
 
 # Experiments and what they report.
 __all__ = ["DatasetExperiment", "EvaluationOptions", "ExperimentOptions", "Progress", "Results", "evaluate_calibration"]
-__all__ += ["evaluate_check", "evaluate_dataset", "evaluate_mining", "evaluate_parsers"]
+__all__ += ["evaluate_check", "evaluate_dataset", "evaluate_mining", "evaluate_parsers", "score_entities"]
 __all__ += ["CUT_SHORT", "Report", "Table", "check_plots"]
 # What stands side by side: videos, methods, and what they learn from.
 __all__ += ["MethodResult", "ParsedGraphs", "Plan", "Training", "Video", "folds_of", "in_folds"]

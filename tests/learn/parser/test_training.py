@@ -16,7 +16,7 @@ from tiny_parser import SHAPE, write_encoder
 
 torch = pytest.importorskip("torch")
 
-from graph2vid.learn.parser import training  # noqa: E402
+from graph2vid.learn.parser import cross_validate_parser, training  # noqa: E402
 from graph2vid.learn.parser.examples import Augmenter, Example  # noqa: E402
 
 RECIPE = [
@@ -142,6 +142,27 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path, encoder: Path)
     with pytest.raises(InputError, match="went astray"):
         training.train_parser(recipes(), tmp_path / "w.safetensors", options, encoder=encoder, device="cpu")
     assert not (tmp_path / "w.safetensors").exists()
+
+
+def test_cross_validation_trains_on_some_recipes_and_evaluates_on_the_others(data: Path, encoder: Path) -> None:
+    heard: list[tuple[str, int, int]] = []
+    options = replace(OPTIONS, epochs=1)
+    reports = cross_validate_parser(
+        data, 2, options, encoder=encoder, device="cpu", progress=lambda *now: heard.append(now)
+    )
+    seen = [(report.is_complete, len(report.document["folds"]), report.tables[0].is_growing) for report in reports]
+    assert seen == [(False, 1, True), (True, 2, False)]
+    assert heard == [("fold 1", 1, 1), ("fold 2", 1, 1)]
+    report = list(cross_validate_parser(data, 2, options, encoder=encoder, device="cpu"))[-1]
+    assert [fold["recipes"] for fold in report.document["folds"]] == [2, 2]  # both splits, each recipe held out once
+    assert set(report.document["mean"]) == {"tagger", "edges_true_tags", "edges_predicted_tags"}
+    assert [row[0] for row in report.tables[0].rows] == ["1", "2", "mean", "standard deviation"]
+
+
+@pytest.mark.parametrize("folds", [1, 5])
+def test_folds_that_cannot_be_made_are_refused(folds: int, data: Path) -> None:
+    with pytest.raises(InputError, match=f"4 recipes cannot be cut into {folds} folds"):
+        next(cross_validate_parser(data, folds))
 
 
 def test_variants_change_raw_ingredients_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graph2vid.evaluate.parser.entity_scores import score_entities
 from graph2vid.evaluate.parser.parser_experiment import evaluate_parsers
 
-__all__ = ["evaluate_parsers"]
+__all__ = ["evaluate_parsers", "score_entities"]
