@@ -145,14 +145,14 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path: Path, encoder: Path)
 
 
 def test_cross_validation_trains_on_some_recipes_and_evaluates_on_the_others(data: Path, encoder: Path) -> None:
-    heard: list[tuple[str, int, int]] = []
+    said: list[tuple[str, int, int]] = []
     options = replace(OPTIONS, epochs=1)
     reports = cross_validate_parser(
-        data, 2, options, encoder=encoder, device="cpu", progress=lambda *now: heard.append(now)
+        data, 2, options, encoder=encoder, device="cpu", progress=lambda *now: said.append(now)
     )
     seen = [(report.is_complete, len(report.document["folds"]), report.tables[0].is_growing) for report in reports]
     assert seen == [(False, 1, True), (True, 2, False)]
-    assert heard == [("fold 1", 1, 1), ("fold 2", 1, 1)]
+    assert said == [("fold 1", 1, 1), ("fold 2", 1, 1)]
     report = list(cross_validate_parser(data, 2, options, encoder=encoder, device="cpu"))[-1]
     assert [fold["recipes"] for fold in report.document["folds"]] == [2, 2]  # both splits, each recipe held out once
     assert set(report.document["mean"]) == {"tagger", "edges_true_tags", "edges_predicted_tags"}
