@@ -10,7 +10,7 @@ import pytest
 from corpora import FLOWS, scores
 from graph2vid._stopping import Watch, watched
 from graph2vid.batch.aligning import Found, Request, align_requests
-from graph2vid.batch.procedures import compiled
+from graph2vid.batch.rows import compiled
 from graph2vid.batch.settings import DEFAULTS
 from graph2vid.errors import Graph2VidError
 from graph2vid.evidence import Evidence

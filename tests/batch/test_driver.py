@@ -334,7 +334,7 @@ manifest, folder, copy = sys.argv[1:]
 encode_check(manifest, copy, Context(folder))
 late = ("pandas", "graph2vid.alignment", "graph2vid.evidence", "graph2vid.text")
 assert not [name for name in late if name in sys.modules], "needed for the check"
-work(RowReader(manifest).read(range(40)), ("acquire", "align"), Context(folder), 0)
+work(RowReader(manifest).read(range(40)), Context(folder), 0)
 assert "pandas" not in sys.modules
 """
 

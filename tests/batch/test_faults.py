@@ -167,7 +167,7 @@ def test_a_worker_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.
 def run_rows(pool: WorkerPool, table: Any, folder: Path) -> Any:
     context = Context(str(folder), str(folder))
     pool.set_up([context], 60.0)
-    return pa.concat_tables(pool.run([[RowsTask(table, ("acquire", "align"), 0, context)]]))
+    return pa.concat_tables(pool.run([[RowsTask(table, 0, context)]]))
 
 
 def test_workers_are_started_anew_when_all_are_lost_at_once(tmp_path: Path, faults: None) -> None:

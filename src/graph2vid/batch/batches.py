@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from graph2vid.batch.columns import FILES, not_empty, numbers, texts, to_numpy
 from graph2vid.batch.results import failures, from_bytes, to_bytes
+from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.settings import KINDS, Context, Kind, RunOptions
 from graph2vid.errors import FormatError
-
-STAGES = ("acquire", "align")
-"""The names of :data:`graph2vid.batch.stages.STAGES`."""
 
 BATCH_ROWS: dict[Kind, int] = {"arrays": 256, "captions": 16, "speech": 1}
 """How many videos are worked on together: enough to fill the lanes, few enough to lose little."""
@@ -84,20 +82,6 @@ class Batch:
         return Batch(self.path, self.places[start : start + count])
 
 
-def kinds_of(table: Any) -> NDArray[np.int8]:
-    """Return where the evidence of each row comes from, as a place in ``KINDS``."""
-    found = np.full(len(table), KINDS.index("arrays"), dtype=np.int8)
-    for name, kind in (("video", "speech"), ("captions", "captions")):  # captions of a video win
-        if name in table.column_names:
-            found[to_numpy(not_empty(texts(table, name)))] = KINDS.index(kind)
-    return found
-
-
-def without(table: Any, done: Any) -> Any:
-    """Return the rows that are not done."""
-    return table.filter(pc.invert(pc.is_in(texts(table, "id"), value_set=done))) if len(done) else table
-
-
 def stretches(job: Job, workers: int) -> Iterator[list[Batch]]:
     """Cut the rows into batches of one kind, in their order; batches of a stretch lie together in the file.
 
@@ -109,10 +93,11 @@ def stretches(job: Job, workers: int) -> Iterator[list[Batch]]:
         edges = group_edges(file.metadata)
         holds_matrices = any(pa.types.is_nested(field.type) for field in file.schema_arrow)
         most = rows_at_once(file.metadata)
-    kinds = kinds_of(table)
-    left = np.ones(len(table), dtype=bool)
-    if len(job.done):
-        left = ~to_numpy(pc.is_in(texts(table, "id"), value_set=job.done))
+    kinds = np.full(len(table), KINDS.index("arrays"), dtype=np.int8)
+    for name, kind in (("video", "speech"), ("captions", "captions")):  # captions of a video win
+        if name in names:
+            kinds[to_numpy(not_empty(texts(table, name)))] = KINDS.index(kind)
+    left = ~to_numpy(pc.is_in(texts(table, "id"), value_set=job.done))
     shared = min(max(len(table) // (_STRETCHES * workers), 1), TABLE_ROWS)
     for first, stop in pairwise([0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(table)]):
         size = min(BATCH_ROWS[KINDS[kinds[first]]], most)
@@ -131,23 +116,21 @@ def stretches(job: Job, workers: int) -> Iterator[list[Batch]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsTask:
-    """Some rows, and the stages that a worker takes them through: a :class:`graph2vid.batch.workers.Task`.
+    """Some rows that a worker is to take through the stages: a :class:`graph2vid.batch.workers.Task`.
 
-    The answer is a table of results, or of rows if more stages follow. A row that takes too long, or whose worker dies
-    again and again, fails with that reason; the other rows of its batch are worked on alone.
+    The answer is a table of results. A row that takes too long, or whose worker dies again and again, fails with that
+    reason; the other rows of its batch are worked on alone.
     """
 
     rows: Any
-    stages: tuple[str, ...]
     attempt: int
     context: Context
 
     def message(self) -> bytes:
         """Return what the worker is sent: a :class:`Batch` by its places, a table as a whole."""
-        told: dict[str, Any] = {"stages": self.stages, "attempt": self.attempt}
+        told: dict[str, Any] = {"attempt": self.attempt}
         if isinstance(self.rows, Batch):
-            told |= {"path": str(self.rows.path), "places": self.rows.places.tolist()}
-            return json.dumps(told).encode()
+            return json.dumps(told | {"path": str(self.rows.path), "places": self.rows.places.tolist()}).encode()
         return json.dumps(told).encode() + b"\n" + to_bytes(self.rows)
 
     def answer(self, data: bytes) -> Any:
@@ -160,14 +143,10 @@ class RowsTask:
 
     def give_up(self, reason: str) -> Any:
         """Return the failure of the row."""
-        from graph2vid.batch.stages import decode_items, with_failure
-
         rows = self.rows
         table = RowReader(str(rows.path)).read(rows.places.tolist()) if isinstance(rows, Batch) else rows
-        if self.stages[-1] != "align":
-            return with_failure(table, reason, self.context)
-        (item,) = decode_items(table, self.context)
-        return failures([item.row.id], [reason], self.attempt, [item.digest])
+        (row,) = decode(table, self.context)
+        return failures([row.id], [reason], self.attempt, row_digests([row], self.context))
 
 
 # -- rows out of Parquet files ---------------------------------------------------------------------------------
@@ -190,13 +169,6 @@ def rows_at_once(meta: Any) -> int:
 def group_edges(meta: Any) -> NDArray[np.int64]:
     """Return where the row groups of a Parquet file begin, and where the last ends, in rows."""
     return np.cumsum([0, *(meta.row_group(at).num_rows for at in range(meta.num_row_groups))])
-
-
-def rows_of(holder: Any, places: NDArray[np.int64]) -> Any:
-    """Return the rows of something of Arrow at places that rise; without a copy where they lie together."""
-    first, count = int(places[0]), len(places)
-    together = places[-1] + 1 - first == count
-    return holder.slice(first, count) if together else holder.take(numbers(places))
 
 
 def tables(path: Path) -> Iterator[Any]:
@@ -236,7 +208,9 @@ class RowReader:
         while len(asked):
             here = int(np.searchsorted(asked, self._stop))
             if here:
-                pieces.append(rows_of(self._held, asked[:here] - self._first))
+                chosen = asked[:here] - self._first
+                together = chosen[-1] - chosen[0] < here  # and are not copied
+                pieces.append(self._held.slice(chosen[0], here) if together else self._held.take(numbers(chosen)))
                 asked = asked[here:]
             else:
                 self._held = next(self._stream)

@@ -58,17 +58,13 @@ def texts(table: Any, name: str) -> Any:
 
 
 def not_empty(column: Any) -> Any:
-    """Tell of each text of a column whether there is one."""
-    return pc.and_kleene(pc.is_valid(column), pc.binary_length(column).cast(pa.bool_()))
-
-
-def holds_lists(column: Any) -> bool:
-    """Tell whether a column holds matrices themselves, and not paths."""
-    return is_list(column.type)
+    """Tell of each value of a column whether there is one, and no empty text."""
+    there = column.is_valid()
+    return pc.and_kleene(there, pc.binary_length(column).cast(pa.bool_())) if pa.types.is_string(column.type) else there
 
 
 def is_list(kind: Any) -> bool:
-    """Tell whether a type is that of lists."""
+    """Tell whether a type is that of lists: a column of it holds matrices themselves, and not paths."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -82,7 +78,7 @@ def matrices(column: Any) -> list[NDArray[Any] | str | None]:
 
     A matrix that is not one (its lists differ in length) is empty, [0, 0]: no procedure fits it.
     """
-    if not holds_lists(column):
+    if not is_list(column.type):
         return [value or None for value in column.to_pylist()]
     kind = column.type.value_type.value_type
     rows = column.cast(pa.large_list(pa.large_list(kind))).combine_chunks()

@@ -8,9 +8,8 @@ import json
 import os
 import time
 import warnings
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ import pyarrow.compute as pc
 from graph2vid import __version__, errors
 from graph2vid._files import write_json
 from graph2vid._processes import cpu_count
-from graph2vid.batch.batches import STAGES, Job, RowsTask, stretches, tables
+from graph2vid.batch.batches import Job, RowsTask, stretches, tables
 from graph2vid.batch.columns import strings, texts
 from graph2vid.batch.parts import LostRowsError, Parts, check_folder, is_wanted
 from graph2vid.batch.results import FAILED, SECONDS, TOLD, failures, from_bytes
+from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.runs import Manifest, Problem, Run, StoppedError, Summary
 from graph2vid.batch.settings import Context
 from graph2vid.batch.workers import WorkerPool
@@ -50,10 +50,10 @@ def drive(run: Run, pool: WorkerPool) -> Summary:
         # For people, since each row's result knows what it depends on.
         about = {"format": KIND, "version": VERSION, "graph2vid": __version__, "options": dict(run.context.options)}
         write_json(run.out / "run.json", about)
-        summary = Summary(len(found))
-        driver = _Driver(replace(run, context=replace(run.context, problems=found.unusable)), found, parts, pool)
+        usable = replace(run, context=replace(run.context, problems=found.unusable))
+        driver = _Driver(usable, found, parts, pool, Summary(len(found)))
         for _ in range(_TRIES):
-            wanted = driver.work(summary)
+            wanted = driver.work()
             with contextlib.suppress(LostRowsError):
                 parts.publish(wanted)
                 break
@@ -62,9 +62,9 @@ def drive(run: Run, pool: WorkerPool) -> Summary:
                 f"{parts.folder}: parts are damaged as soon as they are written, or files of the manifest change while "
                 "they are worked on; nothing is published: check the disk, then --resume"
             )
-        summary.seconds = time.perf_counter() - began
-        _log(run.out, "end", summary.to_json())
-    return summary
+        driver.summary.seconds = time.perf_counter() - began
+        _log(run.out, "end", driver.summary.to_json())
+    return driver.summary
 
 
 def check(manifest: Path, copy: Path, context: Context, pool: WorkerPool) -> Manifest:
@@ -106,28 +106,32 @@ class _CheckTask:
 
 def refuse_unusable(manifest: Manifest, on_error: str) -> None:
     """Raise if a manifest cannot be worked on: as a whole, or with ``on_error="stop"`` any of its rows."""
-    problems = manifest.fatal if on_error == "skip" else manifest.problems
-    if not problems and len(manifest.unusable) == len(manifest):
-        problems = manifest.problems
-    if problems:
+    none_left = not manifest.fatal and len(manifest.unusable) == len(manifest)
+    if problems := manifest.problems if on_error == "stop" or none_left else manifest.fatal:
         more = f" (and {len(problems) - 1} more: graph2vid batch --check lists them)" if len(problems) > 1 else ""
         raise InputError(f"{manifest.path}, {problems[0]}{more}")
 
 
 @dataclass
 class _Driver:
-    """All that working through a manifest takes; ``attempt`` is what this run is to rows that were tried before."""
+    """All that working through a manifest takes; ``attempt`` is what this run is to rows that were tried before.
+
+    Results are gathered to parts of a good size, but never kept waiting for long.
+    """
 
     run: Run
     manifest: Manifest
     parts: Parts
     pool: WorkerPool
+    summary: Summary
     attempt: int | None = None
+    waiting: list[Any] = field(default_factory=list)
+    since: float = 0.0
 
-    def work(self, summary: Summary) -> Any:
+    def work(self) -> Any:
         """Do all rows that have no sound result; return id and digest of all rows, as :meth:`Parts.publish` wants."""
         damaged = self.parts.discard_damaged()
-        summary.damaged += damaged
+        self.summary.damaged += damaged
         known = self.parts.known()
         ids = self.manifest.ids
         digests = self._digests(pc.is_in(ids, value_set=known.column("id")))
@@ -136,22 +140,21 @@ class _Driver:
         if first and self.run.options.retry_failed and len(known):
             attempt = (pc.max(known.column("attempt")).as_py() or 0) + 1
         self.attempt = attempt
-        done = self._settled(known, wanted, summary if first else None)
-        self._tell(summary, damaged)
+        done = self._settled(known, wanted, first)
+        self._tell(damaged)
         if len(done) == len(ids):
             return wanted
         job = Job(self.manifest.rows, wanted, done, attempt, self.manifest.kinds, self.run.context, self.run.options)
         begin = {"rows": len(ids), "skipped": len(done), "damaged": damaged, "engine": self.run.options.engine}
         _log(self.parts.out, "begin", begin)
-        committer = _Committer(self.run, self.parts, summary)
         try:
-            self._fail_unreadable(job, committer)
-            self._engine(job, committer)
+            self._fail_unreadable(job)
+            self._engine(job)
         finally:
-            committer.flush()
+            self._flush()
         return wanted
 
-    def _settled(self, known: Any, wanted: Any, summary: Summary | None) -> Any:
+    def _settled(self, known: Any, wanted: Any, first: bool) -> Any:
         """Return the ids of rows that are left as they are; the first time they and others are counted, too."""
         if not len(known):
             return pc.unique(known.column("id"))
@@ -160,37 +163,35 @@ class _Driver:
         left = pc.invert(pc.and_(failed, pc.less(now.column("attempt"), self.attempt)))
         sound, failed = now.filter(left), failed.filter(left)
         done = pc.unique(sound.column("id"))
-        if summary is not None:
+        if first:
             before = pc.unique(known.column("id"))
             there = pc.sum(pc.is_in(before, value_set=wanted.column("id"))).as_py() or 0
-            summary.skipped = len(done)
-            summary.failed_before = len(done) - len(pc.unique(sound.column("id").filter(pc.invert(failed))))
-            summary.removed = len(before) - there
-            summary.changed = there - len(pc.unique(now.column("id")))
+            self.summary.skipped = len(done)
+            self.summary.failed_before = len(done) - len(pc.unique(sound.column("id").filter(pc.invert(failed))))
+            self.summary.removed = len(before) - there
+            self.summary.changed = there - len(pc.unique(now.column("id")))
         return done
 
-    def _engine(self, job: Job, committer: _Committer) -> None:
+    def _engine(self, job: Job) -> None:
         if not sum(job.kinds.values()):
             return
         if job.options.engine == "ray":
             from graph2vid.batch.on_ray import run_ray
 
-            run_ray(job, self.parts, committer.count)
+            run_ray(job, self.parts, self._count)
             return
         workers = job.options.workers or cpu_count()
         shares = _processors(workers) if job.kinds["speech"] else [()] * workers
         contexts = [replace(job.context, workers=workers, processors=share) for share in shares]
         self.pool.set_up(contexts, job.options.row_seconds)
-        found = ([RowsTask(one, STAGES, job.attempt, job.context) for one in each] for each in stretches(job, workers))
-        for table in self.pool.run(found, idle=committer.flush_when_due):
-            committer.keep(table)
+        found = ([RowsTask(one, job.attempt, job.context) for one in each] for each in stretches(job, workers))
+        for table in self.pool.run(found, idle=self._flush_when_due):
+            self._keep(table)
 
     def _digests(self, asked: Any) -> Any:
         """Return the digests of rows of the manifest; None of those that are not asked for."""
         if not pc.any(asked).as_py():
             return pa.nulls(len(asked), pa.binary())
-        from graph2vid.batch.rows import decode, row_digests
-
         names = self.manifest.ids.filter(asked)
         found = {name: _digest_of(why) for name, why in self.manifest.unreadable.items()}
         if len(self.manifest) > len(found):
@@ -200,72 +201,63 @@ class _Driver:
         chosen = zip(self.manifest.ids.to_pylist(), asked.to_pylist(), strict=True)
         return strings(found[name] if ask else None for name, ask in chosen).view(pa.binary())
 
-    def _fail_unreadable(self, job: Job, committer: _Committer) -> None:
+    def _fail_unreadable(self, job: Job) -> None:
         """Give rows that no worker can read their results."""
         unreadable = self.manifest.unreadable
         if left := sorted(set(unreadable) - set(job.done.to_pylist())):
             reasons = [unreadable[name] for name in left]
-            committer.keep(failures(left, reasons, job.attempt, [_digest_of(reason) for reason in reasons]))
+            self._keep(failures(left, reasons, job.attempt, [_digest_of(reason) for reason in reasons]))
 
-    def _tell(self, summary: Summary, damaged: int) -> None:
+    def _tell(self, damaged: int) -> None:
         """Warn of what is not as an earlier run left it, before the work begins."""
         words = {
             "part{} damaged, or of an older version: their rows are done again": damaged,
-            "row{} changed since they were done: they are done again": summary.changed,
-            "row{} no longer in the manifest: they are left out": summary.removed,
+            "row{} changed since they were done: they are done again": self.summary.changed,
+            "row{} no longer in the manifest: they are left out": self.summary.removed,
         }
         if told := [f"{count:,} {text.format('s'[: count != 1])}" for text, count in words.items() if count]:
             warnings.warn(f"{self.parts.out}: {'; '.join(told)}", stacklevel=4)
 
-
-class _Committer:
-    """Gathers results to parts of a good size, but never keeps them waiting for long."""
-
-    def __init__(self, run: Run, parts: Parts, summary: Summary) -> None:
-        self._parts, self._run, self._summary = parts, run, summary
-        self._waiting: list[Any] = []
-        self._since = 0.0
-
-    def keep(self, table: Any) -> None:
+    def _keep(self, table: Any) -> None:
         """Take results, and commit them with others."""
         failed = []
-        if self._run.options.on_error == "stop":
+        if self.run.options.on_error == "stop":
             bad = pc.equal(table.column("status"), FAILED)
             failed, table = table.filter(bad).slice(0, 1).to_pylist(), table.filter(pc.invert(bad))
-        self._waiting.append(table.replace_schema_metadata(None))
-        if len(self._waiting) == 1:
-            self._since = time.monotonic()
-        self.flush_when_due()
-        self.count(table)
+        if not self.waiting:
+            self.since = time.monotonic()
+        self.waiting.append(table.replace_schema_metadata(None))
+        self._flush_when_due()
+        self._count(table)
         for first in failed:
             raise StoppedError(
                 f"stopped at row {first['id']!r}: {first['error']} (what is done is kept; --resume goes on)"
             )
 
-    def count(self, table: Any) -> None:
+    def _count(self, table: Any) -> None:
         """Count results that are committed, and tell of them."""
-        summary = self._summary
-        status = Counter(table.column("status").to_pylist())
-        summary.failed += status[FAILED]
-        summary.done += len(table) - status[FAILED]
+        summary = self.summary
+        failed = table.column("status").to_pylist().count(FAILED)
+        summary.failed += failed
+        summary.done += len(table) - failed
         summary.reasons.update(reason for reason in table.column("error").to_pylist() if reason)
         stages: dict[str, float] = json.loads((table.schema.metadata or {}).get(SECONDS, b"{}"))
         for stage, seconds in stages.items():
             summary.stage_seconds[stage] = summary.stage_seconds.get(stage, 0.0) + seconds
-        _log(self._parts.out, "batch", {"rows": len(table), "stages": stages})
-        if self._run.progress is not None:
-            self._run.progress(summary.done + summary.failed, summary.failed, summary.rows - summary.skipped)
+        _log(self.parts.out, "batch", {"rows": len(table), "stages": stages})
+        if self.run.progress is not None:
+            self.run.progress(summary.done + summary.failed, summary.failed, summary.rows - summary.skipped)
 
-    def flush_when_due(self) -> None:
+    def _flush_when_due(self) -> None:
         """Commit what waits, if it is much or has waited for long."""
-        if sum(map(len, self._waiting)) >= _PART_ROWS or time.monotonic() - self._since > _PART_SECONDS:
-            self.flush()
+        if sum(map(len, self.waiting)) >= _PART_ROWS or time.monotonic() - self.since > _PART_SECONDS:
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Commit what waits."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         if waiting:
-            self._parts.commit(pa.concat_tables(waiting))
+            self.parts.commit(pa.concat_tables(waiting))
 
 
 def _digest_of(reason: str) -> bytes:

@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graph2vid.batch.batches import BATCH_ROWS, STAGES, Job, RowsTask, without
+from graph2vid.batch.batches import BATCH_ROWS, Job, RowsTask
+from graph2vid.batch.columns import texts
 from graph2vid.batch.parts import Parts, is_wanted, read_part
 from graph2vid.batch.reaper import reaped
 from graph2vid.batch.results import FAILED, NO_RESULTS, RESULT_SCHEMA
-from graph2vid.batch.settings import KINDS, Context
+from graph2vid.batch.settings import KINDS
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
 
@@ -37,64 +38,33 @@ _STORE_BYTES = 256 << 20  # of a cluster that is started for the run: results ar
 _POLL_SECONDS = 1.0
 
 
-def ray_data() -> tuple[Any, Any]:
-    """Return the modules ray and ray.data."""
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise MissingDependencyError("the engine ray needs the package ray", extra="ray") from None
-    return ray, ray.data
-
-
 class StageActor:
-    """Takes tables of rows through some stages, in a worker process under guard.
+    """Takes tables of rows through the stages, in a worker process under guard."""
 
-    Parameters
-    ----------
-    stages : tuple of str
-    context : Context
-    row_seconds : float
-    attempt : int
-    done : Arrow array of str
-        Ids that are left out.
-    stop : bool
-        Whether a row that fails ends the run.
-    """
-
-    def __init__(
-        self, stages: tuple[str, ...], context: Context, row_seconds: float, attempt: int, done: Any, stop: bool
-    ) -> None:
-        self._stages = stages
-        self._context = context
+    def __init__(self, job: Job) -> None:
+        self._job = job
         self._pool = WorkerPool(processors=1)
-        self._pool.set_up([context], row_seconds)
-        self._attempt = attempt
-        self._done = done
-        self._stop = stop
+        self._pool.set_up([job.context], job.options.row_seconds)
 
     def __call__(self, table: Any) -> Any:
-        """Return the rows with what the stages found, or their results."""
-        table = without(table, self._done)
-        last = self._stages[-1] == "align"
-        if last and not len(table):
-            return NO_RESULTS
-        task = RowsTask(table, self._stages, self._attempt, self._context)
-        found = pa.concat_tables(part.replace_schema_metadata(None) for part in self._pool.run([[task]]))
-        if last and self._stop:
-            failed = found.filter(pc.equal(found.column("status"), FAILED)).slice(0, 1).to_pylist()
-            for row in failed:
+        """Return the results of rows."""
+        table = table.filter(pc.invert(pc.is_in(texts(table, "id"), value_set=self._job.done)))
+        task = RowsTask(table, self._job.attempt, self._job.context)
+        tables = self._pool.run([[task]]) if len(table) else ()
+        found = pa.concat_tables([NO_RESULTS, *(part.replace_schema_metadata(None) for part in tables)])
+        if self._job.options.on_error == "stop":
+            for row in found.filter(pc.equal(found.column("status"), FAILED)).slice(0, 1).to_pylist():
                 raise Graph2VidError(f"{STOPPED} {row['id']!r}: {row['error']}")
         return found
 
 
 def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
     """Work on all rows; results are committed to ``parts``, and handed to ``count`` as they are seen there."""
-    with _cluster(job) as data, _watched(parts, count):
-        _check_gpus(job)
+    with _cluster(job) as ray, _watched(parts, count):
+        _check_gpus(job, ray)
         for further in reversed(range(_TRIES)):
             try:
-                _pipeline(job, data).write_datasink(_sink(parts.out.resolve()), ray_remote_args=dict(_LITTLE))
+                _pipeline(job, ray).write_datasink(_sink(parts.out.resolve(), ray), ray_remote_args=dict(_LITTLE))
             except Exception as error:
                 # Ray restarts what is lost, except for some actors of its own. What is committed stays.
                 if STOPPED in str(error) or not further:
@@ -104,86 +74,56 @@ def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
                 return
 
 
-def _pipeline(job: Job, data: Any) -> Any:
+def _pipeline(job: Job, ray: Any) -> Any:
     """Return the data set of results, which is worked on when it is written."""
-    rows = data.read_parquet(str(job.rows.resolve()), **_LITTLE).repartition(target_num_rows_per_block=_block_rows(job))
-    workers = job.options.workers or _processors()
-    slowest, *others = _needed(job)
-    actors = {slowest: workers, **dict.fromkeys(others, max(1, workers // 4))}
-    beside = math.ceil(sum(actors.values()) / _machines())
-    for stage, size in actors.items():
-        many = stage == slowest
-        rows = rows.map_batches(
-            StageActor,
-            fn_constructor_args=(
-                (stage,),
-                replace(job.context, workers=beside),
-                job.options.row_seconds,
-                job.attempt,
-                job.done,
-                job.options.on_error == "stop",
-            ),
-            batch_size=BATCH_ROWS["arrays"],
-            batch_format="pyarrow",
-            compute=data.ActorPoolStrategy(size=size),
-            num_cpus=_SHARE if many else _SHARE / 4,
-            num_gpus=job.options.gpus if stage != "align" and job.options.gpus else None,
-        )
-    return rows
+    rows = ray.data.read_parquet(str(job.rows.resolve()), **_LITTLE)
+    workers = job.options.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    beside = math.ceil(workers / max(1, sum(bool(node["Alive"]) for node in ray.nodes())))
+    # A block is the unit of work of an actor, and of what is done again when one is lost.
+    smallest = min(BATCH_ROWS[kind] for kind in KINDS if job.kinds[kind])
+    block = max(smallest, sum(job.kinds.values()) // _MOST_BLOCKS)
+    return rows.repartition(target_num_rows_per_block=block).map_batches(
+        StageActor,
+        fn_constructor_args=(replace(job, wanted=None, context=replace(job.context, workers=beside)),),
+        batch_size=BATCH_ROWS["arrays"],
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(size=workers),
+        num_cpus=_SHARE,
+        num_gpus=job.options.gpus if job.options.gpus and sum(job.kinds.values()) > job.kinds["arrays"] else None,
+    )
 
 
 def _committed(job: Job, parts: Parts) -> Any:
     """Return the ids of rows that need no more work."""
     known = parts.known()
-    known = known.filter(is_wanted(known, job.wanted))
-    tried = pc.equal(known.column("attempt"), job.attempt)
-    found = known.filter(pc.or_(tried, pc.not_equal(known.column("status"), FAILED)))
-    return pc.unique(found.column("id"))
+    settled = pc.or_(pc.equal(known.column("attempt"), job.attempt), pc.not_equal(known.column("status"), FAILED))
+    return pc.unique(known.filter(pc.and_kleene(settled, is_wanted(known, job.wanted))).column("id"))
 
 
-def _needed(job: Job) -> tuple[str, ...]:
-    """Return the stages that the rows need; most of the time goes to the first."""
-    return STAGES if job.kinds["captions"] or job.kinds["speech"] else ("align",)
-
-
-def _block_rows(job: Job) -> int:
-    """Return how many rows make a block: the unit of work of an actor, and of what is done again when one is lost."""
-    smallest = min(BATCH_ROWS[kind] for kind in KINDS if job.kinds[kind])
-    return max(smallest, sum(job.kinds.values()) // _MOST_BLOCKS)
-
-
-def _check_gpus(job: Job) -> None:
+def _check_gpus(job: Job, ray: Any) -> None:
     """Refuse to wait for GPUs that will never be there."""
-    ray, _ = ray_data()
     there = ray.cluster_resources().get("GPU", 0.0)
-    if len(_needed(job)) > 1 and there < job.options.gpus:
+    if sum(job.kinds.values()) > job.kinds["arrays"] and there < job.options.gpus:
         raise InputError(
             f"{job.options.gpus:g} GPUs for each actor are asked for (--gpus), but the Ray cluster has "
             f"{f'{there:g}' if there else 'none'}: leave --gpus out, or name a cluster that has them (--address)"
         )
 
 
-def _processors() -> int:
-    ray, _ = ray_data()
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def _machines() -> int:
-    ray, _ = ray_data()
-    return max(1, sum(bool(node["Alive"]) for node in ray.nodes()))
-
-
 @contextmanager
 def _cluster(job: Job) -> Iterator[Any]:
-    """Yield ray.data on a cluster: the one at hand, the one at the address, or one started for the run."""
-    ray, data = ray_data()
-    began = not ray.is_initialized()
+    """Yield ray on a cluster: the one at hand, the one at the address, or one started for the run."""
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingDependencyError("the engine ray needs the package ray", extra="ray") from None
     with ExitStack() as ending:
-        if began:
+        if not ray.is_initialized():
             ending.enter_context(reaped(str(Path(ray.__file__).parent)))
             ending.callback(ray.shutdown)
-            _begin(job)
-        context = data.DataContext.get_current()
+            _begin(job, ray)
+        context = ray.data.DataContext.get_current()
         changed = {
             "target_max_block_size": _BLOCK_BYTES,
             "enable_progress_bars": False,
@@ -196,12 +136,11 @@ def _cluster(job: Job) -> Iterator[Any]:
                 ending.callback(setattr, context, name, getattr(context, name))
                 setattr(context, name, value)
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        yield data
+        yield ray
 
 
-def _begin(job: Job) -> None:
+def _begin(job: Job, ray: Any) -> None:
     """Connect to the cluster at the address, or start one."""
-    ray, _ = ray_data()
     address = job.options.address
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     if address is None and job.options.workers is not None:
@@ -216,9 +155,9 @@ def _begin(job: Job) -> None:
         signal.signal(signal.SIGTERM, terminate)  # Ray has put its own handler in its place, and a dump of the stack
 
 
-def _sink(out: Path) -> Any:
+def _sink(out: Path, ray: Any) -> Any:
     """Return what writes results on whichever machine they are: parts, committed once."""
-    base: Any = ray_data()[1].Datasink
+    base: Any = ray.data.Datasink
 
     class PartsDatasink(base):  # type: ignore[misc]
         """Commits the results of a write task as one part."""
@@ -264,11 +203,7 @@ def _watched(parts: Parts, count: Callable[[Any], None]) -> Iterator[None]:
 
 def _in_one_line(error: BaseException) -> Graph2VidError:
     """Return an error of Ray, whose text holds the stacks of several processes, as one that people can read."""
-    text = str(error)
-    for line in text.splitlines():
-        if STOPPED in line:
-            told = line[line.index(STOPPED) :]
-            return Graph2VidError(f"{told} (what is done is kept; --resume goes on)")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else type(error).__name__
-    return Graph2VidError(f"the Ray job failed: {last} (what is done is kept; --resume goes on)")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    stopped = [line[line.index(STOPPED) :] for line in lines if STOPPED in line]
+    told = stopped[0] if stopped else f"the Ray job failed: {lines[-1]}"
+    return Graph2VidError(f"{told} (what is done is kept; --resume goes on)")

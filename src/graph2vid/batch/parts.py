@@ -14,15 +14,17 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graph2vid._files import hold, write_bytes
+from graph2vid.batch.columns import numbers
 from graph2vid.batch.results import DONE, FAILED, NO_RESULTS, RESULT_SCHEMA, SEGMENT_SCHEMA, VIDEO_SCHEMA
 from graph2vid.errors import Graph2VidError, InputError
 
@@ -116,26 +118,18 @@ class Parts:
         if len(ids) < len(wanted):
             raise LostRowsError
         ids = ids.take(pc.sort_indices(ids))
-        spans: dict[Path, tuple[str, str, bool]] = {}
-        start = 0
-        for path, table in of_part.items():
-            span = pc.min_max(table.column("id")).as_py()
-            whole = bool(pc.all(chosen.slice(start, len(table)), skip_nulls=False).as_py())
-            spans[path] = span["min"], span["max"], whole
-            start += len(table)
+        all_wanted = pc.all(chosen, skip_nulls=False).as_py()
+        spans = {path: tuple(pc.min_max(table.column("id")).as_py().values()) for path, table in of_part.items()}
         fresh = {name: self.out / f".{name}.new" for name in (VIDEOS, SEGMENTS)}
         for folder in fresh.values():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         for number, start in enumerate(range(0, max(len(ids), 1), _FILE_ROWS)):
             of_file = ids.slice(start, _FILE_ROWS)
-            low, high = (of_file[0].as_py(), of_file[-1].as_py()) if len(of_file) else ("", "")
-            near = {
-                path: whole and low <= first and last <= high
-                for path, (first, last, whole) in spans.items()
-                if first <= high and low <= last
-            }
-            results = _rows(near, wanted.filter(pc.is_in(wanted.column("id"), value_set=of_file)))
+            low, high = (end or "" for end in pc.min_max(of_file).as_py().values())
+            near = {path: span for path, span in spans.items() if span[0] <= high and low <= span[1]}
+            whole = {path for path, (first, last) in near.items() if all_wanted and low <= first and last <= high}
+            results = _rows(near, whole, wanted.filter(pc.is_in(wanted.column("id"), value_set=of_file)))
             _write(fresh[VIDEOS] / f"part-{number:05d}.parquet", results.select(VIDEO_SCHEMA.names))
             _write(fresh[SEGMENTS] / f"part-{number:05d}.parquet", _segment_rows(results))
         for name, folder in fresh.items():
@@ -180,10 +174,8 @@ def _sound(path: Path) -> memoryview | None:
     """Return the bytes of a part without their digest; None if they are not what was written."""
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
-        return None
     except OSError as error:
-        if error.errno == errno.EIO:
+        if error.errno in (errno.ENOENT, errno.EIO):
             return None
         raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
     whole = memoryview(data)[:-_DIGEST_BYTES]
@@ -202,15 +194,15 @@ def _whole(path: Path, columns: Sequence[str] | None = None) -> Any:
     return table
 
 
-def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
+def _rows(paths: Iterable[Path], whole: Container[Path], wanted: Any) -> Any:
     """Return the results that are ``wanted``, sorted by id; of an id that was tried again the last attempt.
 
-    ``paths`` are parts, each with whether all its rows are wanted.
+    Of the parts that are ``whole`` all are wanted.
     """
     tables = [NO_RESULTS]
-    for path, whole in paths.items():
+    for path in paths:
         table = _whole(path)
-        tables.append(table if whole else table.filter(is_wanted(table, wanted)))
+        tables.append(table if path in whole else table.filter(is_wanted(table, wanted)))
     rows = pa.concat_tables(tables)
     # What failed and was done elsewhere is done, which comes first by its letters, too.
     assert DONE < FAILED
@@ -218,8 +210,8 @@ def _rows(paths: Mapping[Path, bool], wanted: Any) -> Any:
     order = pc.sort_indices(keys, sort_keys=[("id", "ascending"), ("status", "ascending"), ("attempt", "descending")])
     rows = rows.take(order).combine_chunks()
     ids = rows.column("id").to_pylist()
-    first = [at for at, name in enumerate(ids) if at == 0 or ids[at - 1] != name]
-    return rows if len(first) == len(rows) else rows.take(pa.array(first, pa.int64()))
+    first = np.array([at == 0 or ids[at - 1] != name for at, name in enumerate(ids)], dtype=bool)
+    return rows if first.all() else rows.take(numbers(np.flatnonzero(first)))
 
 
 def _segment_rows(rows: Any) -> Any:
@@ -233,14 +225,10 @@ def _segment_rows(rows: Any) -> Any:
 
 
 def _write(path: Path, table: Any) -> None:
+    repeated = [name for name in table.column_names if name not in _ALL_DIFFERENT]
+    how: dict[str, Any] = {"compression": _COMPRESSION, "use_dictionary": repeated}
     try:
-        repeated = [name for name in table.column_names if name not in _ALL_DIFFERENT]
-        pq.write_table(
-            table.combine_chunks(),
-            path,
-            compression=_COMPRESSION,
-            use_dictionary=repeated,
-            write_page_checksum=True,  # readers that look at it see a damaged file
-        )
+        # Readers that look at the checksums of pages see a damaged file.
+        pq.write_table(table.combine_chunks(), path, write_page_checksum=True, **how)
     except OSError as error:
         raise Graph2VidError(f"cannot write {path}: {error}") from error

@@ -50,41 +50,31 @@ def reaped(package: str) -> Iterator[None]:
             del os.environ[MARK]
 
 
-def _below(driver: int, package: bytes) -> dict[int, str]:
-    """Return the processes of a package below a driver, each with when it began: a number may be given again."""
-    parents: dict[int, tuple[int, str]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and (fields := _fields(int(folder.name))):
-            parents[int(folder.name)] = int(fields[1]), fields[19]
-    found = {pid for pid, (parent, _) in parents.items() if parent == driver and package in _command(pid)}
-    while more := {pid for pid, (parent, _) in parents.items() if parent in found} - found:
+def _processes() -> dict[int, list[str]]:
+    """Return what the system says of each process, from its state on; not of those that have ended."""
+    named = (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit())
+    found = {pid: _read(pid, "stat").rpartition(b")")[2].decode().split() for pid in named}
+    return {pid: fields for pid, fields in found.items() if fields[:1] not in ([], ["Z"], ["X"])}
+
+
+def _started(driver: int, package: bytes, mark: bytes | None) -> dict[int, str]:
+    """Return the processes of a package that a driver started, and all below them.
+
+    And those that carry a mark, wherever they are. Each with when it began: a number may be given again.
+    """
+    known = _processes()
+    marked = {pid for pid in known if mark is not None and mark in _read(pid, "environ")}
+    ours = marked | {pid for pid, fields in known.items() if int(fields[1]) == driver}
+    found = {pid for pid in ours if package in _read(pid, "cmdline")}
+    while more := {pid for pid, fields in known.items() if int(fields[1]) in found} - found:
         found |= more
-    return {pid: parents[pid][1] for pid in found}
+    return {pid: known[pid][19] for pid in found}
 
 
-def _marked(package: bytes, mark: bytes) -> dict[int, str]:
-    """Return the processes of a package that carry a mark, wherever they are, each with when it began."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and mark in _read(folder / "environ") and package in _command(int(folder.name)):
-            found[int(folder.name)] = "".join(_fields(int(folder.name))[19:20])
-    return found
-
-
-def _fields(pid: int) -> list[str]:
-    """Return what the system says of a process, from its state on; nothing if it has ended."""
-    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].decode().split()
-    return [] if fields[:1] in ([], ["Z"], ["X"]) else fields
-
-
-def _command(pid: int) -> bytes:
-    return _read(Path(f"/proc/{pid}/cmdline"))
-
-
-def _read(path: Path) -> bytes:
+def _read(pid: int, name: str) -> bytes:
     """Return a file of a process; nothing if that has ended, or is another user's."""
     try:
-        return path.read_bytes()
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
 
@@ -93,11 +83,12 @@ def main(driver: int, package: bytes, mark: bytes) -> None:
     """Watch a driver until standard input ends, and end what is left of the package's processes."""
     seen: dict[int, str] = {}
     while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
-        seen |= _below(driver, package)
+        seen |= _started(driver, package, None)
     for _ in range(_LAST_LOOKS):  # one that is ended may just have started another
-        seen |= _below(driver, package) | _marked(package, mark)
+        seen |= _started(driver, package, mark)
         seen.pop(os.getpid(), None)  # its own command line names the package, too
-        left = [pid for pid, began in seen.items() if _fields(pid)[19:20] == [began]]
+        now = _processes()
+        left = [pid for pid, began in seen.items() if pid in now and now[pid][19] == began]
         if not left:
             return
         for pid in left:

@@ -74,17 +74,14 @@ def encode_results(items: Sequence[Item], attempt: int = 0) -> Any:
     for at, item in enumerate(items):
         found = None if item.failure is not None or item.found is None else id(item.found.answers)
         groups.setdefault(found, []).append(at)
-    tables = [
-        _answered([items[at] for at in members], attempt)
-        if found is not None
-        else failures(
-            [items[at].row.id for at in members],
-            [items[at].failure or "nothing was found" for at in members],
-            attempt,
-            [items[at].digest for at in members],
-        )
-        for found, members in groups.items()
-    ]
+    tables = []
+    for answers, members in groups.items():
+        group = [items[at] for at in members]
+        if answers is None:
+            reasons = [item.failure or "nothing was found" for item in group]
+            tables.append(failures([item.row.id for item in group], reasons, attempt, [item.digest for item in group]))
+        else:
+            tables.append(_answered(group, attempt))
     if len(tables) == 1:
         return tables[0]
     order = np.argsort(np.concatenate([*groups.values(), []])).astype(np.int64)

@@ -1,24 +1,30 @@
-"""The rows of a manifest as the stages see them, taken out of Arrow tables."""
+"""The rows of a manifest as the stages see them, taken out of Arrow tables, and their procedures."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid import __version__
 from graph2vid._files import parse_json
 from graph2vid.batch.columns import ARRAYS, FILES, by_row, matrices, texts
-from graph2vid.batch.settings import DEFAULTS, POLICIES, RENAMED, ROW_OPTIONS, Context, Kind, check_option
-from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.evidence import content_hash, read_array
+from graph2vid.batch.settings import DEFAULTS, POLICIES, RENAMED, ROW_OPTIONS, Context, check_option
+from graph2vid.errors import FormatError, Graph2VidError, InputError, TooLargeError
+from graph2vid.flow import FlowGraph
+from graph2vid.tsort import TSortGraph
 
 _DIGEST_BYTES = 16
 _FRAMES = "array:"
+_FLOWS = (".flow", ".dot", ".gv")  # files that never hold words
+_KEPT = 512  # procedures, each read and compiled once in a process
 
 
 class Row(NamedTuple):
@@ -40,13 +46,6 @@ class Row(NamedTuple):
     inputs: dict[str, Any]
     options: dict[str, Any]
 
-    @property
-    def kind(self) -> Kind:
-        """Where its evidence comes from."""
-        if "captions" in self.inputs:
-            return "captions"
-        return "speech" if "video" in self.inputs else "arrays"
-
 
 def decode(table: Any, context: Context) -> list[Row]:
     """Return the rows of a table; what the check of the manifest refused is left out of ``inputs`` and ``options``."""
@@ -67,16 +66,11 @@ def _options(table: Any, context: Context) -> list[dict[str, Any]]:
     """Return the options of each row; rows with the same options have one and the same dictionary."""
     common = dict(DEFAULTS) | dict(context.options)
     columns = {name: _checked(name, table.column(name)) for name in ROW_OPTIONS if name in table.column_names}
-    if not columns:
-        return [common] * len(table)
     known: dict[tuple[Any, ...], dict[str, Any]] = {}
-    found = []
-    for values in zip(*columns.values(), strict=True):
-        if values not in known:
-            own = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
-            known[values] = common | own
-        found.append(known[values])
-    return found
+    found = by_row(columns.values(), len(table))
+    for values in set(found):
+        known[values] = common | {name: one for name, one in zip(columns, values, strict=True) if one is not None}
+    return [known[values] for values in found]
 
 
 def _checked(name: str, column: Any) -> list[Any]:
@@ -84,10 +78,9 @@ def _checked(name: str, column: Any) -> list[Any]:
     known: dict[Any, Any] = {None: None, "": None}
     values = column.to_pylist()
     for value in set(values) - known.keys():
-        try:
+        known[value] = None
+        with suppress(InputError):
             known[value] = check_option(name, value)
-        except InputError:
-            known[value] = None
     return [known[value] for value in values]
 
 
@@ -96,6 +89,8 @@ def matrix_of(value: Any, folder: str) -> NDArray[Any]:
     if not isinstance(value, str):
         return np.asarray(value)
     if not is_json(value):
+        from graph2vid.evidence import read_array  # here, and below: the check of most large corpora needs none of it
+
         return read_array(Path(folder) / value)
     try:
         return np.array(parse_json(value, "an array within the manifest", infinite=True), dtype=np.float64)
@@ -117,11 +112,10 @@ def with_files(options: dict[str, Any], folder: str) -> dict[str, Any]:
     """
     read: dict[str, Any] = {}
     for name, paths in _files(options):
-        whole = [str(Path(folder) / path) for path in paths]
         if name in POLICIES:
-            read[name] = (options[name].partition(":")[0], read_array(whole[0]))
+            read[name] = (options[name].partition(":")[0], matrix_of(paths[0], folder))
         else:
-            read[name] = (_FRAMES if name == "frames" else "") + ",".join(whole)
+            read[name] = (_FRAMES if name == "frames" else "") + ",".join(str(Path(folder) / path) for path in paths)
     return options | read if read else options
 
 
@@ -174,6 +168,8 @@ def _content_of(procedure: str, context: Context) -> str | None:
     """Return what a row's procedure says, or the hash of its file (None: it cannot be read)."""
     if "\n" in procedure or procedure.lstrip().startswith("{"):
         return procedure
+    from graph2vid.evidence import content_hash
+
     try:
         return content_hash(Path(context.folder) / procedure)
     except (Graph2VidError, ValueError):
@@ -187,3 +183,53 @@ def _stamp(path: str, context: Context) -> list[int] | None:
     except (OSError, ValueError):
         return None
     return [status.st_size, status.st_mtime_ns]
+
+
+# -- procedures ----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=_KEPT)
+def flow_of(procedure: str, parser: str, folder: str, cache: str | None) -> FlowGraph:
+    """Return the flow graph of a row's procedure.
+
+    Parameters
+    ----------
+    procedure : str
+        A flow graph as JSON, words (with a line break), or the path of a file with either, from ``folder``.
+    parser : str
+        Who finds the flow graph of words; what it finds is kept in the folder ``cache``.
+    """
+    if procedure.lstrip().startswith("{"):
+        return FlowGraph.from_json(parse_json(procedure, "procedure"), source="procedure")
+    path = None if "\n" in procedure else Path(folder) / procedure
+    if path is not None and not path.is_file():
+        raise InputError(f"procedure {path} is not there (words within the manifest hold a line break)")
+    if path is not None and path.suffix.lower() in _FLOWS:
+        return FlowGraph.load(path)
+    from graph2vid.evidence import Cache, content_hash, text_hash
+    from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
+
+    content = text_hash(procedure) if path is None else content_hash(path)
+    key = {"content": content, "parser": chosen_parser(parser), "graph2vid": __version__}
+
+    def found() -> dict[str, object]:
+        flow = parse(procedure_from_text(procedure), parser).flow if path is None else read_flow(path, parser)
+        return flow.to_json()
+
+    kept = Cache(cache).json("flow", key if path is None else key | {"suffix": path.suffix.lower()}, found)
+    return FlowGraph.from_json(kept, source="kept flow graph")
+
+
+@lru_cache(maxsize=_KEPT)
+def procedure_of(procedure: str, parser: str, folder: str, cache: str | None) -> tuple[FlowGraph, TSortGraph | None]:
+    """Return :func:`flow_of` and :func:`compiled` of it."""
+    flow = flow_of(procedure, parser, folder, cache)
+    return flow, compiled(flow)
+
+
+def compiled(flow: FlowGraph) -> TSortGraph | None:
+    """Return the tSort graph of a procedure; None if it has none: too large, or with steps that need not be done."""
+    try:
+        return TSortGraph.compile(flow) if flow.is_plain else None
+    except TooLargeError:
+        return None

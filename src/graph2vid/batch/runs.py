@@ -95,6 +95,8 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+AnyPath: TypeAlias = str | os.PathLike[str]
+
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is told how many rows are done, how many of them failed, and how many there are."""
 
@@ -173,13 +175,13 @@ class Run:
 
 
 def run_batch(
-    manifest: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    manifest: AnyPath,
+    out: AnyPath,
     *,
     options: RunOptions | None = None,
     row_options: Mapping[str, Any] | None = None,
     documents: bool = False,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     progress: Progress | None = None,
     checked: Callable[[Manifest], None] | None = None,
 ) -> Summary:
@@ -226,9 +228,9 @@ def run_batch(
 
 
 def check_manifest(
-    manifest: str | os.PathLike[str],
+    manifest: AnyPath,
     row_options: Mapping[str, Any] | None = None,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
 ) -> Manifest:
     """Read and check a manifest as :func:`run_batch` does, and leave it at that."""
     with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder, _pool(1) as pool:
@@ -244,9 +246,7 @@ def _pool(workers: int | None) -> WorkerPool:
     return WorkerPool(max(1, cpu_count() // (workers or cpu_count())))
 
 
-def _context(
-    manifest: str | os.PathLike[str], row_options: Mapping[str, Any] | None, cache: str | os.PathLike[str] | None
-) -> Context:
+def _context(manifest: AnyPath, row_options: Mapping[str, Any] | None, cache: AnyPath | None) -> Context:
     given = {name: check_option(name, value) for name, value in (row_options or {}).items() if value is not None}
     folder = str(Path(manifest).resolve().parent)
     return Context(folder, None if cache is None else str(cache), given)

@@ -17,7 +17,6 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from multiprocessing import get_context
@@ -29,22 +28,23 @@ from graph2vid._processes import end_with_parent
 from graph2vid.batch.batches import RowReader
 from graph2vid.batch.manifest import encode_check
 from graph2vid.batch.results import SECONDS, encode_results, from_bytes, to_bytes
+from graph2vid.batch.rows import decode, row_digests
 from graph2vid.batch.runs import reason_of
 from graph2vid.batch.settings import Context
-from graph2vid.batch.workers import ANSWER, CHECK, ENDED, FAILED, NUMBER_BYTES, SET_UP, how_it_ended
+from graph2vid.batch.workers import ANSWER, CHECK, ENDED, FAILED, how_it_ended
 
 _ENDING_SECONDS = 0.3
-_FORK = get_context("fork") if hasattr(os, "fork") else None
+_FORK: Any = get_context("fork") if hasattr(os, "fork") else None
 
 
-def work(table: Any, stages: tuple[str, ...], context: Context, attempt: int) -> Any:
-    """Take the rows of a table through some stages; return their results, or the rows if more stages follow."""
-    from graph2vid.batch.stages import decode_items, encode_items, run_stages
+def work(table: Any, context: Context, attempt: int) -> Any:
+    """Take the rows of a table through the stages; return their results."""
+    from graph2vid.batch.stages import Item, run_stages
 
-    items = decode_items(table, context)
-    seconds = run_stages(items, stages, context)
-    found = encode_results(items, attempt) if stages[-1] == "align" else encode_items(table, items)
-    return found.replace_schema_metadata({SECONDS: json.dumps(seconds).encode()})
+    rows = decode(table, context)
+    items = [Item(row, digest) for row, digest in zip(rows, row_digests(rows, context), strict=True)]
+    seconds = run_stages(items, context)
+    return encode_results(items, attempt).replace_schema_metadata({SECONDS: json.dumps(seconds).encode()})
 
 
 def serve(connection: Connection, context: Context) -> None:
@@ -61,7 +61,7 @@ def serve(connection: Connection, context: Context) -> None:
                 answer = encode_check(task["manifest"], task["copy"], context)
             else:
                 table = opened(task["path"]).read(task["places"]) if "path" in task else from_bytes(data)
-                answer = to_bytes(work(table, tuple(task["stages"]), context, task["attempt"]))
+                answer = to_bytes(work(table, context, task["attempt"]))
             connection.send_bytes(ANSWER + answer)
         except Exception as error:  # a defect of ours, or no memory: the rows are tried one by one
             connection.send_bytes(FAILED + reason_of(error).encode())
@@ -70,13 +70,11 @@ def serve(connection: Connection, context: Context) -> None:
 class _Worker:
     """A worker process, and the tasks that wait for it; the first is the one that it works on."""
 
-    def __init__(self, context: Mapping[str, Any], seconds: float, pool: Connection) -> None:
+    def __init__(self, context: Context, seconds: float, pool: Connection) -> None:
+        self._context, self._seconds, self._pool = context, seconds, pool
         self.tasks: deque[bytes] = deque()
         self.connection: Connection | None = None
         self.limit = math.inf
-        self._context = Context(**context)
-        self._seconds = seconds
-        self._pool = pool
 
     def take(self, task: bytes) -> None:
         """Take a task."""
@@ -112,7 +110,6 @@ class _Worker:
 
     def _begin(self) -> None:
         if self.connection is None:
-            assert _FORK is not None
             self.connection, theirs = _FORK.Pipe()
             self._process = _FORK.Process(target=_work, args=(theirs, self._pool, self._context), daemon=True)
             self._process.start()
@@ -148,13 +145,12 @@ def main() -> None:
             limit = min((worker.limit for worker in busy.values()), default=math.inf)
             ready = wait([pool, *busy], None if limit == math.inf else max(0.0, limit - time.monotonic()))
             if pool in ready:
-                message = pool.recv_bytes()
-                number, message = int.from_bytes(message[:NUMBER_BYTES], "little"), message[NUMBER_BYTES:]
-                if number == SET_UP:
+                number, message = pool.recv()
+                if number is None:
                     for worker in workers:
                         worker.end(0.0)
-                    told = json.loads(message)
-                    workers = [_Worker(context, told["seconds"], pool) for context in told["contexts"]]
+                    contexts, seconds = message
+                    workers = [_Worker(context, seconds, pool) for context in contexts]
                     continue
                 if not message.startswith(CHECK):
                     _load()
@@ -162,5 +158,5 @@ def main() -> None:
                 _load()
             for number, worker in enumerate(workers):
                 if worker.tasks and (worker.connection in ready or worker.limit <= time.monotonic()):
-                    pool.send_bytes(number.to_bytes(NUMBER_BYTES, "little") + worker.answer())
+                    pool.send((number, worker.answer()))
     os._exit(0)  # at once; the workers end, too

@@ -17,8 +17,6 @@ Only the standard library is imported here, so that the workers load while the r
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import json
 import math
 import os
 import queue
@@ -39,11 +37,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 ANSWER, FAILED, ENDED = b"=", b"!", b"?"
-"""What follows the number of a worker in a message: an answer, the fault of the task, or how the process ended."""
-
-NUMBER_BYTES = 4
-SET_UP = (1 << 8 * NUMBER_BYTES) - 1
-"""In place of the number of a worker: what all of them know."""
+"""How the message of a worker begins: an answer, the fault of the task, or how the process ended."""
 
 CHECK = b'{"manifest":'
 """How the message of a task begins that checks a manifest, which needs little that is to be loaded."""
@@ -86,17 +80,23 @@ class WorkerPool:
     def __init__(self, processors: int | None = None) -> None:
         if not hasattr(os, "fork"):  # Windows
             raise Graph2VidError("worker processes are forked, which this system cannot do: use the engine ray")
-        self._environment = os.environ | _environment(processors)
-        self._set_up = b""
+        # Large arrays come and go at little cost.
+        self._environment = os.environ | {
+            "MALLOC_MMAP_THRESHOLD_": f"{64 << 20}",
+            "MALLOC_TRIM_THRESHOLD_": f"{128 << 20}",
+        }
+        if processors is not None:
+            threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+            self._environment |= dict.fromkeys(threads, str(processors))
+        self._set_up: tuple[Sequence[Context], float] = (), math.inf
         self._sent: list[deque[tuple[Task[Any], int]]] = []  # of each worker, and how many of its processes died of it
         self._start()
 
     def set_up(self, contexts: Sequence[Context], seconds: float = math.inf) -> None:
         """Say what each worker knows, and how long a task may take; workers from before are ended."""
-        told = [dataclasses.asdict(context) for context in contexts]
-        self._set_up = json.dumps({"contexts": told, "seconds": seconds}).encode()
+        self._set_up = contexts, seconds
         self._sent = [deque() for _ in contexts]
-        self._send(SET_UP, self._set_up)
+        self._send(None, self._set_up)
 
     def run(
         self, groups: Iterable[Iterable[Task[Answer]]], idle: Callable[[], None] = lambda: None
@@ -125,16 +125,14 @@ class WorkerPool:
             try:
                 data = self._answers.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
-                if idle is not None:
-                    idle()
+                idle()
                 continue
             if data is None:
                 silent += 1
                 self._restart(silent)
                 continue
             silent = 0
-            worker = int.from_bytes(data[:NUMBER_BYTES], "little")
-            kind, told = data[NUMBER_BYTES : NUMBER_BYTES + 1], data[NUMBER_BYTES + 1 :]
+            worker, kind, told = data[0], data[1][:1], data[1][1:]
             task, deaths = self._sent[worker].popleft()
             deaths += 1
             if kind == ANSWER:
@@ -161,9 +159,10 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, number: int, message: bytes) -> None:
+    def _send(self, worker: int | None, message: Any) -> None:
+        """Send a message for a worker, or what all of them know."""
         with contextlib.suppress(OSError):  # it is lost, and the message sent again to the next
-            self._control.send_bytes(number.to_bytes(NUMBER_BYTES, "little") + message)
+            self._control.send((worker, message))
 
     def _start(self) -> None:
         from multiprocessing.connection import Connection
@@ -173,7 +172,7 @@ class WorkerPool:
             command = [sys.executable, "-c", _PROGRAM, str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=self._environment)
         self._control = Connection(ours.detach())
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=_read, args=(self._control, self._answers), daemon=True)
         self._reader.start()
 
@@ -187,28 +186,20 @@ class WorkerPool:
             raise Graph2VidError(f"worker processes end as soon as they are started ({how})")
         time.sleep(_START_PAUSE)
         self._start()
-        self._send(SET_UP, self._set_up)
+        self._send(None, self._set_up)
         for worker, sent in enumerate(self._sent):
             for task, _ in sent:
                 self._send(worker, task.message())
 
 
-def _read(connection: Connection, answers: queue.SimpleQueue[bytes | None]) -> None:
+def _read(connection: Connection, answers: queue.SimpleQueue[tuple[int, bytes] | None]) -> None:
     """Read answers as soon as they are there, so that no worker waits for what is done with them; None: no more."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            answers.put(connection.recv_bytes())
+            answers.put(connection.recv())
     answers.put(None)
 
 
 def how_it_ended(status: int | None) -> str:
     """Return in words the exit status of a process, negative if a signal ended it."""
     return signal.Signals(-status).name if status is not None and status < 0 else f"status {status}"
-
-
-def _environment(processors: int | None) -> dict[str, str]:
-    """Return the environment in which libraries use so many processors, and large arrays come and go at little cost."""
-    kept = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-    if processors is None:
-        return kept
-    return kept | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(processors))
