@@ -28,7 +28,6 @@ MAX_MARGINAL = "max-marginal"
 DEFAULT_LIMIT = 2**18
 """Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
 
-GAMMAS = (1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 CHECK_NOISES = (0.5, 1.0, 1.5, 2.0, 3.0)
 PARSERS_BY_DEFAULT = ("rules", "learned", "linear", "bag")
 
@@ -208,19 +207,44 @@ class CalibrationOptions(Options, panel="Calibration"):
     """What confidences are evaluated on."""
 
     datasets: tuple[str, ...] = option(
-        (), "salads50, crosstask; by default those that are in the folder.", metavar="NAME,…", basic=True
+        (), "By the names of their folders; by default those that are in the folder.", metavar="NAME,…", basic=True
     )
-    gammas: Any = option(
-        None,
-        "Temperatures of the posterior to choose from by cross-validation; 1,2,3,4,8,16,32,64 by default.",
-        metavar="N,…",
-        basic=True,
+    cross_validate: bool = option(
+        False, "Fit calibrators on the other tasks (or splits) for each, and evaluate those.", basic=True
     )
+    calibration: Path | None = option(
+        None, "A calibrator, in place of the one that comes with graph2vid.", metavar="FILE", basic=True
+    )
+    method: str | None = option(
+        None, "linear, bag or a graph; by default linear, and graph:mined with given scores.", basic=True
+    )
+    gammas: Any = option(None, "Of the release before; no longer used.", metavar="N,…")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "datasets", _names(self.datasets))
-        object.__setattr__(self, "gammas", _numbers(self.gammas, "--gammas", GAMMAS))
+        object.__setattr__(self, "gammas", _numbers(self.gammas, "--gammas"))
+
+
+@dataclass(frozen=True)
+class CalibrationTrainingOptions(Options, panel="Calibration"):
+    """What a calibrator is fitted on."""
+
+    datasets: tuple[str, ...] = option(
+        (), "By the names of their folders; by default those that are in the folder.", metavar="NAME,…", basic=True
+    )
+    methods: tuple[str, ...] = option(
+        ("linear", "bag", "graph:manual", "graph:rules"),
+        "What captioned videos are grounded with; videos with given scores are with graph:mined.",
+        metavar="NAME,…",
+        basic=True,
+    )
+    l2: float = option(10.0, "Holds the weights down, in units of segments.", above=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "datasets", _names(self.datasets))
+        object.__setattr__(self, "methods", _names(self.methods))
 
 
 @dataclass(frozen=True)

@@ -417,6 +417,16 @@ class AlignOptions(Options, panel="Extended model"):
         panel="Confidence",
     )
     gamma: float = option(1.0, "Temperature of the posterior; more is less certain.", panel="Confidence", above=0.0)
+    calibration: Any = option(
+        None,
+        "A calibrator of `graph2vid train calibration`; for narration one comes with graph2vid.",
+        metavar="FILE.json",
+        panel="Confidence",
+    )
+    doubt: float = option(0.1, "Segments of less confidence are doubtful.", panel="Confidence", least=0.0, most=1.0)
+    relax: bool = option(
+        False, "Ground without the edges of the flow graph that fight the evidence.", panel="Alignment"
+    )
     margins: bool = option(
         False, "By how much each segment is cheaper than the best alternative to it.", panel="Confidence"
     )

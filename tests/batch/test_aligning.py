@@ -34,8 +34,8 @@ def segments_of(found: Found) -> slice:
 def as_lists(found: Found | Exception) -> Any:
     assert isinstance(found, Found)
     answers, at, own = found.answers, found.at, segments_of(found)
-    of_segments = (answers.steps[own], answers.starts[own], answers.ends[own], answers.confidence[own])
-    return answers.cost[at], answers.confidence_of_video[at], *(values.tolist() for values in of_segments)
+    of_segments = (answers.steps[own], answers.starts[own], answers.ends[own], answers.posterior[own])
+    return answers.cost[at], *(values.tolist() for values in of_segments)
 
 
 def check(found: Found | Exception, wanted: Grounding) -> None:
@@ -48,7 +48,10 @@ def check(found: Found | Exception, wanted: Grounding) -> None:
     np.testing.assert_allclose(answers.starts[own], [segment.start for segment in wanted.segments])
     np.testing.assert_allclose(answers.ends[own], [segment.end for segment in wanted.segments])
     sure = [np.nan if segment.confidence is None else segment.confidence for segment in wanted.segments]
+    raw = [np.nan if segment.posterior is None else segment.posterior for segment in wanted.segments]
     np.testing.assert_allclose(answers.confidence[own], sure, atol=1e-5)
+    np.testing.assert_allclose(answers.posterior[own], raw, atol=1e-5)
+    assert answers.doubtful[own].tolist() == [segment.is_doubtful for segment in wanted.segments]
     lengths = answers.ends[own] - answers.starts[own]
     if len(lengths):
         assert answers.confidence_of_video[at] == pytest.approx(

@@ -54,7 +54,11 @@ def test_answers_are_those_of_ground(corpus: tuple[Path, Path, Summary]) -> None
         wanted = ground(flow, scores=row["scores"])
         assert video["status"] == "done" and video["error"] is None and video["gap"] == 0
         assert video["cost"] == pytest.approx(wanted.cost)
-        assert (video["n_steps"], video["n_clips"], video["n_shown"]) == (len(flow), len(wanted.labels), len(flow))
+        assert (video["n_steps"], video["n_clips"], video["n_shown"]) == (
+            len(flow),
+            len(wanted.labels),
+            len(wanted.count.shown),
+        )
         mine = [found for found in segments if found["id"] == row["id"]]
         assert [(found["step"], found["step_id"], found["text"]) for found in mine] == [
             (segment.step, segment.id, segment.text) for segment in wanted.segments
@@ -62,9 +66,10 @@ def test_answers_are_those_of_ground(corpus: tuple[Path, Path, Summary]) -> None
         assert [(found["start"], found["end"]) for found in mine] == [
             (segment.start, segment.end) for segment in wanted.segments
         ]
-        assert [found["confidence"] for found in mine] == pytest.approx(
-            [segment.confidence for segment in wanted.segments], abs=1e-5
+        assert [found["posterior"] for found in mine] == pytest.approx(
+            [segment.posterior for segment in wanted.segments], abs=1e-5
         )
+        assert [found["doubtful"] for found in mine] == [segment.is_doubtful for segment in wanted.segments]
 
 
 def test_results_do_not_depend_on_workers_or_layout(corpus: tuple[Path, Path, Summary], tmp_path: Path) -> None:
@@ -246,8 +251,9 @@ def test_a_batch_of_one_row_and_ground_give_the_same_bytes(tmp_path: Path) -> No
             assert [(one["step"], one["start"], one["end"]) for one in segments] == [
                 (one.step, one.start, one.end) for one in wanted[name].segments
             ]
-            sure = [one.confidence for one in wanted[name].segments]
-            found = [one["confidence"] for one in segments]
+            assert [one["confidence"] for one in segments] == [one.confidence for one in wanted[name].segments]
+            sure = [one.posterior for one in wanted[name].segments]
+            found = [one["posterior"] for one in segments]
             assert found == sure if exact or out.name == name else found == pytest.approx(sure, abs=1e-6)
 
 
@@ -284,7 +290,7 @@ def test_options_beyond_the_ordinary(tmp_path: Path) -> None:
         assert [(one["step"], one["start"], one["end"]) for one in mine] == [
             (one.step, one.start, one.end) for one in found.segments
         ]
-        assert [one["confidence"] for one in mine] == pytest.approx([one.confidence for one in found.segments])
+        assert [one["posterior"] for one in mine] == pytest.approx([one.posterior for one in found.segments])
 
 
 def test_frames_beside_captions(tmp_path: Path) -> None:

@@ -1,68 +1,126 @@
-"""Confidences compared with the truth."""
+"""Confidences compared with the truth, and calibrators fitted on annotated videos."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import layouts
 from graph2vid._evaluation_options import CalibrationOptions
-from graph2vid.datasets import synthetic
+from graph2vid.cli import main
+from graph2vid.datasets import Dataset, synthetic
 from graph2vid.errors import InputError
-from graph2vid.evaluate import evaluate_calibration, evaluate_dataset
-from graph2vid.evaluate.calibration import BINS, Reliability, calibrate, draw_reliability
+from graph2vid.evaluate import evaluate_calibration
+from graph2vid.evaluate.calibration import BINS, Reliability, cross_validated, draw_reliability, reliability
+from graph2vid.evaluate.calibration_examples import Judged, Source, find_sources, judged_videos
+from graph2vid.grounding import NARRATION, Calibrator
 
 
-def test_error_of_known_bins() -> None:
-    found = Reliability.of(np.array([0.95, 0.95, 0.95, 0.95, 0.05, 1.0]), np.array([1, 1, 0, 0, 0, 1], bool))
-    assert found.clips.tolist() == [1, *[0] * 8, 5]
-    # Five clips of confidence 4.8 in all, three right; one of 0.05, wrong.
+def test_error_and_auc_of_known_bins() -> None:
+    found = Reliability.of(np.array([0.95, 0.95, 0.95, 0.95, 0.05, 1.0]), [1, 1, 0, 0, 0, 1])
+    assert found.count.tolist() == [1, *[0] * 8, 5]
+    # Five statements of confidence 4.8 in all, three right; one of 0.05, wrong.
     assert found.error == pytest.approx((1.8 + 0.05) / 6)
     assert found.mean == pytest.approx((4.85 / 6, 0.5))
-    assert Reliability.together([found, found]).error == pytest.approx(found.error)
+    assert found.auc == pytest.approx((2 * (1 + 1) + 3 * 1 + 0) / 9)  # of 3 × 3 pairs, ties half
+    assert np.isnan(Reliability.of(np.array([0.5, 0.6]), [1, 1]).auc)
+    assert Reliability.of(np.array([0.2, 0.8]), [0.25, 0.75]).auc == pytest.approx(0.75 * (0.75 + 0.125) + 0.25 * 0.375)
 
 
-def test_a_gamma_chosen_on_other_splits_helps(tmp_path: Path) -> None:
-    dataset = synthetic.load(tasks=2, recordings=12, seed=1)
-    results = evaluate_dataset(dataset, ["graph:expert"], workers=1)
-    found = calibrate(results, "graph:expert", gammas=(0.05, 1.0, 4.0))
-    assert set(found.by_gamma) == {0.05, 1.0, 4.0} and set(found.chosen.values()) <= {0.05, 1.0, 4.0}
-    assert found.calibrated.clips.sum() == found.by_gamma[1.0].clips.sum()
-    assert found.calibrated.error < max(kept.error for kept in found.by_gamma.values())
-    overall, bins = found.tables()
-    assert len(bins.rows) == BINS and [row[0] for row in overall.rows][:3] == ["0.05", "1", "4"]
-    assert found.to_json()["dataset"] == "synthetic"
+def test_datasets_are_found_by_their_layouts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds none of these datasets: salads50, crosstask"):
+        find_sources(tmp_path)
+    for name, make in (("scores_of_mine", layouts.segmentation), ("youcook2_narrated", layouts.youcook2)):
+        make(tmp_path / name)
+    layouts.crosstask(tmp_path)
+    layouts.captioned(tmp_path / "plain")
+    found = {one.name: one.layout for one in find_sources(tmp_path)}
+    assert found["scores_of_mine"] == "salads50" and found["youcook2"] == "youcook2" and found["plain"] == "captioned"
+    assert "crosstask" in set(found.values())
+    assert [one.name for one in find_sources(tmp_path / "scores_of_mine")] == ["salads50"]
+    with pytest.raises(InputError, match="holds no dataset 'soup'; it holds: "):
+        find_sources(tmp_path, ["soup"])
+
+
+class Made(Source):
+    """A source that is made rather than read."""
+
+    def read(self) -> Dataset:
+        return synthetic.load(tasks=1, recordings=40, seed=1)
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Judged]:
+    return list(judged_videos(Made("made", "salads50", Path(), {}), workers=1))
+
+
+def test_fitted_on_other_splits_confidences_are_calibrated(judged: list[Judged]) -> None:
+    assert len({one.group for one in judged}) == 5 and {one.evidence for one in judged} == {"embeddings"}
+    how = cross_validated(judged)
+    before, after = (reliability(judged, "segment", way) for way in (None, how))
+    assert after.error < 0.06 and after.auc > before.auc - 0.05
+    assert how(judged[0]) is how(judged[0]), "each is fitted once"
+    assert reliability(judged, "clip", how).error < 0.06 and reliability(judged, "not shown", how).error < 0.06
+    with pytest.raises(InputError, match="at least two"):
+        cross_validated([one for one in judged if one.group == judged[0].group])
+
+
+def test_a_report_of_what_ships_and_of_cross_validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [Made("made", "salads50", Path(), {})]
+    monkeypatch.setattr("graph2vid.evaluate.calibration.find_sources", lambda data, names: made)
+    (report,) = evaluate_calibration(tmp_path, workers=1)
+    assert [row["calibrated"] for row in report.document["rows"]] == [False] * 3
+    assert report.notes == ["made: no calibrator for embeddings is given: its confidences are uncalibrated"]
+    (report,) = evaluate_calibration(tmp_path, CalibrationOptions(cross_validate=True), workers=1)
+    rows = {(row["level"], row["calibrated"]): row for row in report.document["rows"]}
+    assert report.is_complete and len(rows) == 6
+    assert rows["segment", True].keys() >= {"dataset", "stated", "right", "ece", "auc"}
+    assert rows["segment", True]["right"] == pytest.approx(rows["segment", False]["right"])
+    assert {row["task"] for row in report.document["tasks"]} == {f"fold {number}" for number in range(1, 6)}
     pytest.importorskip("matplotlib")
-    curves = {found.dataset: found.curves}
     (tmp_path / "a file").write_text("")
     with pytest.warns(UserWarning, match="could not be drawn"):
-        assert draw_reliability(curves, tmp_path / "a file") == ()
-    assert draw_reliability(curves, tmp_path)[0][1] == "calibration.png"
+        assert draw_reliability(report.document["bins"], tmp_path / "a file") == ()
+    assert report.draw is not None and report.draw(tmp_path)[0][1] == "calibration.png"
     assert (tmp_path / "calibration.png").stat().st_size > 5000
+    assert len(report.document["bins"]["made"]["before"]["count"]) == BINS
+    with pytest.warns(DeprecationWarning, match="--gammas"):
+        next(iter(evaluate_calibration(tmp_path, CalibrationOptions(gammas="1,4"), workers=1)))
 
 
-def test_methods_without_posterior_and_unknown_datasets_are_refused(tmp_path: Path) -> None:
-    results = evaluate_dataset(synthetic.load(tasks=1, recordings=6, seed=1), ["argmax"], workers=1)
-    with pytest.raises(InputError, match="no posterior"):
-        calibrate(results, "argmax")
-    with pytest.raises(InputError, match="holds none of these datasets: salads50, crosstask"):
-        list(evaluate_calibration(tmp_path))
-    with pytest.raises(InputError, match="salads50"):
-        list(evaluate_calibration(tmp_path, CalibrationOptions(datasets=("soup",))))
+def test_the_command_fits_on_scores_of_the_user_and_ground_uses_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = layouts.segmentation(tmp_path / "mine")
+    calibrator = tmp_path / "calibrator.json"
+    assert main(["train", "calibration", "--data", str(data), "-o", str(calibrator), "--workers", "1"]) == 0
+    assert "fitted for scores" in capsys.readouterr().out
+    assert Calibrator.load(calibrator).evidence == "scores"
+    (tmp_path / "two.flow").write_text("a: cut\nb: mix\na -> b\n")
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(2, 12)))
+    asked = ["ground", str(tmp_path / "two.flow"), "--scores", str(tmp_path / "scores.npy")]
+    assert main([*asked, "--calibration", str(calibrator), "-o", str(tmp_path / "r.json")]) == 0
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert all(0 < one["confidence"] < 1 for one in result["segments"]) and "%" in capsys.readouterr().out
+    assert result["options"]["calibration"]["evidence"] == "scores"
+    np.save(tmp_path / "log.npy", -np.ones((2, 12)))
+    asked[2:] = ["--log-probabilities", str(tmp_path / "log.npy")]
+    assert main([*asked, "--calibration", str(calibrator)]) == 2
+    assert "is for scores, and the evidence is log_probabilities" in capsys.readouterr().err
 
 
-def test_each_dataset_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {
-        "salads50": synthetic.load(tasks=1, recordings=6, seed=1),
-        "crosstask": synthetic.load(tasks=1, recordings=5),
-    }
-    for name in made:
-        (tmp_path / {"crosstask": "captions"}.get(name, name)).mkdir()
-    monkeypatch.setattr("graph2vid.evaluate.calibration.DATASETS", dict.fromkeys(made, "graph:expert"))
-    monkeypatch.setattr("graph2vid.evaluate.calibration.read_dataset", lambda name, data: made[name])
-    seen = [
-        (report.is_complete, len(report.tables), len(report.to_json()["calibrations"]))
-        for report in evaluate_calibration(tmp_path, CalibrationOptions(gammas="1,4"), workers=1)
-    ]
-    assert seen == [(False, 2, 1), (True, 4, 2)]
+def test_what_ships_is_calibrated_on_real_narration(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = layouts.real_data("youcook2_narrated")
+    whole = find_sources(data, ["youcook2"])[0].read()
+    some = whole.recordings[::4]
+    part = replace(whole, recordings=some, tasks={one.task: whole.tasks[one.task] for one in some})
+    monkeypatch.setattr(Source, "read", lambda self: part)
+    (report,) = evaluate_calibration(data, CalibrationOptions(datasets=("youcook2",)), workers=1)
+    rows = {(row["level"], row["calibrated"]): row for row in report.document["rows"]}
+    assert Calibrator.shipped().evidence == NARRATION
+    assert rows["segment", False]["ece"] > 25 and rows["segment", True]["ece"] < 12
+    assert rows["segment", True]["auc"] > rows["segment", False]["auc"]

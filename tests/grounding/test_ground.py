@@ -53,16 +53,18 @@ def test_the_steps_are_found_in_seconds_in_the_order_of_the_video() -> None:
     assert "1. cut tomato" in str(found) and "3 of 3 steps shown" in repr(found)
 
 
-def test_confidence_is_the_mean_posterior_of_the_clips() -> None:
+def test_without_a_calibrator_the_posterior_is_told_and_no_confidence() -> None:
     scores = np.random.default_rng(3).normal(size=(3, 9))
     found = ground(FLOW, scores=scores, gamma=0.7)
     costs = costs_from_arrays(scores=scores)
     sure = alignment.posterior(FLOW, costs.match, costs.drop, gamma=0.7)
     for segment in found.segments:
         clips = sure.probability[segment.step, int(segment.start) : int(segment.end)]
-        assert segment.confidence == pytest.approx(clips.mean())
+        assert segment.posterior == pytest.approx(clips.mean()) and segment.confidence is None
+        assert segment.sureness == "uncalibrated"
+    assert found.is_uncalibrated and found.options["calibration"] is None and found.absent == ()
     without = ground(FLOW, scores=scores, confidence=False)
-    assert all(segment.confidence is None for segment in without.segments)
+    assert all(segment.posterior is None and segment.sureness == "" for segment in without.segments)
     assert without.options["gamma"] is None
 
 

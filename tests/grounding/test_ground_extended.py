@@ -28,7 +28,7 @@ def scores() -> np.ndarray:
 def test_returns_are_segments() -> None:
     found = ground(FLOW, scores=scores(), drop=3.0, repeat=1.0)
     assert [segment.id for segment in found.segments] == ["t", "c", "t", "m"]
-    assert all(segment.confidence is not None and segment.confidence > 0.5 for segment in found.segments)
+    assert all(segment.posterior is not None and segment.posterior > 0.5 for segment in found.segments)
     assert found.options["repeat"] == "constant:1"
     assert [s.id for s in ground(FLOW, scores=scores(), drop=3.0).segments] != ["t", "c", "t", "m"]
     by_policy = ground(FLOW, scores=scores(), drop=3.0, repeat="percentile:10")

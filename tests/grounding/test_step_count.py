@@ -56,7 +56,7 @@ def test_every_place_says_the_same(tmp_path: Path) -> None:
     found.save(tmp_path / "r.json")
     assert Grounding.load(tmp_path / "r.json").count == found.count
     document = found.to_json()
-    assert document["count"] == {"shown": 3, "wanted": 3, "missing": 0, "optional": 1, "untaken": 2}
+    assert document["count"] == {"shown": 3, "wanted": 3, "missing": 0, "optional": 1, "untaken": 2, "doubtful": 0}
     assert [one["number"] for one in document["steps"]] == [1, 2, 3, 4, 5, 6]
     assert [one["order"] for one in document["steps"]] == [1, None, 2, None, None, 3]
 

@@ -23,7 +23,7 @@ from graph2vid.batch.settings import DEFAULTS, OF_ONE
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Costs, Evidence
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import Grounding, ground_evidence
+from graph2vid.grounding import LIKELY, Grounding, forced_steps, ground_evidence
 from graph2vid.tsort import TSortGraph
 
 COST_OPTIONS = ("preset", "match", "drop", "skip", "temperature")
@@ -77,14 +77,17 @@ class Answers:
         Of the alignments; each lies at most ``gap`` above the optimum.
     n_clips : int64 [V]
     confidence_of_video : float64 [V]
-        The mean of the posterior probabilities over all clips that show a step; NaN where it is not known.
+        The mean of the confidences over all clips that show a step; NaN where it is not known.
     first : int64 [V + 1]
         The segments of video v are ``first[v]`` to ``first[v + 1]``, in order of time.
     steps : int64 [S]
     starts, ends : float64 [S]
         Seconds.
     confidence : float64 [S]
+        Calibrated; NaN where it is not known, or no calibrator fits the evidence.
+    posterior : float64 [S]
         Mean posterior probability of the step over the segment's clips; NaN where it is not known.
+    doubtful : bool [S]
     """
 
     requests: Sequence[Request]
@@ -97,6 +100,8 @@ class Answers:
     starts: Floats64
     ends: Floats64
     confidence: Floats64
+    posterior: Floats64
+    doubtful: NDArray[np.bool_]
 
 
 class Found(NamedTuple):
@@ -126,7 +131,8 @@ def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
         same = id(request.options), request.evidence.preset
         if same not in known:
             known[same] = _in_common(request)
-        if known[same] and request.document is None and request.tsort is not None and native() is not None:
+        plain = request.document is None and not _is_calibrated(request)
+        if known[same] and plain and request.tsort is not None and native() is not None:
             groups.setdefault((id(request.tsort), known[same]), []).append(at)
         else:
             found[at] = _alone(request)
@@ -156,6 +162,12 @@ def _in_common(request: Request) -> Any:
     return *policies, options["contiguous"], options["confidence"], options["gamma"], options.get("time_limit")
 
 
+def _is_calibrated(request: Request) -> bool:
+    """Tell whether there may be a calibrator, which looks at one video at a time."""
+    options = request.options
+    return bool(options["confidence"] and (options.get("calibration") or "narration" in request.evidence.about))
+
+
 def _alone(request: Request) -> Found | Exception:
     asked = grounding_options(request.options)
     try:
@@ -172,15 +184,23 @@ def _alone(request: Request) -> Found | Exception:
 
 def _answers_of_one(request: Request, found: Grounding) -> Answers:
     segments = found.segments
-    told = [
-        (np.nan if one.confidence is None else one.confidence, one.duration, one.start, one.end) for one in segments
-    ]
-    sure, lengths, starts, ends = np.array(told, dtype=np.float64).reshape(-1, 4).T.copy()
+    told = [(one.confidence, one.posterior, one.duration, one.start, one.end) for one in segments]
+    sure, raw, lengths, starts, ends = np.array(told, dtype=np.float64).reshape(-1, 5).T.copy()
     mean = min(float(sure @ lengths / lengths.sum()), 1.0) if len(segments) else np.nan
-    gap = float(found.options["alignment"].get("gap", 0.0))
-    cost, gaps, n_clips, means = (np.array([one]) for one in (found.cost, gap, len(found.labels), mean))
-    steps = np.array([one.step for one in segments], dtype=np.int64)
-    return Answers([request], cost, gaps, n_clips, means, np.array([0, len(segments)]), steps, starts, ends, sure)
+    return Answers(
+        requests=[request],
+        cost=np.array([found.cost]),
+        gap=np.array([found.options["alignment"].get("gap", 0.0)], dtype=np.float64),
+        n_clips=np.array([len(found.labels)]),
+        confidence_of_video=np.array([mean]),
+        first=np.array([0, len(segments)]),
+        steps=np.array([one.step for one in segments], dtype=np.int64),
+        starts=starts,
+        ends=ends,
+        confidence=sure,
+        posterior=raw,
+        doubtful=np.array([one.is_doubtful for one in segments], dtype=bool),
+    )
 
 
 class _Solved(NamedTuple):
@@ -190,6 +210,7 @@ class _Solved(NamedTuple):
     cost: float
     labels: NDArray[np.int64]
     sure: NDArray[np.floating[Any]] | None
+    forced: NDArray[np.bool_]
 
 
 def _together(requests: Sequence[Request]) -> list[Found | Exception]:
@@ -229,7 +250,7 @@ def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int,
         return {}
     suits = _suits(options["gamma"], list(members.values())) if options["confidence"] else [True] * len(members)
     return {
-        at: _Solved(requests[at], cost, labels, sure)
+        at: _Solved(requests[at], cost, labels, sure, forced_steps(members[at].drop - members[at].match, labels))
         for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
         if suited and isfinite(cost) and isfinite(soft) and _is_told_apart(members[at], cost)
     }
@@ -294,14 +315,22 @@ def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
     seconds, offset = (
         np.array([one.request.options[name] for one in solved])[video] for name in ("clip_seconds", "offset")
     )
-    clips_shown = np.bincount(video, stop - first, len(solved))
-    with np.errstate(invalid="ignore"):  # of a video that shows nothing
-        mean = np.minimum(np.bincount(video, sums, len(solved)) / clips_shown, 1.0)
-    cost = np.array([one.cost for one in solved], dtype=np.float64)
-    of_video = cost, np.zeros(len(solved)), lengths, mean, np.searchsorted(video, np.arange(len(solved) + 1))
-    starts, ends = (offset + (edge - begins[video]) * seconds for edge in (first, stop))
-    sure = np.minimum(sums / (stop - first), 1.0)
-    return Answers([one.request for one in solved], *of_video, labels[first], starts, ends, sure)
+    posterior = np.minimum(sums / (stop - first), 1.0)
+    sliver = (stop - first == 1) & (posterior < LIKELY) & (lengths[video] > 1)
+    return Answers(
+        requests=[one.request for one in solved],
+        cost=np.array([one.cost for one in solved], dtype=np.float64),
+        gap=np.zeros(len(solved)),
+        n_clips=lengths,
+        confidence_of_video=np.full(len(solved), np.nan),
+        first=np.searchsorted(video, np.arange(len(solved) + 1)),
+        steps=labels[first],
+        starts=offset + (first - begins[video]) * seconds,
+        ends=offset + (stop - begins[video]) * seconds,
+        confidence=np.full(len(first), np.nan),
+        posterior=posterior,
+        doubtful=np.stack([one.forced for one in solved])[video, labels[first]] | sliver,
+    )
 
 
 def _likelihoods(

@@ -133,9 +133,10 @@ def calibration(
     workers: _Workers = None,
     old: _Old = None,
 ) -> None:
-    """Compare the confidences of graphs with the truth on the datasets in --data.
+    """Compare calibrated confidences with the truth on the datasets in --data.
 
-    The temperature of the posterior, gamma, is chosen by cross-validation.
+    What graph2vid ships is evaluated, or a calibrator of yours (--calibration); with --cross-validate, calibrators that
+    are fitted on the other tasks or splits.
     """
     from graph2vid.evaluate import evaluate_calibration as evaluate
 

@@ -1,4 +1,4 @@
-"""``graph2vid train``: features and parser."""
+"""``graph2vid train``: features, calibration and parser."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from graph2vid.cli.train_calibration_command import calibration
 from graph2vid.cli.train_features_command import features
 
 commands = typer.Typer(no_args_is_help=True, help="Train what graph2vid runs.")
 commands.command()(features)
+commands.command()(calibration)
 
 
 @commands.command()

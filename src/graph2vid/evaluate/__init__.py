@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graph2vid._deprecated import renamed_attributes
 from graph2vid._evaluation_options import EvaluationOptions, ExperimentOptions
-from graph2vid.evaluate.calibration import evaluate_calibration
+from graph2vid.evaluate.calibration import evaluate_calibration, fit_calibrator
 from graph2vid.evaluate.check_experiment import evaluate_check
 from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, folds_of, in_folds, linear_of
 from graph2vid.evaluate.experiment import DatasetExperiment
@@ -34,7 +34,8 @@ from graph2vid.evaluate.report import CUT_SHORT, Report, Table
 
 # Experiments and what they report.
 __all__ = ["DatasetExperiment", "EvaluationOptions", "ExperimentOptions", "Progress", "Results", "evaluate_calibration"]
-__all__ += ["evaluate_check", "evaluate_dataset", "evaluate_mining", "evaluate_parsers", "score_entities"]
+__all__ += ["evaluate_check", "evaluate_dataset", "evaluate_mining", "evaluate_parsers", "fit_calibrator"]
+__all__ += ["score_entities"]
 __all__ += ["CUT_SHORT", "Report", "Table", "check_plots"]
 # What stands side by side: videos, methods, and what they learn from.
 __all__ += ["MethodResult", "ParsedGraphs", "Plan", "Training", "Video", "folds_of", "in_folds"]

@@ -1,11 +1,12 @@
 """Is a segment with a confidence of 80% right in 80% of its clips? Confidences compared with the truth.
 
-One number, gamma, says how sure posteriors are of themselves. It is chosen on the other splits, for each.
+The confidences are the calibrated ones that graph2vid ships, those of a calibrator of the user's, or, in
+cross-validation, those of calibrators fitted on the other tasks (of 50 Salads: the other splits).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,219 +15,165 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid._evaluation_options import GAMMAS, CalibrationOptions
-from graph2vid.alignment import posterior
-from graph2vid.datasets import is_dataset_in, read_dataset
+from graph2vid._deprecated import warn_renamed
+from graph2vid._evaluation_options import CalibrationOptions, CalibrationTrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, match_costs, skip_costs
-from graph2vid.evaluate.labels import shared_classes, to_classes
+from graph2vid.evaluate.calibration_examples import Judged, find_sources, judged_videos
+from graph2vid.evaluate.engine import Progress
 from graph2vid.evaluate.plots import is_drawn, plot_reliability
 from graph2vid.evaluate.report import Pictures, Report, Table
-
-DATASETS = {"salads50": "graph:mined", "crosstask": "graph:manual"}
-"""The datasets by default, and the method whose confidences are evaluated on each."""
+from graph2vid.grounding import NARRATION, Calibrator
 
 BINS = 10
+LEVELS = ("segment", "clip", "not shown")
 
-Counts = NDArray[np.float64]
+_MOST_FITS = 20  # beyond so many groups, several are left out together
+_FOLDS = 10
+_FEW = 20  # segments of a task: fewer have no row of their own in the table
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Clips that are given a step, by how probable that step is there: in ten bins of equal width.
+    """Statements, by how sure they are: in ten bins of equal width.
 
     Attributes
     ----------
-    clips, confidence, right : float64 [10]
-        How many clips, the sum of their probabilities, and how many of them are right.
+    count, confidence, right : float64 [10]
+        How many statements, the sum of their probabilities, and how many of them are right.
+    auc : float
+        How well the probabilities tell right from wrong: the area under the ROC curve; NaN where all are one.
     """
 
-    clips: Counts
-    confidence: Counts
-    right: Counts
+    count: Floats
+    confidence: Floats
+    right: Floats
+    auc: float = np.nan
 
     @classmethod
-    def of(cls, confidence: Counts, right: NDArray[np.bool_]) -> Reliability:
-        """Sort clips into bins."""
+    def of(cls, confidence: Floats, right: Any) -> Reliability:
+        """Sort statements into bins; a statement may be right by a share."""
+        right = np.asarray(right, np.float64)
         at = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-        columns = (np.bincount(at, weight, BINS) for weight in (np.ones(len(at)), confidence, right))
-        return cls(*(column.astype(np.float64) for column in columns))
-
-    @classmethod
-    def together(cls, parts: Sequence[Reliability]) -> Reliability:
-        """Return the sums of several."""
-        return cls(
-            *(np.sum([getattr(part, name) for part in parts], axis=0) for name in ("clips", "confidence", "right"))
+        count, stated, hits = (
+            np.bincount(at, weight, BINS).astype(np.float64) for weight in (np.ones(len(at)), confidence, right)
         )
+        return cls(count, stated, hits, _auc(confidence, right))
 
     @property
     def error(self) -> float:
-        """The expected calibration error: mean over the clips of |confidence - accuracy| of their bin."""
-        return float(np.abs(self.confidence - self.right).sum() / max(self.clips.sum(), 1.0))
+        """The expected calibration error: the mean of |confidence - share that is right| over the bins."""
+        return float(np.abs(self.confidence - self.right).sum() / max(self.count.sum(), 1.0))
 
     @property
     def mean(self) -> tuple[float, float]:
         """The mean confidence, and the share that is right."""
-        total = max(float(self.clips.sum()), 1.0)
+        total = max(float(self.count.sum()), 1.0)
         return float(self.confidence.sum()) / total, float(self.right.sum()) / total
 
     def to_json(self) -> dict[str, Any]:
-        """Return the bins."""
-        return {
-            "error": self.error,
-            **{name: getattr(self, name).tolist() for name in ("clips", "confidence", "right")},
-        }
+        """Return the numbers, in percent."""
+        stated, right = self.mean
+        percent = {"stated": stated, "right": right, "ece": self.error, "auc": self.auc}
+        return {"count": int(self.count.sum())} | {name: 100.0 * value for name, value in percent.items()}
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """The confidences of one method on one dataset.
-
-    Attributes
-    ----------
-    dataset, method : str
-    videos : int
-    by_gamma : dict of float to Reliability
-        All test videos, with one gamma for all.
-    chosen : dict of str to float
-        By split: the gamma with the least error on the other splits.
-    calibrated : Reliability
-        Each split with its own.
-    """
-
-    dataset: str
-    method: str
-    videos: int
-    by_gamma: dict[float, Reliability]
-    chosen: dict[str, float]
-    calibrated: Reliability
-
-    @property
-    def curves(self) -> dict[str, Reliability]:
-        """The reliability with the first gamma, and with those chosen on the other splits."""
-        gamma = next(iter(self.by_gamma))
-        return {f"gamma {gamma:g}": self.by_gamma[gamma], "calibrated": self.calibrated}
-
-    def tables(self) -> list[Table]:
-        """Return the errors by gamma, and the bins with and without calibration."""
-        gammas = sorted(set(self.chosen.values()))
-        names = f"{gammas[0]:g}" if len(gammas) == 1 else f"{gammas[0]:g}–{gammas[-1]:g}"
-        by_gamma = {f"{gamma:g}": kept for gamma, kept in self.by_gamma.items()}
-        overall = tuple(
-            (
-                name,
-                cells.count(float(kept.clips.sum())),
-                *(cells.percent(100 * share) for share in (*kept.mean, kept.error)),
-            )
-            for name, kept in (by_gamma | {f"chosen on the other splits ({names})": self.calibrated}).items()
-        )
-        bins = []
-        for at in range(BINS):
-            row = [f"{at / BINS:.1f}–{(at + 1) / BINS:.1f}"]
-            for kept in self.curves.values():
-                share = kept.right[at] / kept.clips[at] if kept.clips[at] else np.nan
-                row += [cells.count(kept.clips[at]), cells.percent(100 * share)]
-            bins.append(tuple(row))
-        return [
-            Table(
-                f"{self.dataset}: calibration",
-                "Mean confidence, share of right clips, and expected calibration error (ECE, 10 bins), in percent, by "
-                "the gamma of the posterior.",
-                ("gamma", "clips", "confidence", "right", "ECE"),
-                overall,
-            ),
-            Table(
-                f"{self.dataset}: reliability",
-                f"How many clips have a confidence in each bin, and how many percent of them are right: with "
-                f"{next(iter(self.curves))}, and with that chosen on the other splits.",
-                ("confidence", "clips", "right", "clips, calibrated", "right, calibrated"),
-                tuple(bins),
-            ),
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON holds it, in shares."""
-        return {
-            "dataset": self.dataset,
-            "method": self.method,
-            "videos": self.videos,
-            "gammas": [{"gamma": gamma} | kept.to_json() for gamma, kept in self.by_gamma.items()],
-            "chosen": self.chosen,
-            "calibrated": self.calibrated.to_json(),
-        }
+def _auc(confidence: Floats, right: Floats) -> float:
+    """Return how often a right clip has the higher confidence than a wrong one, half of the ties included."""
+    level = np.unique(confidence, return_inverse=True)[1]
+    hits, misses = np.bincount(level, right), np.bincount(level, 1.0 - right)
+    pairs = hits.sum() * misses.sum()
+    return float((hits * (np.cumsum(misses) - misses / 2)).sum() / pairs) if pairs > 0 else np.nan
 
 
-def calibrate(
-    results: Results,
-    method: str,
-    gammas: Sequence[float] = GAMMAS,
-    progress: Progress | None = None,
-) -> Calibration:
-    """Compare the confidences of a method with the truth, clip by clip.
+def reliability(judged: Iterable[Judged], level: str, calibrator: Callable[[Judged], Calibrator] | None) -> Reliability:
+    """Compare what is stated about videos with the truth.
 
     Parameters
     ----------
-    results : Results
-        An evaluation with that method, which aligned a flow graph.
-    method : str
-    gammas : sequence of float
-        Those to choose from; the first is what confidences have by default.
-    progress : callable, optional
-        Called as (what is done, done, total).
+    judged : iterable of Judged
+    level : {"segment", "clip", "not shown"}
+        Segments; clips that are given a step; steps, by the probability that they are not shown.
+    calibrator : callable, optional
+        The calibrator of each video; by default the posterior at gamma 1 is taken as it is.
     """
-    result = results.methods[method]
-    if not result.plans or not gammas:
-        raise InputError(f"{method} has no posterior to evaluate, or there is no gamma to evaluate it with")
-    by_split: dict[str, dict[float, list[Reliability]]] = {}
-    members = sorted(result.labels)
-    for done, at in enumerate(members, start=1):
-        video = results.videos[at]
-        split = "" if video.split is None else video.split.name
-        found = by_split.setdefault(split, {gamma: [] for gamma in gammas})
-        for gamma in gammas:
-            found[gamma].append(_reliability(results, method, at, gamma))
-        if progress is not None:
-            progress(f"{results.dataset.name}: posteriors", done, len(members))
-    sums = {
-        split: {gamma: Reliability.together(parts) for gamma, parts in found.items()}
-        for split, found in by_split.items()
-    }
-    chosen = {}
-    for split in sums:
-        others = [other for name, other in sums.items() if name != split] or [sums[split]]
-        chosen[split] = min(gammas, key=lambda gamma: Reliability.together([other[gamma] for other in others]).error)
-    return Calibration(
-        results.dataset.name,
-        method,
-        len(members),
-        {gamma: Reliability.together([found[gamma] for found in sums.values()]) for gamma in gammas},
-        chosen,
-        Reliability.together([sums[split][gamma] for split, gamma in chosen.items()]),
-    )
+    stated, right = [np.zeros(0)], [np.zeros(0)]
+    for one in judged:
+        example, observed = one.example, one.example.observed
+        chosen = None if calibrator is None else calibrator(one)
+        if level == "segment":
+            stated.append(one.posterior if chosen is None else chosen.confidences(observed))
+            right.append(example.right)
+        elif level == "clip":
+            at = np.flatnonzero(one.labels >= 0)
+            rows = one.labels[at]
+            stated.append(
+                np.clip((observed.sharp if chosen is None else chosen.probabilities(observed))[rows, at], 0, 1)
+            )
+            right.append(example.truth[rows, at].astype(np.float64))
+        else:
+            known = ~np.isnan(example.absent)
+            absences = 1.0 - observed.shown if chosen is None else chosen.absences(observed)
+            stated.append(np.clip(absences[known], 0, 1))
+            right.append(example.absent[known])
+    return Reliability.of(np.concatenate(stated), np.concatenate(right))
 
 
-def _reliability(results: Results, method: str, at: int, gamma: float) -> Reliability:
-    """Return how probable the labels of a video are, and whether they are right."""
-    result, video = results.methods[method], results.videos[at]
-    plan, labels, costs = result.plans[at], result.labels[at], video.costs
-    probability = posterior(
-        results.tsorts.get(plan.flow, plan.flow),
-        match_costs(plan, costs),
-        costs.drop,
-        skip_costs(plan, costs),
-        results.options.contiguous,
-        gamma=gamma,
-        repeat=plan.repeat,
-        durations=plan.durations,
-        violation=plan.violation,
-    ).probability
-    of_step = np.zeros((len(costs.match), probability.shape[1]))
-    np.add.at(of_step, plan.rows, probability[:-1])
-    shown = np.flatnonzero(labels >= 0)
-    true_classes, classes = shared_classes(video.task.correspondence, len(video.task.procedure))
-    right = to_classes(labels, classes)[shown] == to_classes(video.truth, true_classes)[shown]
-    return Reliability.of(np.clip(of_step[labels[shown], shown], 0.0, 1.0), right)
+def cross_validated(judged: Sequence[Judged], l2: float = 10.0) -> Callable[[Judged], Calibrator]:
+    """Return for each video a calibrator that was fitted without its group: its task, or its split."""
+    groups = sorted({(one.evidence, one.group) for one in judged})
+    if len(groups) < 2:
+        raise InputError("cross-validation needs videos of at least two tasks, or in two splits")
+    fold: dict[tuple[str, str], int] = {}
+    for kind in sorted({(evidence, group.partition(" ")[0]) for evidence, group in groups}):
+        part = [one for one in groups if (one[0], one[1].partition(" ")[0]) == kind]
+        folds = len(part) if len(part) <= _MOST_FITS else _FOLDS
+        fold |= {one: len(fold) + place % folds for place, one in enumerate(part)}
+    fitted: dict[tuple[str, int], Calibrator] = {}
+
+    def calibrator(one: Judged) -> Calibrator:
+        left_out = fold[one.evidence, one.group]
+        if (one.evidence, left_out) not in fitted:
+            rest = [
+                other.example
+                for other in judged
+                if other.evidence == one.evidence and fold[other.evidence, other.group] != left_out
+            ]
+            fitted[one.evidence, left_out] = Calibrator.fit(rest, one.evidence, l2)
+        return fitted[one.evidence, left_out]
+
+    return calibrator
+
+
+def fit_calibrator(
+    data: str | Path,
+    options: CalibrationTrainingOptions | None = None,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Calibrator:
+    """Fit a calibrator on the annotated videos in a folder.
+
+    Parameters
+    ----------
+    data : path
+        See :func:`evaluate_calibration`.
+    options : CalibrationTrainingOptions, optional
+    workers : int, optional
+    progress : callable, optional
+    """
+    options = options or CalibrationTrainingOptions()
+    judged: list[Judged] = []
+    for source in find_sources(data, options.datasets):
+        judged += judged_videos(source, options.methods, workers=workers, progress=progress)
+        kinds = sorted({one.evidence for one in judged})
+        if len(kinds) > 1:
+            raise InputError(f"{data} holds evidence of several kinds ({', '.join(kinds)}): choose with --datasets")
+    counts = {name: sum(one.dataset == name for one in judged) for name in dict.fromkeys(one.dataset for one in judged)}
+    about = {"examples": counts, "methods": sorted({one.method for one in judged}), "l2": options.l2}
+    return Calibrator.fit([one.example for one in judged], judged[0].evidence, options.l2, about)
 
 
 def evaluate_calibration(
@@ -236,45 +183,107 @@ def evaluate_calibration(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Report]:
-    """Evaluate the confidences of graphs on the datasets in a folder; yield the report after each.
+    """Compare confidences with the truth on the datasets in a folder; yield the report after each.
 
     Parameters
     ----------
     data : path
-        The folder that holds the datasets.
+        A folder with datasets, or one of them: laid out as ``salads50``, ``crosstask_narrated``,
+        ``youcook2_narrated`` or a folder of captioned videos.
     options : CalibrationOptions, optional
-        Datasets are names in :data:`DATASETS`; by default those that are in the folder.
+        Datasets by the names of their folders; by default those that are found.
     workers : int, optional
     progress : callable, optional
     """
     options = options or CalibrationOptions()
-    chosen = options.datasets or [name for name in DATASETS if is_dataset_in(data, name)]
-    if not chosen:
-        raise InputError(f"{data} holds none of these datasets: {', '.join(DATASETS)}")
-    for name in chosen:
-        if name not in DATASETS:
-            raise InputError(f"calibration is evaluated on {', '.join(DATASETS)}, not on {name!r}")
+    if options.gammas:
+        warn_renamed("--gammas", "--cross-validate, which fits calibrators")
+    sources = find_sources(data, options.datasets)
+    given = None if options.calibration is None else Calibrator.load(options.calibration)
+    methods = () if options.method is None else (options.method,)
     report = Report("calibration", format="graph2vid-calibration")
-    found: list[Calibration] = []
-    for name in chosen:
-        method = DATASETS[name]
-        results = evaluate_dataset(read_dataset(name, data), [method], workers=workers, progress=progress)
-        found.append(calibrate(results, method, options.gammas, progress))
-        names = ", ".join(f"{one.dataset} ({one.method}, {one.videos} videos)" for one in found)
-        report.headline = f"Confidence against accuracy, over the clips that are given a step: {names}"
-        report.tables += found[-1].tables()
-        report.document = {"calibrations": [one.to_json() for one in found]}
-        report.is_complete = len(found) == len(chosen)
-        report.draw = partial(draw_reliability, {one.dataset: one.curves for one in found})
+    judged: dict[str, list[Judged]] = {}
+    for done, source in enumerate(sources, start=1):
+        judged[source.name] = list(judged_videos(source, methods, workers=workers, progress=progress))
+        if options.cross_validate and done < len(sources):
+            continue
+        how: Callable[[Judged], Calibrator] | None
+        if options.cross_validate:
+            how = cross_validated([one for of_dataset in judged.values() for one in of_dataset])
+        else:
+            how = lambda one: given or Calibrator.shipped()  # noqa: E731
+        for name in judged if options.cross_validate else [source.name]:
+            kind = judged[name][0].evidence
+            fits = options.cross_validate or kind == (NARRATION if given is None else given.evidence)
+            _add(report, name, judged[name], how if fits else None)
+            if not fits:
+                report.notes.append(f"{name}: no calibrator for {kind} is given: its confidences are uncalibrated")
+        ways = "calibrators fitted on the other tasks or splits" if options.cross_validate else "the calibrator"
+        report.headline = f"Confidence against accuracy, before calibration and with {ways}: {', '.join(judged)}"
+        report.is_complete = done == len(sources)
         yield report
 
 
-def draw_reliability(curves: Mapping[str, Mapping[str, Reliability]], folder: Path) -> Pictures:
-    """Draw the reliability of all datasets; a picture that cannot be drawn is a warning."""
-    bins = {
-        dataset: {name: (kept.clips, kept.confidence, kept.right) for name, kept in of_dataset.items()}
-        for dataset, of_dataset in curves.items()
+def _add(
+    report: Report, name: str, judged: Sequence[Judged], calibrator: Callable[[Judged], Calibrator] | None
+) -> None:
+    """Add the tables and rows of one dataset to a report."""
+    ways = {"before": None, "calibrated": calibrator} if calibrator is not None else {"before": None}
+    found = {(level, way): reliability(judged, level, how) for level in LEVELS for way, how in ways.items()}
+    rows = report.document.setdefault("rows", [])
+    for (level, way), kept in found.items():
+        rows.append({"dataset": name, "level": level, "calibrated": way != "before"} | kept.to_json())
+    report.tables.append(
+        Table(
+            f"{name}: calibration",
+            f"Of {len(judged)} videos ({judged[0].method}): mean confidence, share that is right, expected calibration "
+            "error (ECE, 10 bins) and area under the ROC curve (AUC), in percent.",
+            ("statements", "", "number", "stated", "right", "ECE", "AUC"),
+            tuple((level, way, *_cells(kept)) for (level, way), kept in found.items()),
+            words=2,
+        )
+    )
+    by_task: dict[str, list[Judged]] = {}
+    for one in judged:
+        by_task.setdefault(one.task, []).append(one)
+    if len(by_task) > 1:
+        lines = []
+        for task, some in by_task.items():
+            of_task = [reliability(some, "segment", how) for how in ways.values()]
+            report.document.setdefault("tasks", []).extend(
+                {"dataset": name, "task": task, "level": "segment", "calibrated": way != "before"} | one.to_json()
+                for way, one in zip(ways, of_task, strict=True)
+            )
+            number, right = float(of_task[0].count.sum()), of_task[0].mean[1]
+            if number >= _FEW:
+                shares = (right, *(value for one in of_task for value in (one.mean[0], one.error)))
+                lines.append((task, cells.count(number), *(cells.percent(100 * value) for value in shares)))
+        columns = ("task", "segments", "right", "stated", "ECE", "calibrated", "ECE, calibrated")
+        report.tables.append(
+            Table(
+                f"{name}: segments by task",
+                f"Tasks of at least {_FEW} segments.",
+                columns[: 5 if calibrator is None else 7],
+                tuple(lines),
+            )
+        )
+    bins = {way: found["segment", way] for way in ways}
+    report.document.setdefault("bins", {})[name] = {
+        way: {key: getattr(kept, key).tolist() for key in ("count", "confidence", "right")}
+        for way, kept in bins.items()
     }
+    report.draw = partial(draw_reliability, report.document["bins"])
+
+
+def _cells(kept: Reliability) -> tuple[str, ...]:
+    stated, right = kept.mean
+    values = (stated, right, kept.error, kept.auc)
+    return cells.count(float(kept.count.sum())), *(cells.percent(100 * value) for value in values)
+
+
+def draw_reliability(bins: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]], folder: Path) -> Pictures:
+    """Draw the reliability of segments of all datasets; a picture that cannot be drawn is a warning."""
+    columns = {name: {way: tuple(kept.values()) for way, kept in ways.items()} for name, ways in bins.items()}
     file = "calibration.png"
-    drawn = is_drawn(folder / file, partial(plot_reliability, bins=bins))
-    return (("Reliability: how often labels are right, by their confidence", file),) if drawn else ()
+    drawn = is_drawn(folder / file, partial(plot_reliability, bins=columns))
+    return (("Reliability: how often segments are right, by their confidence", file),) if drawn else ()

@@ -21,7 +21,7 @@ from graph2vid.evidence.embed import Frames, cached, joint_embedder, text_embedd
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
 from graph2vid.evidence.language import check_language
-from graph2vid.evidence.narration import NarrationSettings, narration_evidence, plausibilities, plausibility
+from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
 from graph2vid.flow import FlowGraph
 
 MOST_HOURS = 24.0
@@ -327,6 +327,7 @@ def media_evidence(
             "cues": len(cues),
             "duration": float(duration),
             "plausibility": plausibility(procedure.texts, cues, embed, title=procedure.title).probability,
+            "likeness": likeness(procedure.texts, cues, embed),
             "source": transcript.source,
         }
     elif transcript.cues:

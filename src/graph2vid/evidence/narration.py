@@ -403,6 +403,15 @@ class Plausibility:
         return self.probability < UNLIKELY
 
 
+def likeness(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction) -> float:
+    """Return the mean cosine of all steps and all cues, by how long these last: 0 where nothing is said."""
+    said = [cue for cue in cues if cue.text.strip() and cue.end > cue.start]
+    if not said:
+        return 0.0
+    cosine = cosine_similarity(embed(steps), embed([cue.text for cue in said])).mean(axis=0)
+    return float(np.average(cosine, weights=[cue.end - cue.start for cue in said]))
+
+
 def plausibility(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction, *, title: str = "") -> Plausibility:
     """Say how plausible it is that a video shows a procedure.
 

@@ -50,7 +50,7 @@ def export_elan(grounding: Grounding, film: Film) -> Exported:
     for annotation, segment in zip(list(eaf.tiers[TIER][0]), segments, strict=True):
         if segment.confidence is not None:
             number = eaf.generate_annotation_id()
-            eaf.tiers[_CONFIDENCE][1][number] = (annotation, f"{segment.confidence:.2f}", None, None)
+            eaf.tiers[_CONFIDENCE][1][number] = (annotation, f"{segment.confidence:.2f}{segment.mark}", None, None)
     document = pympi.Elan.to_adocument(eaf)
     text = ElementTree.tostring(document, encoding="unicode", xml_declaration=False)
     return Exported(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n', tuple(notes))

@@ -36,14 +36,24 @@ class Timed:
     start: int
     end: int
     confidence: float | None
+    why: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What is set behind the title of a doubtful segment."""
+        return " (?)" if self.why else ""
 
 
 def timed(grounding: Grounding) -> tuple[list[Timed], list[str]]:
     """Return the segments in order of time, and notes on those that the video's clock has no place for."""
     found = [(one, round(one.start * 1000), round(one.end * 1000)) for one in grounding.segments]
     shown = [(one, start, end) for one, start, end in found if end > 0]
-    segments = [Timed(one.step, max(start, 0), max(end, start + 1, 1), one.confidence) for one, start, end in shown]
+    segments = [
+        Timed(one.step, max(start, 0), max(end, start + 1, 1), one.confidence, one.why) for one, start, end in shown
+    ]
     notes = []
+    if unsure := sum(bool(one.why) for one in segments):
+        notes.append(f"{counted(unsure, 'segment')} of {len(segments)} doubtful")
     if before := len(found) - len(shown):
         notes.append(f"{counted(before, 'segment')} before the beginning of the video (0 s) left out")
     if any(start < 0 for _, start, _ in shown):

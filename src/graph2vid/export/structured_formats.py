@@ -156,13 +156,15 @@ def export_label_studio(grounding: Grounding, film: Film) -> Exported:
     for number, segment in enumerate(segments, start=1):
         first = round(segment.start / 1000 * rate) + 1
         last = max(round(segment.end / 1000 * rate), first)
-        region = {
+        region: dict[str, Any] = {
             "id": f"segment{number}",
             "from_name": _CONTROL,
             "to_name": _OBJECT,
             "type": "timelinelabels",
             "value": {"ranges": [{"start": first, "end": last}], "timelinelabels": [names[segment.step]]},
         }
+        if segment.why:
+            region["meta"] = {"text": [f"doubtful: {segment.why}"]}
         regions.append(region if segment.confidence is None else region | {"score": round(segment.confidence, 4)})
     if not film.name:
         notes.append("the video is not known: put its URL into data.video, or name it with --video URL")

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from graph2vid.export import shared
-from graph2vid.grounding import Exported, Film, Grounding, file_name
+from graph2vid.grounding import Exported, Film, GroundedSegment, Grounding, file_name
 
-COLUMNS = ("step", "id", "text", "start", "end", "confidence", "order")
+COLUMNS = ("step", "id", "text", "start", "end", "confidence", "order", "doubtful")
 
 # SubRip has no escapes: an arrow would be taken for times, and what stands in angle brackets for formatting.
 _SIGNS = str.maketrans("<>", "‹›")
@@ -39,7 +39,7 @@ def export_srt(grounding: Grounding, film: Film) -> Exported:
 
 def _cues(segments: list[shared.Timed], names: list[str], decimal_sign: str) -> list[str]:
     times = [[shared.clock(at, decimal_sign) for at in (one.start, one.end)] for one in segments]
-    return [f"{at + 1}\n{' --> '.join(times[at])}\n{names[one.step]}\n" for at, one in enumerate(segments)]
+    return [f"{at + 1}\n{' --> '.join(times[at])}\n{names[one.step]}{one.mark}\n" for at, one in enumerate(segments)]
 
 
 @shared.format_named("ffmetadata", ".ffmetadata.txt")
@@ -53,7 +53,7 @@ def export_ffmetadata(grounding: Grounding, film: Film) -> Exported:
     lines = [";FFMETADATA1"]
     if title := shared.one_line(grounding.flow.title):
         lines.append(f"title={_escaped(title)}")
-    chapters = [(segment.start, segment.end, names[segment.step]) for segment in segments]
+    chapters = [(segment.start, segment.end, names[segment.step] + segment.mark) for segment in segments]
     if chapters and chapters[0][0] > 0:
         chapters.insert(0, (0, chapters[0][0], "Intro"))
         notes.append('an "Intro" is added before the first step: MP4 lets the first chapter begin at 0 in any case')
@@ -74,18 +74,19 @@ def export_csv(grounding: Grounding, film: Film) -> Exported:
     seconds. A text that a spreadsheet would take for a formula has a ' before it, which our reader takes off again.
     """
     place = {step: at for at, step in enumerate(grounding.order, start=1)}
-    rows = [
-        (one.step, f"{one.start:.3f}", f"{one.end:.3f}", "" if one.confidence is None else f"{one.confidence:.4f}")
-        for one in grounding.segments
-    ]
+    rows = [(one.step, f"{one.start:.3f}", f"{one.end:.3f}", _sure(one), one.why) for one in grounding.segments]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for step, *found in [*rows, *((step, "", "", "") for step in grounding.not_shown)]:
+    for step, *found, why in [*rows, *((step, "", "", "", "") for step in grounding.not_shown)]:
         named = grounding.flow.steps[step]
         texts = (shared.cell(shared.printable(text)) for text in (named.id, named.text))
-        writer.writerow((step + 1, *texts, *found, place.get(step, "")))
+        writer.writerow((step + 1, *texts, *found, place.get(step, ""), why))
     return Exported(table.getvalue())
+
+
+def _sure(segment: GroundedSegment) -> str:
+    return segment.sureness if segment.confidence is None else f"{segment.confidence:.4f}"
 
 
 @shared.format_named("crosstask", ".crosstask.csv")

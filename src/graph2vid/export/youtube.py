@@ -39,7 +39,7 @@ def export_youtube(grounding: Grounding, film: Film) -> Exported:
     if names != titles(grounding.flow):
         notes.append("< and > are written as ‹ and ›: YouTube takes no angle brackets")
     end = int(grounding.end)
-    chapters = [_Chapter(segment.start // 1000, [names[segment.step]]) for segment in segments]
+    chapters = [_Chapter(one.start // 1000, [names[one.step] + one.mark]) for one in segments]
     if not chapters:
         raise InputError("YouTube chapters need at least one step that is shown; here none is")
     notes += _begin_at_zero(chapters)

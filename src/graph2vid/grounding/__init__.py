@@ -7,6 +7,8 @@ from typing import Any
 
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
+from graph2vid.grounding.calibration import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
+from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
 from graph2vid.grounding.from_evidence import ground_evidence
@@ -20,8 +22,14 @@ from graph2vid.grounding.times import format_time, parse_span, parse_time
 
 __all__ = [
     "FORMATS",
+    "GAMMAS",
+    "LIKELY",
+    "NARRATION",
     "AlignOptions",
+    "Calibrator",
+    "Conflict",
     "Deviation",
+    "Example",
     "Exported",
     "Features",
     "Film",
@@ -29,17 +37,21 @@ __all__ = [
     "GroundOptions",
     "GroundedSegment",
     "Grounding",
+    "Observed",
     "OrderCheck",
     "StepCount",
     "check_order",
+    "conflicts",
     "draw_timeline",
     "export",
     "file_name",
     "find_deviations",
+    "forced_steps",
     "format_time",
     "ground",
     "ground_evidence",
     "is_url",
+    "observe",
     "pack",
     "parse_span",
     "parse_time",

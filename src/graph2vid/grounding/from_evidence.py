@@ -15,6 +15,8 @@ from graph2vid.alignment import Constraint, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding.assessment import assess, relaxed
+from graph2vid.grounding.doubt import Conflict
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -64,12 +66,12 @@ def ground_evidence(
     of_steps = repeat, durations, asked.violation
     problem = Problem(flow, costs.match, costs.drop, costs.skip, *of_steps, in_clips, asked.contiguous)
     found = problem.align(asked.method, time_limit=asked.time_limit)
-    sure, spare, of_order = None, None, {}
-    if asked.confidence:
-        try:
-            sure = problem.posterior(asked.gamma, time_limit=asked.time_limit)
-        except TooLargeError as error:  # the posterior needs more memory or time than the alignment, which stands
-            warnings.warn(f"no confidence is given: {error}", stacklevel=2)
+    dropped: list[Conflict] = []
+    if asked.relax:
+        problem, found, dropped = relaxed(problem, found, options)
+        procedure = problem.flow
+    known = assess(problem, found, evidence, costs.options, options)
+    spare, of_order = None, {}
     if asked.margins:
         try:
             spare = problem.margins(found, time_limit=asked.time_limit)
@@ -83,7 +85,9 @@ def ground_evidence(
         "durations": durations is not None,
         "contiguous": asked.contiguous,
         "constraints": [_described(constraint, procedure) for constraint in in_seconds],
-        "gamma": None if sure is None else asked.gamma,
+        "gamma": None,
+        **known.about,
+        **({"relaxed": [one.to_json(procedure) for one in dropped]} if asked.relax else {}),
         **of_order,
         "alignment": {key: value if isinstance(value, _PLAIN) else str(value) for key, value in found.options.items()},
         "settings": options.to_json(),
@@ -97,9 +101,10 @@ def ground_evidence(
             text=procedure.texts[one.step],
             start=offset + one.start * clip_seconds,
             end=offset + one.stop * clip_seconds,
-            # Rounding in the posterior may carry a mean a hair beyond 1.
-            confidence=None if sure is None else min(1.0, sure.confidence(one)),
+            confidence=known.confidences[number],
             margin=None if spare is None else float(spare[number]),
+            posterior=known.posteriors[number],
+            why=known.why[number],
         )
         for number, one in enumerate(found.segments)
     ]
@@ -118,6 +123,8 @@ def ground_evidence(
         video=video,
         cues=evidence.cues,
         evidence=np.where(np.isnan(over_background), -np.inf, over_background),
+        absent=known.absent,
+        probability=known.probability,
     )
 
 

@@ -22,6 +22,7 @@ from graph2vid.alignment.alignment_plot import Bar, Span, plot_lanes, plot_matri
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding.doubt import Conflict
 from graph2vid.grounding.quantised import pack, unpack
 from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
@@ -48,11 +49,16 @@ class GroundedSegment:
     start, end : float
         Seconds.
     confidence : float or None
-        Mean posterior probability of the step over the segment's clips, in 0 … 1; None if it was not
-        computed.
+        The calibrated probability that this is right: the expected share of the segment's clips that show the step, in
+        0 … 1. None if it was not computed, or if there is no calibrator for the evidence.
     margin : float or None
         How much more the best alternative costs, in which none of its clips shows the step; +∞ if there is none. None
         if it was not computed.
+    posterior : float or None
+        Mean posterior probability of the step over the segment's clips, which is not calibrated; None if it was not
+        computed.
+    why : str
+        Why the segment is doubtful; empty where it is not.
     """
 
     step: int
@@ -62,6 +68,20 @@ class GroundedSegment:
     end: float
     confidence: float | None = None
     margin: float | None = None
+    posterior: float | None = None
+    why: str = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether one should not rely on it."""
+        return bool(self.why)
+
+    @property
+    def sureness(self) -> str:
+        """The confidence in words: a percentage, "uncalibrated", or nothing where it was not computed."""
+        if self.confidence is not None:
+            return f"{self.confidence:.0%}"
+        return "" if self.posterior is None else "uncalibrated"
 
     @property
     def duration(self) -> float:
@@ -71,8 +91,9 @@ class GroundedSegment:
     def to_json(self) -> dict[str, Any]:
         """Return the segment as an entry of a JSON document; a margin without limit is "inf"."""
         entry = {"step": self.id, "text": self.text} | {
-            key: getattr(self, key) for key in ("start", "end", "confidence")
+            key: getattr(self, key) for key in ("start", "end", "confidence", "posterior")
         }
+        entry |= {"doubtful": self.is_doubtful} | ({"why": self.why} if self.why else {})
         margin = {} if self.margin is None else {"margin": self.margin if math.isfinite(self.margin) else "inf"}
         return entry | margin
 
@@ -108,6 +129,10 @@ class Grounding:
     evidence : float array [K, N] or None
         By how much each step explains each clip better than background does, in units of cost: what is above zero
         speaks for the step. Read-only.
+    absent : tuple of float
+        The calibrated probability of each step that the video does not show it; empty where it is not known.
+    probability : float array [K+1, N] or None
+        The calibrated probability of each step, and of background (last), in each clip; not kept in files.
     """
 
     flow: FlowGraph
@@ -123,6 +148,8 @@ class Grounding:
     video: str | None = None
     cues: tuple[Cue, ...] = ()
     evidence: NDArray[np.float64] | None = None
+    absent: tuple[float, ...] = ()
+    probability: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.int64)
@@ -149,7 +176,19 @@ class Grounding:
     @cached_property
     def count(self) -> StepCount:
         """How many steps are shown, of how many that the procedure wants; see :class:`StepCount`."""
-        return count_steps(self.flow, self.order)
+        sure = {segment.step for segment in self.segments if not segment.is_doubtful}
+        return count_steps(self.flow, self.order, set(self.order) - sure if self.segments else ())
+
+    @property
+    def is_uncalibrated(self) -> bool:
+        """Whether posteriors are known, and no calibrator that fits the evidence."""
+        return any(one.confidence is None and one.posterior is not None for one in self.segments)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What to ask about the flow graph: edges that fight the evidence, the worst first."""
+        told = self.options.get("conflicts") or ()
+        return tuple(Conflict.from_json(one, self.flow).question(self.flow) for one in told)
 
     def segments_of(self, step: int | str) -> tuple[GroundedSegment, ...]:
         """Return the segments of one step (by index or id), in order of time; none if it is not shown."""
@@ -168,9 +207,10 @@ class Grounding:
     def __str__(self) -> str:
         lines = [repr(self)]
         for segment in self.segments:
-            sure = "" if segment.confidence is None else f"  {segment.confidence:4.0%}"
+            sure = f"  {segment.sureness:>4}" if segment.sureness else ""
             span = f"{format_time(segment.start)}–{format_time(segment.end)}"
-            lines.append(f"  {span:>17}{sure}  {segment.step + 1}. {segment.text}")
+            doubt = f" (doubtful: {segment.why})" if segment.why else ""
+            lines.append(f"  {span:>17}{sure}  {segment.step + 1}. {segment.text}{doubt}")
         lines += [f"  {'not shown':>17}  {step + 1}. {self.flow.texts[step]}" for step in self.not_shown]
         return "\n".join(lines)
 
@@ -290,7 +330,11 @@ class Grounding:
             "not_shown": [ids[step] for step in self.not_shown],
             "order": [ids[step] for step in self.order],
             "count": self.count.to_json(),
-            "steps": [{"step": name, "number": step + 1, "order": place.get(step)} for step, name in enumerate(ids)],
+            "steps": [
+                {"step": name, "number": step + 1, "order": place.get(step)}
+                | ({"absent": self.absent[step]} if self.absent else {})
+                for step, name in enumerate(ids)
+            ],
             "labels": self.labels.tolist(),
             "options": self.options,
             **{key: value for key, value in known.items() if value},
@@ -365,7 +409,11 @@ class _Reader:
         margin = math.inf if entry.get("margin") == "inf" else entry.get("margin")
         if margin not in (None, math.inf):
             margin = self.number(entry, "margin", f"{place}.")
-        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin)
+        raw = None if entry.get("posterior") is None else self.number(entry, "posterior", f"{place}.")
+        if "posterior" not in entry:  # of a version whose confidence was the posterior
+            sure, raw = None, sure
+        why = self.get({"why": ""} | entry, "why", str, "a text", f"{place}.")
+        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin, raw, why)
 
     def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
         found = self.get(document, "labels", list, "a list of step indices")
@@ -387,6 +435,12 @@ class _Reader:
             raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", list(found.shape))
         return found
 
+    def absent(self, document: dict[str, Any], n_steps: int) -> tuple[float, ...]:
+        entries = self.get({"steps": []} | document, "steps", list, "a list")
+        if len(entries) != n_steps or not all(isinstance(entry, dict) and "absent" in entry for entry in entries):
+            return ()
+        return tuple(self.number(entry, "absent", f"steps[{at}].") for at, entry in enumerate(entries))
+
     def grounding(self, document: dict[str, Any]) -> Grounding:
         flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
         clip_seconds = self.number(document, "clip_seconds")
@@ -403,7 +457,8 @@ class _Reader:
         return Grounding(
             flow=flow,
             segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
-            **steps,
+            not_shown=steps["not_shown"],
+            order=steps["order"],
             cost=self.number(document, "cost"),
             labels=labels,
             clip_seconds=clip_seconds,
@@ -413,4 +468,5 @@ class _Reader:
             video=self.get(known, "video", str, "a path or a URL") if "video" in known else None,
             cues=tuple(self.cue(entry, f"cues[{i}]") for i, entry in enumerate(said)),
             evidence=self.evidence(document, (len(flow), len(labels))),
+            absent=self.absent(document, len(flow)),
         )

@@ -15,7 +15,7 @@ class StepCount:
     Attributes
     ----------
     shown : tuple of int
-        The steps that are shown, sorted.
+        The steps that are shown beyond doubt, sorted.
     missing : tuple of int
         Steps that are not shown, although the procedure wants them. Of alternatives none of which is shown, the first
         branch is wanted.
@@ -23,20 +23,25 @@ class StepCount:
         Optional steps that are not shown.
     untaken : tuple of int
         Steps of other branches than the one that is wanted.
+    doubtful : tuple of int
+        Steps all of whose segments are doubtful.
     """
 
     shown: tuple[int, ...]
     missing: tuple[int, ...]
     optional: tuple[int, ...]
     untaken: tuple[int, ...]
+    doubtful: tuple[int, ...] = ()
 
     @property
     def wanted(self) -> int:
-        """How many steps the procedure wants of this video: those that are shown and those that are missing."""
-        return len(self.shown) + len(self.missing)
+        """How many steps the procedure wants of this video: those that are shown, doubtful or missing."""
+        return len(self.shown) + len(self.doubtful) + len(self.missing)
 
     def __str__(self) -> str:
         words = [f"{len(self.shown)} of {self.wanted} steps shown"]
+        if self.doubtful:
+            words.append(f"{len(self.doubtful)} doubtful")
         if self.optional:
             words.append(f"{len(self.optional)} optional left out")
         if self.untaken:
@@ -49,7 +54,7 @@ class StepCount:
         return {"shown": sizes["shown"], "wanted": self.wanted, **sizes}
 
 
-def count_steps(flow: FlowGraph, shown: Iterable[int]) -> StepCount:
+def count_steps(flow: FlowGraph, shown: Iterable[int], doubtful: Iterable[int] = ()) -> StepCount:
     """Sort the steps of a procedure by whether a video shows them, and whether it should.
 
     Parameters
@@ -58,12 +63,16 @@ def count_steps(flow: FlowGraph, shown: Iterable[int]) -> StepCount:
         The procedure.
     shown : iterable of int
         The steps that are shown, in any order.
+    doubtful : iterable of int
+        Those of them that are doubtful.
     """
-    there = set(shown)
+    there, unsure = set(shown), set(doubtful)
     untaken: set[int] = set()
     for group in flow.alternatives:
         taken = [branch for branch in group if there & {*branch}] or [group[0]]
         untaken.update(step for branch in group if branch not in taken for step in branch)
     absent = set(range(len(flow))) - there - untaken
     optional = absent & {*flow.optional}
-    return StepCount(*(tuple(sorted(steps)) for steps in (there, absent - optional, optional, untaken)))
+    return StepCount(
+        *(tuple(sorted(steps)) for steps in (there - unsure, absent - optional, optional, untaken, unsure))
+    )

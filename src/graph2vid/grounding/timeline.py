@@ -32,13 +32,14 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     """Return the drawing as rich text, no line wider than ``width`` columns (from 40 on).
 
     Rows stand in the order of the video: the number of the step (its place in the procedure), its id where that is
-    something else, text, bar, start–end, confidence. Then come background, the steps that are not shown, and, if it
-    differs from the order of the procedure, the order that was found.
+    something else, text, bar, start–end, confidence; what is doubtful is paler and has a question mark. Then come
+    background, the steps that are not shown (with the probability of that), the order that was found, if it differs
+    from that of the procedure, and edges of the flow graph that fight the evidence.
     """
     from rich.text import Text
 
     flow = grounding.flow
-    dash, times, full, gap = ("-", "x", "#", ".") if ascii_only else ("–", "×", "█", "░")
+    dash, times, full, gap, pale = ("-", "x", "#", ".", "?") if ascii_only else ("–", "×", "█", "░", "▒")
     shown = {step: grounding.segments_of(step) for step in grounding.order}
     spans = {step: f"{format_time(runs[0].start)}{dash}{format_time(runs[-1].end)}" for step, runs in shown.items()}
     spans |= {step: f"{spans[step]} {times}{len(runs)}" for step, runs in shown.items() if len(runs) > 1}
@@ -60,9 +61,11 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     if columns.id_width:
         drawing.append(columns.head() + "\n", style="dim")
     for step, runs in shown.items():
-        drawing.append(columns.name(step))
-        drawing.append(columns.bar([(run.start, run.end) for run in runs], grounding, full), style=colour_of(step))
-        drawing.append(columns.times(spans[step], _confidence(runs)) + "\n")
+        doubtful = all(run.is_doubtful for run in runs)
+        sign, mark = (pale, "?") if doubtful else (full, "")
+        drawing.append(columns.name(step), style="dim" if doubtful else "")
+        drawing.append(columns.bar([(run.start, run.end) for run in runs], grounding, sign), style=colour_of(step))
+        drawing.append(columns.times(spans[step], _confidence(runs) + mark) + "\n")
     if background:
         share = sum(end - start for start, end in background) / grounding.duration
         drawing.append(columns.label("background"), style="dim")
@@ -70,10 +73,18 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         drawing.append(columns.times("", f"{share:.0%}") + "\n", style="dim")
     for step in grounding.not_shown:
         drawing.append(columns.name(step) + " " * columns.bar_width, style="dim")
-        drawing.append(columns.times("not shown", "") + "\n", style="yellow")
+        absent = f"{grounding.absent[step]:.0%}" if grounding.absent else ""
+        drawing.append(columns.times("not shown", absent) + "\n", style="yellow")
     if list(grounding.order) != sorted(grounding.order):
         found = (" > " if ascii_only else " → ").join(str(step + 1) for step in grounding.order)
         drawing.append(textwrap.fill(found, width, initial_indent="order found ", subsequent_indent=" " * 12) + "\n")
+    if unsure := grounding.count.doubtful:
+        told = ", ".join(str(step + 1) for step in unsure)
+        drawing.append(textwrap.fill(told, width, initial_indent="doubtful (?) ", subsequent_indent=" " * 13) + "\n")
+    for question in grounding.questions:
+        drawing.append(textwrap.fill(f"{_clean(question)} (--relax grounds without)", width) + "\n", style="yellow")
+    if grounding.is_uncalibrated:
+        drawing.append("confidence: uncalibrated\n", style="dim")
     return drawing
 
 

@@ -12,7 +12,7 @@ from graph2vid.errors import InputError
 from graph2vid.evidence import Plausibility
 from graph2vid.flow import FlowGraph, Layout, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.grounding import Grounding, OrderCheck, file_name, pack
+from graph2vid.grounding import GroundedSegment, Grounding, OrderCheck, file_name, pack
 
 KIND = "graph2vid-view"
 VERSION = 2
@@ -58,7 +58,7 @@ def view_model(
     """
     flow = grounding.flow
     place = {step: number for number, step in enumerate(grounding.order, start=1)}
-    segments = [_span(part.step, part.start, part.end, part.confidence, part.margin) for part in grounding.segments]
+    segments = [_segment(part) for part in grounding.segments]
     name = grounding.video or video_url or ""
     return {
         "format": KIND,
@@ -78,6 +78,8 @@ def view_model(
                 "ink": ink_on(colour_of(index)),
                 "place": place.get(index),
                 "after": list(flow.predecessors[index]),
+                "absent": round(grounding.absent[index], 4) if grounding.absent else None,
+                "doubtful": index in grounding.count.doubtful,
                 "optional": index in flow.optional,
                 "instead_of": _instead_of(flow, index),
                 "untaken": index in grounding.count.untaken
@@ -98,6 +100,7 @@ def view_model(
         ],
         "count": grounding.count.to_json() | {"words": str(grounding.count)},
         "facts": _facts(grounding),
+        "questions": list(grounding.questions),
         "check": None if check is None else _checked(check),
     }
 
@@ -126,16 +129,27 @@ def _facts(grounding: Grounding) -> dict[str, Any]:
     about = narration if isinstance(narration, dict) else {}
     probability = about.get("plausibility")
     unlikely = isinstance(probability, float) and Plausibility(0.0, probability).is_unlikely
-    return {"cost": grounding.cost, "narration": about or None, "unlikely": unlikely}
+    uncalibrated = grounding.is_uncalibrated
+    return {"cost": grounding.cost, "narration": about or None, "unlikely": unlikely, "uncalibrated": uncalibrated}
 
 
-def _span(
-    step: int, start: float, end: float, confidence: float | None = None, margin: float | None = None
-) -> dict[str, Any]:
+def _segment(part: GroundedSegment) -> dict[str, Any]:
     """Return a segment; a margin without limit is "inf", as in result files."""
-    sure = None if confidence is None else round(confidence, 4)
-    more = None if margin is None else round(margin, 3) if math.isfinite(margin) else "inf"
-    return {"step": step, "start": start, "end": end, "confidence": sure, "margin": more}
+    sure = None if part.confidence is None else round(part.confidence, 4)
+    spare = part.margin
+    more = None if spare is None else round(spare, 3) if math.isfinite(spare) else "inf"
+    return _span(part.step, part.start, part.end) | {
+        "confidence": sure,
+        "margin": more,
+        "uncalibrated": part.sureness == "uncalibrated",
+        "why": part.why,
+    }
+
+
+def _span(step: int, start: float, end: float) -> dict[str, Any]:
+    """Return a segment of which nothing more is known."""
+    known = {"confidence": None, "margin": None, "uncalibrated": False, "why": ""}
+    return {"step": step, "start": start, "end": end, **known}
 
 
 def _compared(name: str, found: Grounding | Spans, flow: FlowGraph) -> list[dict[str, Any]]:
@@ -144,7 +158,7 @@ def _compared(name: str, found: Grounding | Spans, flow: FlowGraph) -> list[dict
     unknown = {part.id for part in found.segments} - set(flow.ids)
     if unknown:
         raise InputError(f"{name!r} cannot be compared: the step {min(unknown)!r} is not one of this procedure")
-    return [_span(flow.index(part.id), part.start, part.end, part.confidence) for part in found.segments]
+    return [_segment(part) | {"step": flow.index(part.id), "margin": None} for part in found.segments]
 
 
 def _joined(segments: Sequence[dict[str, Any]], duration: float) -> list[dict[str, Any]]:

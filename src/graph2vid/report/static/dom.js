@@ -38,9 +38,10 @@ export function ordinal(place) {
 }
 
 // Why nothing of a step is seen.
-export function absence({ untaken, optional }) {
+export function absence({ untaken, optional, absent }) {
   if (untaken) return "done another way";
-  return optional ? "optional, not shown" : "not shown";
+  const sure = absent === null ? "" : ` (${Math.round(100 * absent)}% sure)`;
+  return `${optional ? "optional, not shown" : "not shown"}${sure}`;
 }
 
 // One tab stop for a group of controls: arrows move the focus. `neighbour(current, key)` returns where a key leads.

@@ -12,13 +12,15 @@ export function makeSegment(state, segment, attributes) {
   const step = state.model.steps[segment.step];
   const sure = segment.confidence;
   const known = sure === null ? [] : [`${percent(sure)} sure`];
+  if (segment.uncalibrated) known.push("uncalibrated");
   if (segment.margin !== null) known.push(`margin ${formatMargin(segment.margin)}`);
+  if (segment.why) known.push(`doubtful: ${segment.why}`);
   const label = [`Step ${step.number}`, step.text, spokenSpan(segment.start, segment.end), ...known].join(", ");
   const button = el(
     "button",
     {
       type: "button",
-      class: "segment",
+      class: segment.why ? "segment doubtful" : "segment",
       "data-step": segment.step,
       "aria-label": attributes.of ? `${attributes.of}: ${label}` : label,
       "data-index": attributes.index,

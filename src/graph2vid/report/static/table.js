@@ -10,17 +10,18 @@ export function makeTable(state) {
   const kind = (at) => (names[at] === "Length" ? "figure length" : "figure");
   const titles = names.map((title, at) => el("th", { scope: "col", class: kind(at) }, title));
   const head = [el("th", { scope: "col" }, "Step"), ...titles];
-  const rows = segments.map(({ step, start, end, confidence, margin }) => {
+  const rows = segments.map(({ step, start, end, confidence, margin, uncalibrated, why }) => {
+    const sure = confidence === null ? (uncalibrated ? "uncalibrated" : "–") : percent(confidence);
     const figures = {
       Order: ordinal(steps[step].place),
       From: formatTime(start),
       To: formatTime(end),
       Length: formatTime(end - start),
-      Sure: confidence === null ? "–" : percent(confidence),
+      Sure: why ? `${sure}, doubtful` : sure,
       Margin: margin === null ? "–" : formatMargin(margin),
     };
     const cells = names.map((name, at) => el("td", { class: kind(at) }, figures[name]));
-    return el("tr", { "data-step": step }, nameCell(steps[step]), cells);
+    return el("tr", { "data-step": step, title: why || null }, nameCell(steps[step]), cells);
   });
   for (const step of absent) {
     const none = el("td", { class: "figure", colspan: names.length }, absence(steps[step]));

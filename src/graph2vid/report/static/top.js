@@ -19,6 +19,7 @@ export function makeTop(state) {
       el("h1", null, model.title || "When each step happens"),
       el("ul", { class: "facts" }, facts),
       warning(model),
+      model.questions.map((text) => el("p", { class: "warning" }, text)),
     ),
     themeSwitch(),
   );
@@ -30,6 +31,7 @@ function factsOf(state) {
   const found = [count.words, `${formatTime(model.end - model.offset, 0)} of video`];
   const known = order.map((step) => state.confidenceOf(step)).filter((sure) => sure !== null);
   if (known.length) found.push(`${percent(known.reduce((sum, sure) => sum + sure, 0) / known.length)} sure on average`);
+  if (facts.uncalibrated) found.push("confidence uncalibrated");
   if (segments.length && order.some((step, at) => at > 0 && order[at - 1] > step)) found.push("another order than written");
   if (facts.narration?.source) found.push(`words from ${facts.narration.source}`);
   return found;

@@ -1,0 +1,141 @@
+"""How far an alignment can be relied on: calibrated confidences, doubtful segments, edges that fight the evidence."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph2vid._options import GroundOptions
+from graph2vid.alignment import Alignment, Posterior, Problem
+from graph2vid.errors import InputError, TooLargeError
+from graph2vid.evidence import Evidence
+from graph2vid.grounding.calibration import NARRATION, Calibrator, observe
+from graph2vid.grounding.doubt import Conflict, conflicts, log_odds, name_conflicts, reasons, weak
+
+_BY_DEFAULT = {"preset": "log_odds", "match": "raw", "drop": "constant:0", "skip": "given", "temperature": 1.0}
+"""The costs of narration that the calibrator was fitted on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What is known about an alignment beside it.
+
+    Attributes
+    ----------
+    confidences, posteriors : list of float or None
+        Of each segment: calibrated, and the mean posterior.
+    why : list of str
+        Why each segment is doubtful; empty where it is not.
+    absent : tuple of float
+        The probability of each step that it is not shown; empty where it is not known.
+    probability : float64 [K+1, N] or None
+        Calibrated, of each label in each clip.
+    about : dict
+        For the options of a result: ``calibration``, ``conflicts``, ``edges``.
+    """
+
+    confidences: list[float | None]
+    posteriors: list[float | None]
+    why: list[str]
+    absent: tuple[float, ...] = ()
+    probability: NDArray[np.float64] | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def assess(
+    problem: Problem, found: Alignment, evidence: Evidence, costs: Mapping[str, Any], options: GroundOptions
+) -> Assessment:
+    """Say how far an alignment can be relied on.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Alignment
+        Its answer.
+    evidence : Evidence
+    costs : mapping
+        The settings that the costs were made with.
+    options : GroundOptions
+    """
+    asked, number = options.alignment, len(found.segments)
+    unknown: list[float | None] = [None] * number
+    odds = log_odds(problem)
+    if not asked.confidence:
+        return Assessment(unknown, unknown, reasons(found, odds, unknown, unknown, asked.doubt))
+    chosen = calibrator_for(evidence, costs, options)
+    posteriors: dict[float, Posterior] = {}
+    absent: tuple[float, ...] = ()
+    sure, raw, probability = unknown, unknown, None
+    try:
+        posteriors[asked.gamma] = problem.posterior(asked.gamma, time_limit=asked.time_limit)
+        # Rounding in the posterior may carry a mean a hair beyond 1.
+        raw = [min(1.0, posteriors[asked.gamma].confidence(part)) for part in found.segments]
+        if chosen is not None:
+            seen = observe(
+                problem,
+                found,
+                clip_seconds=options.evidence.clip_seconds,
+                strength=evidence.skip if chosen.evidence == NARRATION else None,
+                likeness=evidence.about.get("narration", {}).get("likeness", 0.0),
+                posteriors=posteriors,
+                time_limit=asked.time_limit,
+            )
+            sure = chosen.confidences(seen).tolist()
+            absent, probability = tuple(chosen.absences(seen).tolist()), chosen.probabilities(seen)
+    except TooLargeError as error:  # the posterior needs more memory or time than the alignment, which stands
+        warnings.warn(f"no confidence is given: {error}", stacklevel=3)
+    about: dict[str, Any] = {
+        "gamma": asked.gamma if posteriors else None,
+        "calibration": None if chosen is None or not posteriors else {"evidence": chosen.evidence, **chosen.about},
+    }
+    why = reasons(found, odds, sure, raw, asked.doubt)
+    if asked.margins or weak(found, odds):
+        gains, complete = conflicts(problem, found)
+        flow = problem.flow
+        named = name_conflicts(problem, found, gains)
+        about["conflicts"] = [one.to_json(flow) for one in named]
+        if asked.margins:
+            about["edges"] = {"complete": complete, "gains": [one.to_json(flow) for one in gains]}
+    return Assessment(sure, raw, why, absent, probability, about)
+
+
+def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: GroundOptions) -> Calibrator | None:
+    """Return the calibrator that fits the evidence: the user's, or that of narration; None where none does."""
+    told = evidence.about.get("narration")
+    is_narration = (
+        told is not None
+        and "frames" not in evidence.about
+        and told.get("embedder") == "wordllama"
+        and told.get("weight") == 1.0
+        and not told.get("settings")
+        and options.alignment.contiguous
+        and all(costs.get(name) == value for name, value in _BY_DEFAULT.items())
+    )
+    kind = NARRATION if is_narration else "fused evidence" if told or "frames" in evidence.about else costs["evidence"]
+    path = options.alignment.calibration
+    if path is None:
+        return Calibrator.shipped() if is_narration else None
+    given = path if isinstance(path, Calibrator) else Calibrator.load(path)
+    if given.evidence != kind:
+        raise InputError(f"the calibrator {path} is for {given.evidence}, and the evidence is {kind}")
+    return given
+
+
+def relaxed(problem: Problem, found: Alignment, options: GroundOptions) -> tuple[Problem, Alignment, list[Conflict]]:
+    """Return the problem without the edges that fight the evidence, its answer, and what was dropped."""
+    from graph2vid.grounding.doubt import MOST_RELAXED, without
+
+    dropped: list[Conflict] = []
+    while len(dropped) < MOST_RELAXED:
+        worst = name_conflicts(problem, found, conflicts(problem, found)[0])
+        if not worst:
+            break
+        dropped.append(worst[0])
+        problem = without(problem, (worst[0].before, worst[0].after))
+        found = problem.align(options.alignment.method, time_limit=options.alignment.time_limit)
+    return problem, found, dropped
