@@ -29,7 +29,7 @@ DEFAULT_LIMIT = 2**18
 """Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
 
 CHECK_NOISES = (0.5, 1.0, 1.5, 2.0, 3.0)
-PARSERS_BY_DEFAULT = ("rules", "learned", "linear", "bag")
+PARSERS_BY_DEFAULT = ("auto", "rules", "learned", "linear", "bag")
 
 _MINED = "Mined graphs"
 _EXTENDED = "Extended model"
@@ -166,7 +166,7 @@ class ParserOptions(Options, panel="Data"):
     split: str = basic_option("dev", "The split of the corpus.")
     parsers: tuple[str, ...] = basic_option(
         PARSERS_BY_DEFAULT,
-        "The parsers; rules,learned,linear,bag by default. What cannot work here is listed with the reason.",
+        "The parsers; auto,rules,learned,linear,bag by default. What cannot work here is listed with the reason.",
         metavar="NAME,…",
     )
     crosstask: Path | None = basic_option(
@@ -176,6 +176,12 @@ class ParserOptions(Options, panel="Data"):
     )
     captaincook4d: Path | None = basic_option(
         None, "CaptainCook4D; by default the folder of that name beside the corpus, if it is there.", metavar="DIR"
+    )
+    wikihow_fg: Path | None = basic_option(
+        None, "wikiHow articles with flow graphs; by default wikihow_fg beside the corpus, if there.", metavar="DIR"
+    )
+    asynchow: Path | None = basic_option(
+        None, "Tasks with partial orders; by default asynchow beside the corpus, if it is there.", metavar="DIR"
     )
     weights: Path | None = basic_option(None, "Of the learned parser; by default those that come with graph2vid.")
     model: str | None = basic_option(None, "The spaCy model of the rules.")

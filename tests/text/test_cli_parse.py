@@ -16,6 +16,7 @@ from graph2vid.text import PARSERS, Entity, EntityEdge, EntityGraph, Parse, Proc
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.parse_json import from_json
 from graph2vid.text.parsers import _tell_fallback
+from graph2vid.text.rules.dependency_parser import language_model
 
 RECIPE = "Bread\n\nIngredients:\n- flour\n\nMethod:\n1. Mix [it].\n2. Heat the oven.\n3. Bake the dough.\n"
 
@@ -136,24 +137,26 @@ def test_many_dropped_links_are_cut(
     assert run(capsys, recipe, "--parser", "toy").endswith("  3 → 1: rule 9\n  … and 2 more\n")
 
 
-def test_auto_is_the_rules_where_a_model_is_installed(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph2vid.text.rules.dependency_parser.has_model", lambda: True)
-    monkeypatch.setitem(PARSERS._parts, "rules", toy)
-    assert parse(recipe).parser == "toy"
-    assert parse(recipe, "auto").flow == parse(recipe, "rules").flow
+def test_auto_is_the_default(recipe: Path) -> None:
+    assert parse(recipe).parser == "auto"
+    assert parse(recipe).flow == parse(recipe, "auto").flow
 
 
-def test_auto_is_the_learned_parser_where_no_model_is_installed_and_says_so_once(
+def test_auto_does_without_the_rules_where_no_model_is_installed_and_says_so_once(
     recipe: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("graph2vid.text.rules.dependency_parser.find_spec", lambda name: None)
     _tell_fallback.cache_clear()
+    language_model.cache_clear()
     assert main(["parse", str(recipe), "--json", "found.json"]) == 0
     written = capfd.readouterr().err
-    assert written.count("\n") == 1 and "learned parser" in written
-    assert json.loads(Path("found.json").read_text())["parser"] == "learned"
+    assert written.count("\n") == 1 and "without the rules" in written
+    found = json.loads(Path("found.json").read_text())
+    assert found["parser"] == "auto"
+    assert all(len(pair) == 3 for pair in found["precedence"])
     assert main(["parse", str(recipe)]) == 0
     assert not capfd.readouterr().err
+    language_model.cache_clear()
 
 
 def test_auto_takes_no_model(recipe: Path, capfd: pytest.CaptureFixture[str]) -> None:

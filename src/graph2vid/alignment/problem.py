@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from inspect import Parameter, signature
 from typing import Any, Unpack
 
@@ -102,7 +103,7 @@ class Problem:
         contiguous: bool = True,
     ) -> None:
         self.compiled: TSortGraph | None = flow if isinstance(flow, TSortGraph) else None
-        self.flow = flow.flow if isinstance(flow, TSortGraph) else flow
+        self.flow = flow.flow if isinstance(flow, TSortGraph) else _without_free_edges(flow, violation)
         self.costs = check_costs(self.flow, match, drop, skip)
         if rules := tuple(constraints):
             self.costs = _take_pinned_branches(self.flow, constrain(self.costs, rules), rules)
@@ -353,6 +354,14 @@ def _asked(
         return Problem(flow, match, drop, skip, None, None, 1.0, (), contiguous), options
     resources = {name: options.pop(name) for name in Resources._fields if name in options}
     return Problem(flow, match, drop, skip, contiguous=contiguous, **options), resources
+
+
+def _without_free_edges(flow: FlowGraph, violation: float) -> FlowGraph:
+    """Leave out the edges that may be violated at no cost, up to even odds: the answers are the same, found faster."""
+    if not flow.confidences or violation == np.inf or min(flow.confidences) > 0.5:
+        return flow
+    kept = {edge: sure for edge, sure in flow.confidence.items() if sure > 0.5}
+    return replace(flow, edges=tuple(kept), confidences=tuple(kept.values()))
 
 
 @renamed(breaking="violation", threads="workers")

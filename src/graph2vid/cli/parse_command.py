@@ -29,8 +29,8 @@ def parse(
     parser: Annotated[
         str,
         typer.Option(
-            help="Who finds the order: auto (rules where an English spaCy model is installed, else learned), rules, "
-            "learned, linear, bag, or another."
+            help="Who finds the order: auto (rules, learned and the written order together), rules, learned, linear, "
+            "bag, or another."
         ),
     ] = "auto",
     output: Annotated[

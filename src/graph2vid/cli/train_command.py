@@ -64,3 +64,30 @@ def parser(
         options = ParserTrainingOptions(seed=seed, epochs=epochs)
         train_parser(recipes, output, options, tune_on=further, encoder=encoder, device=device, report=report)
     typer.echo(f"trained on {len(recipes)} recipes for {epochs} epochs; loss {last:.3f}\nwrote {output}")
+
+
+@commands.command()
+def order(
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", help="The folder of asynchow, recipe_flowgraph and captaincook4d."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The weights to write (.safetensors).")
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other weights, the same seed the same.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="How often every procedure is seen.")] = 25,
+) -> None:
+    """Train the network behind --parser auto, which gives each pair of steps a probability of precedence."""
+    from graph2vid.cli.derived_options import needing_torch
+    from graph2vid.cli.progress import progress
+    from graph2vid.errors import InputError
+
+    if output.suffix != ".safetensors":
+        raise InputError(f"{output}: the weights are written as safetensors, so the name must end in .safetensors")
+    with needing_torch("training"):
+        from graph2vid.learn.order import OrderTrainingOptions, procedures_in, train_order
+    texts = procedures_in(data)
+    with progress("reading texts") as tell:
+        train_order(texts, output, OrderTrainingOptions(seed=seed, epochs=epochs), tell)
+    typer.echo(f"trained on {len(texts)} procedures\nwrote {output}")

@@ -16,6 +16,7 @@ from graph2vid.datasets.dataset import (
     Split,
     Task,
 )
+from graph2vid.datasets.ordered_texts import OrderedText, read_asynchow, read_wikihow_fg
 from graph2vid.datasets.reader_tools import DATASETS, Narration, is_dataset_in, read_dataset
 from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe, read_recipes
 
@@ -30,6 +31,7 @@ __all__ = [
     "Executions",
     "HowTo",
     "Narration",
+    "OrderedText",
     "Recipe",
     "Recording",
     "Split",
@@ -39,10 +41,12 @@ __all__ = [
     "crosstask",
     "is_dataset_in",
     "onto_steps",
+    "read_asynchow",
     "read_dataset",
     "read_executions",
     "read_published_flows",
     "read_recipes",
+    "read_wikihow_fg",
     "salads50",
     "synthetic",
     "youcook2",

@@ -11,8 +11,9 @@ from graph2vid.datasets import Dataset, Task, onto_steps
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.text import PARSERS, Instruction, Procedure, parse
+from graph2vid.text.precedence import fold_of
 
-PARSED_BY_DEFAULT = ("rules", "learned")
+PARSED_BY_DEFAULT = ("auto", "rules", "learned")
 """Parsers whose graphs are grounded beside the given ones, where tasks come with a how-to text."""
 
 
@@ -32,6 +33,8 @@ class ParsedGraphs:
         Names in :data:`graph2vid.text.PARSERS`; an unknown one is an error.
     options : mapping of str to mapping, optional
         Options of parsers by their name.
+    held_out : bool
+        Texts may be among those that ``auto`` was trained on: it is asked by the network that did not see them.
 
     Attributes
     ----------
@@ -41,10 +44,13 @@ class ParsedGraphs:
         How long each parser took for how many texts, its first one (it loads models then) left out.
     """
 
-    def __init__(self, parsers: Iterable[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self, parsers: Iterable[str], options: Mapping[str, Mapping[str, Any]] | None = None, *, held_out: bool = False
+    ) -> None:
         self._names = tuple(dict.fromkeys(parsers))
         check_parsers(self._names)
         self._options = options or {}
+        self._held_out = held_out
         self._made: dict[tuple[str, str, tuple[str, ...]], FlowGraph] = {}
         self.unavailable: dict[str, str] = {}
         self.seconds: dict[str, float] = dict.fromkeys(self._names, 0.0)
@@ -66,7 +72,8 @@ class ParsedGraphs:
         is_first = not any(made[0] == parser for made in self._made)
         began = perf_counter()
         try:
-            flow = parse(procedure, parser, **self._options.get(parser, {})).flow
+            fold = {"fold": fold_of(texts)} if self._held_out and parser == "auto" else {}
+            flow = parse(procedure, parser, **self._options.get(parser, {}), **fold).flow
             if len(flow) != len(texts):
                 raise InputError(f"it made a graph of {len(flow)} steps for {len(texts)} instructions")
         except (Graph2VidError, ImportError) as error:

@@ -6,8 +6,10 @@
      "flow": {"format": "graph2vid-flow", …},
      "reasons": [{"before": 0, "after": 2, "rule": …, "words": …}, …], "backward": […],
      "entities": null or {"entities": [{"instruction": 0, "start": …, "end": …, "token": …, "text": …, "tag": …}, …],
-                          "edges": [{"source": 0, "target": 3, "label": …}, …]}}
+                          "edges": [{"source": 0, "target": 3, "label": …}, …]},
+     "precedence": null or [[0, 1, 0.93], …]}
 
+"precedence" holds each pair of instructions with the probability that the first must come before the second.
 Instructions, characters, tokens and entities are counted from 0; instruction n is step n of the flow graph.
 """
 
@@ -16,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
 
 from graph2vid import __version__
 from graph2vid._files import check_format
@@ -35,7 +40,13 @@ def to_json(parse: Parse) -> dict[str, Any]:
     about = {"format": KIND, "version": VERSION, "graph2vid": __version__, "parser": parse.parser}
     procedure = _written(parse.procedure, ("title", "source", "ingredients", "instructions"))
     parts = _written(parse, ("reasons", "backward", "entities"))
+    parts["precedence"] = None if parse.probabilities is None else _pairs(parse.probabilities)
     return {**about, "procedure": procedure, "flow": parse.flow.to_json(), **parts}
+
+
+def _pairs(probabilities: npt.NDArray[np.float32]) -> list[tuple[int, int, float]]:
+    before, after = (places.tolist() for places in np.triu_indices(len(probabilities), 1))
+    return [(i, j, round(float(probabilities[i, j]), 4)) for i, j in zip(before, after, strict=True)]
 
 
 def _written(value: Any, names: tuple[str, ...] = ()) -> Any:
@@ -64,7 +75,8 @@ def from_json(value: Any, source: str = "parse") -> Parse:
         below = {"before": len(flow), "after": len(flow)}
         reasons, backward = (_records(Reason, document, key, below) for key in ("reasons", "backward"))
         entities = _entities(document.get("entities"), len(flow))
-        return Parse(procedure, flow, _text(document, "parser"), reasons, backward, entities)
+        probabilities = _probabilities(document.get("precedence"), len(flow))
+        return Parse(procedure, flow, _text(document, "parser"), reasons, backward, entities, probabilities)
     except InputError as error:
         raise FormatError(f"{source}: {error}") from None
 
@@ -87,6 +99,20 @@ def _entities(value: Any, steps: int) -> EntityGraph | None:
     entities = _records(Entity, value, "entities", below={"instruction": steps})
     ends = {"source": len(entities), "target": len(entities)}
     return EntityGraph(entities, _records(EntityEdge, value, "edges", below=ends))
+
+
+def _probabilities(value: Any, steps: int) -> npt.NDArray[np.float32] | None:
+    if value is None:
+        return None
+    found = np.zeros((steps, steps), dtype=np.float32)
+    try:
+        for before, after, probability in value:
+            if not (0 <= before < after < steps and 0 <= probability <= 1):
+                raise ValueError
+            found[before, after] = probability
+    except (TypeError, ValueError, IndexError):
+        raise FormatError("precedence must be null or a list of [before, after, probability]") from None
+    return found
 
 
 def _text(value: dict[str, Any], key: str) -> str:

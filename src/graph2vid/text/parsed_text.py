@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from graph2vid.errors import InputError
 from graph2vid.flow import FlowGraph
@@ -148,6 +152,8 @@ class Parse:
         What pointed backwards in the text, and was dropped so that no cycle arises.
     entities : EntityGraph or None
         The fine-grained graph, where the parser makes one.
+    probabilities : float32 array, shape (n, n), or None
+        What :attr:`precedence` gives, where it is known already.
     """
 
     procedure: Procedure
@@ -156,6 +162,17 @@ class Parse:
     reasons: tuple[Reason, ...] = ()
     backward: tuple[Reason, ...] = ()
     entities: EntityGraph | None = None
+    probabilities: npt.NDArray[np.float32] | None = field(default=None, compare=False)
+
+    @cached_property
+    def precedence(self) -> npt.NDArray[np.float32]:
+        """The probability that a step must come before a later one, [n, n]; 0 where it is not written before it.
+
+        From the words, the graph and the written order together, calibrated on texts that were not learnt from.
+        """
+        from graph2vid.text.precedence import probabilities
+
+        return probabilities(self)
 
     def __repr__(self) -> str:
         return f"Parse({self.flow!r}, parser {self.parser!r})"

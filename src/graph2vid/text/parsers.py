@@ -37,32 +37,33 @@ def parse(procedure: Procedure | str | os.PathLike[str], parser: str = "auto", *
     Returns
     -------
     Parse
-        Its ``parser`` names the one that found the graph; of ``auto``, the one that was chosen.
+        With the flow graph, the reasons for its edges, and the probability of each precedence.
     """
     return PARSERS.get(parser)(procedure_of(procedure), **options)
 
 
 @PARSERS.register("auto")
-def _auto(procedure: Procedure) -> Parse:
-    """The rules where an English model is installed, else the learned parser, which needs none."""
-    chosen = chosen_parser("auto")
-    if chosen == "learned":
+def _auto(procedure: Procedure, *, fold: int | None = None) -> Parse:
+    """Both parsers and the written order together: the probability of every precedence."""
+    from graph2vid.text.precedence import parse_by_pairs
+
+    if chosen_parser("auto") != "auto":
         _tell_fallback()
-    return parse(procedure, chosen)
+    return parse_by_pairs(procedure, fold=fold)
 
 
 def chosen_parser(parser: str) -> str:
-    """Return the parser that a name stands for: of ``auto`` the one that it chooses on this machine."""
+    """Return the parser that a name stands for on this machine: ``auto`` may have to do without the rules."""
     if parser != "auto":
         return parser
     from graph2vid.text.rules.dependency_parser import has_model
 
-    return "rules" if has_model() else "learned"
+    return "auto" if has_model() else "auto without rules"
 
 
 @cache
 def _tell_fallback() -> None:
-    said = "no English spaCy model is installed, so the learned parser finds the flow graph (see --parser)"
+    said = "no English spaCy model is installed, so the flow graph is found without the rules (see --parser)"
     warnings.warn(said, stacklevel=5)
 
 

@@ -46,6 +46,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def how_tos(folder: Path) -> None:
+    """Write two articles of three and two steps, and a task with one precedence against the written order."""
+    for domain, words, flows in (
+        ("Cars", ("Wait .", "Open it .", "Close it ."), [["1-0-1", "2-0-1", "T-eq"]]),
+        ("Home-and-Garden", ("Dig .", "Sow ."), [["0-0-0", "1-0-0", "Agent"], ["1-0-0", "0-0-0", "Agent"]]),
+    ):
+        steps = [[{"token": token} for token in text.split()] for text in words]
+        write(folder / "wikihow_fg" / domain / "1_do-it.json", json.dumps({"steps": steps, "flows": flows}))
+    task = {"id": "a", "title": "T", "steps": ["Go.", "Come.", "Stay."], "before": [[2, 1], [0, 2]]}
+    write(folder / "asynchow" / "tasks.jsonl", json.dumps(task) + "\n\n")
+
+
 def run(root: Path, *arguments: str) -> dict[str, Any]:
     path = root / "figures.json"
     assert main(["evaluate", "parser", "--data", str(root), "--json", str(path), *arguments]) == 0
@@ -57,6 +69,7 @@ def test_from_end_to_end(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     crosstask(root.parent)
     write(root.parent / "crosstask_release" / "annotations" / "101_v.csv", "3,1,2\n1,3,4\n")
     captaincook4d(root.parent / "captaincook4d")
+    how_tos(root.parent)
     page = write(
         root.parent / "results.md", "# Results\n\n<!-- evaluate other: begin -->\nold\n<!-- evaluate other: end -->\n"
     )
@@ -76,6 +89,15 @@ def test_from_end_to_end(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     # the video shows step 3 (instructions 1 and 2) before step 1 (instruction 0)
     admitted = {source: row["admitted"] for source, row in document["crosstask"]["sources"].items()}
     assert admitted == {"learned": 1, "last": 1, "linear": 0, "bag": 1}
+    precedence = document["precedence"]
+    assert list(precedence["wikihow_fg"]) == ["Cars", "Home-and-Garden", "all"]
+    assert precedence["wikihow_fg"]["Cars"]["linear"] == {"p": pytest.approx(1 / 3), "r": 1, "f1": 0.5}
+    assert precedence["wikihow_fg"]["all"]["last"] == {"p": pytest.approx(2 / 3), "r": 1, "f1": pytest.approx(0.8)}
+    # of the task 0→2→1, so that three precedences hold
+    found = precedence["asynchow"]["all"]
+    assert found["last"] == {"p": 0.5, "r": pytest.approx(1 / 3), "f1": pytest.approx(0.4)}
+    assert found["linear"] == dict.fromkeys(("p", "r", "f1"), pytest.approx(2 / 3))
+    assert found["bag"] == {"p": None, "r": 0, "f1": 0}
     assert document["not_available"] == {}
     assert document["command"] == f"graph2vid evaluate parser --data {root} --parsers learned,last,linear,bag"
     text = page.read_text()
@@ -85,6 +107,7 @@ def test_from_end_to_end(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     printed = capsys.readouterr().out
     assert "Graphs over sentences" in printed
     assert "Real executions" in printed
+    assert "Precedence (wikihow_fg)" in printed and "Home-and-Garden" in printed
 
 
 def test_what_is_missing_is_said(
@@ -98,7 +121,14 @@ def test_what_is_missing_is_said(
     document = run(root, "--parsers", "learned,linear")
     assert document["tagger"] is document["edges"] is document["crosstask"] is document["captaincook4d"] is None
     assert list(document["graphs"]) == ["linear"]
-    assert set(document["not_available"]) == {"learned", "entity model", "crosstask", "captaincook4d"}
+    assert set(document["not_available"]) == {
+        "learned",
+        "entity model",
+        "crosstask",
+        "captaincook4d",
+        "wikihow_fg",
+        "asynchow",
+    }
     assert "learned not available: the weights are not here" in capsys.readouterr().out
 
 

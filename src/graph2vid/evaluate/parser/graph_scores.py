@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graph2vid.datasets import Dataset, Recipe
@@ -62,7 +62,8 @@ class GraphScores:
     precedences: list[Counts] = field(default_factory=list)
 
     def add(self, flow: FlowGraph, gold: FlowGraph) -> None:
-        """Count one graph."""
+        """Count one graph; soft precedence counts as precedence."""
+        flow = replace(flow, confidences=())
         self.edges.append(compare(flow.transitive_reduction().edges, gold.transitive_reduction().edges))
         self.precedences.append(compare(precedences(flow), precedences(gold)))
 

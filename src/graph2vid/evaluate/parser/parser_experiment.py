@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._evaluation_options import ParserOptions
-from graph2vid.datasets import captaincook4d, read_executions, read_recipes
+from graph2vid.datasets import captaincook4d, read_asynchow, read_executions, read_recipes, read_wikihow_fg
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.counts import LEVEL, SAMPLES, Counts, total
@@ -27,14 +27,17 @@ from graph2vid.evaluate.parser.graph_scores import (
     score_graphs,
     scores_to_json,
 )
+from graph2vid.evaluate.parser.precedence_scores import precedence_json, precedence_scores, precedence_table
 from graph2vid.evaluate.report import Report, Table
 
 LEARNED = "learned"
 CROSSTASK = "crosstask"
 CAPTAINCOOK4D = "captaincook4d"
+WIKIHOW_FG = "wikihow_fg"
+ASYNCHOW = "asynchow"
 ENTITY_MODEL = "entity model"
-_SIBLINGS = {CROSSTASK: "crosstask_release", CAPTAINCOOK4D: "captaincook4d"}
-_ORDER = ("linear", "rules", "learned", "manual", "bag")
+_SIBLINGS = {CROSSTASK: "crosstask_release", **{name: name for name in (CAPTAINCOOK4D, WIKIHOW_FG, ASYNCHOW)}}
+_ORDER = ("linear", "auto", "rules", "learned", "manual", "bag")
 _PRF = ("precision", "recall", "F1", "annotated")
 
 
@@ -54,13 +57,12 @@ def evaluate_parsers(
     options, data = options or ParserOptions(), Path(data)
     recipes = read_recipes(data, options.split)
     sentences = sum(len(recipe.sentences) for recipe in recipes)
-    graphs = ParsedGraphs(
-        options.parsers,
-        {
-            LEARNED: {} if options.weights is None else {"weights": options.weights},
-            "rules": {} if options.model is None else {"model": options.model},
-        },
-    )
+    parser_options: dict[str, dict[str, Any]] = {
+        LEARNED: {} if options.weights is None else {"weights": options.weights},
+        "rules": {} if options.model is None else {"model": options.model},
+    }
+    graphs = ParsedGraphs(options.parsers, parser_options)
+    held_out = ParsedGraphs(options.parsers, parser_options, held_out=True)
     unavailable: dict[str, str] = {}
     report = Report(
         "parser",
@@ -73,7 +75,7 @@ def evaluate_parsers(
         "recipes": len(recipes),
         "sentences": sentences,
         "bootstrap": {"level": LEVEL, "samples": SAMPLES, "over": "recipes"},
-        **dict.fromkeys(("tagger", "edges", "graphs", CAPTAINCOOK4D, CROSSTASK)),
+        **dict.fromkeys(("tagger", "edges", "graphs", CAPTAINCOOK4D, "precedence", CROSSTASK)),
         "not_available": unavailable,
     }
     if LEARNED in options.parsers:
@@ -81,8 +83,10 @@ def evaluate_parsers(
             _add_entities(report, score_entities(load_entity_model(options.weights), recipes, progress))
         yield report
 
-    found = score_graphs(graphs, recipe_texts(recipes), progress)
-    speed = {name: graphs.texts[name] / graphs.seconds[name] if graphs.seconds[name] else math.nan for name in found}
+    found = score_graphs(held_out, recipe_texts(recipes), progress)
+    speed = {
+        name: held_out.texts[name] / held_out.seconds[name] if held_out.seconds[name] else math.nan for name in found
+    }
     note = (
         f"Against the annotated graphs, one node per sentence. Edges: transitively reduced; precedences: all pairs in "
         f"the closure. Micro averages; in brackets {LEVEL:.0%} intervals over recipes."
@@ -96,7 +100,7 @@ def evaluate_parsers(
     texts: list[Text] = []
     with _noting(unavailable, CAPTAINCOOK4D, unless=options.captaincook4d is not None):
         texts = expert_texts(captaincook4d.load(_beside(data, CAPTAINCOOK4D, options.captaincook4d)))
-    if experts := score_graphs(graphs, texts, progress) if texts else {}:
+    if experts := score_graphs(held_out, texts, progress) if texts else {}:
         note = (
             f"{len(texts)} recipes. These graphs come without a text: the steps are listed in the topological order "
             "that always takes the first node of the file that is ready, so that the listed order finds every "
@@ -106,11 +110,24 @@ def evaluate_parsers(
         report.document[CAPTAINCOOK4D] = {"texts": len(texts), "graphs": scores_to_json(experts)}
         yield report
 
+    report.document["precedence"] = of_texts = {}
+    for name, read, parsed, note in (
+        (WIKIHOW_FG, read_wikihow_fg, graphs, "Articles of wikiHow by domain; nothing was fitted on them."),
+        (ASYNCHOW, read_asynchow, held_out, "Everyday tasks; auto by the network that was trained without the task."),
+    ):
+        with _noting(unavailable, name, unless=getattr(options, name) is not None):
+            how_tos = read(_beside(data, name, getattr(options, name)))
+            precedence = precedence_scores(parsed, how_tos, progress)
+            of_texts[name] = precedence_json(precedence)
+            note = f"{len(how_tos)} how-tos. {note} All pairs in the closure; micro averages, in percent."
+            report.tables.append(precedence_table(f"Precedence ({name})", note, precedence, _ordered(graphs.parsers)))
+            yield report
+
     with _noting(unavailable, CROSSTASK, unless=options.crosstask is not None):
         executions = compare_with_executions(read_executions(_beside(data, CROSSTASK, options.crosstask)), graphs)
         report.document[CROSSTASK] = executions.to_json()
         report.tables += _execution_tables(executions)
-    report.document["not_available"] = missing = graphs.unavailable | unavailable
+    report.document["not_available"] = missing = held_out.unavailable | graphs.unavailable | unavailable
     report.notes = [f"{name} not available: {why}" for name, why in missing.items()]
     report.is_complete = True
     yield report

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from graph2vid.text.coarsen import coarsen, reason
 from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.decode import FORBIDDEN as FORBIDDEN
+from graph2vid.text.learned.decode import probabilities
+from graph2vid.text.learned.learned_parser import SHIPPED as SHIPPED
+from graph2vid.text.learned.learned_parser import Reading
 from graph2vid.text.learned.learned_parser import RecipeModel as RecipeModel
 from graph2vid.text.learned.learned_parser import Scored as Scored
 from graph2vid.text.learned.learned_parser import choose_edges as choose_edges
@@ -56,6 +63,40 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
     Parse
         With the entity graph; the rule behind an edge is the label between two entities of the corpus.
     """
+    return observe(procedure, weights).parse
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the learned parser sees in a procedure of n instructions.
+
+    Attributes
+    ----------
+    parse : Parse
+    links : list of (int, int)
+        Instructions that an edge joins, in the direction of the edge; plain additions are not freed of each other.
+    best, single : array, shape (n, n)
+        The most probable edge from one instruction into another: as the best edge of an entity, and by itself.
+    meaning : float32 array, shape (n, width)
+        The words of each instruction as the encoder reads them, on average.
+    entities, actions : array, shape (n,)
+        How many there are.
+    additions : array, shape (n,)
+        Whether an instruction is a plain addition.
+    """
+
+    parse: Parse
+    links: list[tuple[int, int]]
+    best: npt.NDArray[np.float64]
+    single: npt.NDArray[np.float64]
+    meaning: npt.NDArray[np.float32]
+    entities: npt.NDArray[np.int64]
+    actions: npt.NDArray[np.int64]
+    additions: npt.NDArray[np.bool_]
+
+
+def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed:
+    """Parse a procedure, and keep what lies behind its graph; the arguments are those of :func:`parse_by_model`."""
     model = RecipeModel.load(weights)
     texts = procedure.texts
     words, places, units = [], [], []
@@ -68,7 +109,8 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
             words.append(".")
             places.append((cut[-1], len(cut) - 1))
             units.append(number)
-    spans, edges = model.parse(words, units)
+    readings, spans, scored = model.scored(words, units)
+    edges = choose_edges(spans, scored, units)
     entities = []
     for span in spans:
         first, token = places[span.start]
@@ -80,4 +122,30 @@ def parse_by_model(procedure: Procedure, *, weights: str | Path | None = None) -
         made, used = entities[dependent], entities[head]
         reasons.append(reason(made.instruction, used.instruction, label, made.text, used.text))
     graph = EntityGraph(tuple(entities), tuple(EntityEdge(edge.dependent, edge.head, edge.label) for edge in edges))
-    return coarsen(procedure, reasons, "learned", graph)
+    of = np.array([entity.instruction for entity in entities], dtype=np.int64)
+    n = len(texts)
+    best, single = np.zeros((n, n)), np.zeros((n, n))
+    for inside, _, scores in scored:
+        weighed, ends = probabilities(scores), np.ix_(of[inside], of[inside])
+        np.maximum.at(best, ends, weighed.best.max(axis=-1))
+        np.maximum.at(single, ends, weighed.single.max(axis=-1))
+    return Observed(
+        coarsen(procedure, reasons, "learned", graph),
+        [(int(of[edge.dependent]), int(of[edge.head])) for edge in edges],
+        best,
+        single,
+        _meaning(readings, units, n, model.network.shape.width * model.network.shape.branches),
+        np.bincount(of, minlength=n),
+        np.bincount(of[[entity.tag == "Ac" for entity in entities]], minlength=n),
+        np.isin(np.arange(n), list(additions)),
+    )
+
+
+def _meaning(readings: list[Reading], units: list[int], n: int, width: int) -> npt.NDArray[np.float32]:
+    """Return the mean of what was read in the words of each instruction, the branches side by side."""
+    total, count = np.zeros((n, width), dtype=np.float32), np.zeros((n, 1), dtype=np.float32)
+    for reading in readings:
+        of = np.asarray(units[reading.start : reading.stop])
+        np.add.at(total, of, np.concatenate(reading.words, axis=1))
+        np.add.at(count, of, 1)
+    return total / np.maximum(count, 1)

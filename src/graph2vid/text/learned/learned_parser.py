@@ -151,9 +151,14 @@ class RecipeModel:
         edges : list of Candidate
             Between numbers of spans.
         """
+        _, spans, scored = self.scored(words, units)
+        return spans, choose_edges(spans, scored, units)
+
+    def scored(self, words: list[str], units: Sequence[int]) -> tuple[list[Reading], list[Span], list[Scored]]:
+        """Return what was read, the entities of a text, and the scores of the edges between them."""
         readings = self.read(words)
         spans = spans_of(_within_units(words, self._tags(readings), units))
-        return spans, choose_edges(spans, self.score(words, spans, readings), units)
+        return readings, spans, self.score(words, spans, readings)
 
     @one_thread()
     def read(self, words: list[str]) -> list[Reading]:

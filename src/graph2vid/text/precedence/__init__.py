@@ -1,0 +1,122 @@
+"""What must come before what, from the words, both parsers and the written order together; the parser ``auto``.
+
+People mostly follow what is written, so the written order is evidence. Each pair of steps gets a calibrated probability
+that the first must come before the second; a pair becomes a precedence of the graph unless it is improbable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from graph2vid.flow import FlowGraph, bits
+from graph2vid.text.coarsen import coarsen
+from graph2vid.text.parsed_text import Parse, Procedure, Reason
+from graph2vid.text.precedence.order_network import FARTHEST as FARTHEST
+from graph2vid.text.precedence.order_network import FEATURES as FEATURES
+from graph2vid.text.precedence.order_network import FOLDS as FOLDS
+from graph2vid.text.precedence.order_network import LAYERS as LAYERS
+from graph2vid.text.precedence.order_network import PLAIN as PLAIN
+from graph2vid.text.precedence.order_network import OrderNetwork as OrderNetwork
+from graph2vid.text.precedence.order_network import fold_of as fold_of
+from graph2vid.text.precedence.order_network import inputs as inputs
+from graph2vid.text.precedence.step_pairs import StepPairs as StepPairs
+from graph2vid.text.precedence.step_pairs import closed as closed
+from graph2vid.text.precedence.step_pairs import step_pairs as step_pairs
+
+LEAST = 0.22
+"""A pair is kept from this probability on: to lose a precedence that holds costs 3.5 times as much as to keep one that
+does not hold."""
+
+SURE = 2 / 3
+"""A pair is a precedence that a video must respect from this probability on; below it, soft precedence."""
+
+WRITTEN = "written order"
+MOST_STEPS = 80
+"""A longer procedure is read in parts of so many steps; between parts the written order holds."""
+
+
+def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
+    """Find the flow graph of a procedure from the probability of every precedence.
+
+    Parameters
+    ----------
+    procedure : Procedure
+        In English.
+    fold : int, optional
+        Ask one of the networks alone (:func:`fold_of`): to evaluate on texts that others were trained on.
+
+    Returns
+    -------
+    Parse
+        With the probability of each precedence, and the entity graph of the learned parser. Pairs that are more
+        probable than not are edges, others soft precedence, the improbable ones nothing. The reason for an edge is what
+        the rules or the learned parser found, or else the written order.
+    """
+    network = OrderNetwork.load()
+    n = len(procedure)
+    probability = np.zeros((n, n), dtype=np.float32)
+    reasons: dict[Reason, None] = {}
+    entities = None
+    for first, part in _parts(procedure):
+        seen = step_pairs(part)
+        size = len(part)
+        here = slice(first, first + size)
+        none = np.zeros((size, size), dtype=bool)
+        probability[here, here] = network.probabilities(network.logits(seen, fold), "auto", none)
+        probability[:first, here] = 1
+        for parsed in filter(None, (seen.rules, seen.learned)):
+            for reason in parsed.reasons:
+                moved = Reason(reason.before + first, reason.after + first, reason.rule, reason.words)
+                reasons.setdefault(moved)
+        entities = seen.learned.entities if size == n else None
+    kept = closed(probability >= LEAST)
+    found = [reason for reason in reasons if kept[reason.before, reason.after]]
+    written = [Reason(*pair, WRITTEN, f"{probability[tuple(pair)]:.0%}") for pair in np.argwhere(kept).tolist()]
+    parse = coarsen(procedure, [*found, *written], "auto", entities)
+    flow = _with_soft_precedence(parse.flow, probability)
+    explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}
+    needed = set(flow.edges) - explained
+    why = tuple(reason for reason in parse.reasons if reason.rule != WRITTEN or (reason.before, reason.after) in needed)
+    return Parse(procedure, flow, "auto", why, parse.backward, entities, probability)
+
+
+def _with_soft_precedence(flow: FlowGraph, probability: npt.NDArray[np.float32]) -> FlowGraph:
+    """Return the graph with a confidence for what is not sure; what surer edges imply is left out."""
+    pairs = [(step, later) for step in range(len(flow)) for later in bits(flow.descendants[step])]
+    chances = [float(probability[pair]) for pair in pairs]
+    if min(chances, default=1.0) >= SURE:
+        return flow
+    sure = tuple(1.0 if chance >= SURE else max(round(min(chance, 0.5), 2), 0.01) for chance in chances)
+    return replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
+
+
+def probabilities(parse: Parse) -> npt.NDArray[np.float32]:
+    """Return the probability that each step must come before each later one, given what a parser found, [n, n]."""
+    if parse.probabilities is not None:
+        return parse.probabilities
+    network = OrderNetwork.load()
+    n = len(parse.procedure)
+    has = np.zeros((n, n), dtype=bool)
+    for before, after in parse.flow.edges:
+        has[before, after] = True
+    has = closed(has)
+    found = np.triu(np.ones((n, n), dtype=np.float32), 1)
+    for first, part in _parts(parse.procedure):
+        here = slice(first, first + len(part))
+        found[here, here] = network.probabilities(network.logits(step_pairs(part)), parse.parser, has[here, here])
+    return found
+
+
+def _parts(procedure: Procedure) -> Iterator[tuple[int, Procedure]]:
+    if len(procedure) <= MOST_STEPS:
+        yield 0, procedure
+        return
+    for first in range(0, len(procedure), MOST_STEPS):
+        yield (
+            first,
+            Procedure(procedure.instructions[first : first + MOST_STEPS], procedure.title, procedure.ingredients),
+        )
