@@ -16,7 +16,7 @@ from graph2vid.datasets import Dataset, synthetic
 from graph2vid.errors import InputError
 from graph2vid.evaluate import evaluate_calibration
 from graph2vid.evaluate.calibration import BINS, Reliability, cross_validated, draw_reliability, reliability
-from graph2vid.evaluate.calibration_examples import Judged, Source, find_sources, judged_videos
+from graph2vid.evaluate.calibration_examples import Evaluated, Source, evaluated_videos, find_sources
 from graph2vid.grounding import NARRATION, Calibrator
 
 
@@ -54,19 +54,19 @@ class Made(Source):
 
 
 @pytest.fixture(scope="module")
-def judged() -> list[Judged]:
-    return list(judged_videos(Made("made", "salads50", Path(), {}), workers=1))
+def evaluated() -> list[Evaluated]:
+    return list(evaluated_videos(Made("made", "salads50", Path(), {}), workers=1))
 
 
-def test_fitted_on_other_splits_confidences_are_calibrated(judged: list[Judged]) -> None:
-    assert len({one.group for one in judged}) == 5 and {one.evidence for one in judged} == {"embeddings"}
-    how = cross_validated(judged)
-    before, after = (reliability(judged, "segment", way) for way in (None, how))
+def test_fitted_on_other_splits_confidences_are_calibrated(evaluated: list[Evaluated]) -> None:
+    assert len({one.group for one in evaluated}) == 5 and {one.evidence for one in evaluated} == {"embeddings"}
+    how = cross_validated(evaluated)
+    before, after = (reliability(evaluated, "segment", way) for way in (None, how))
     assert after.error < 0.06 and after.auc > before.auc - 0.05
-    assert how(judged[0]) is how(judged[0]), "each is fitted once"
-    assert reliability(judged, "clip", how).error < 0.06 and reliability(judged, "not shown", how).error < 0.06
+    assert how(evaluated[0]) is how(evaluated[0]), "each is fitted once"
+    assert reliability(evaluated, "clip", how).error < 0.06 and reliability(evaluated, "not shown", how).error < 0.06
     with pytest.raises(InputError, match="at least two"):
-        cross_validated([one for one in judged if one.group == judged[0].group])
+        cross_validated([one for one in evaluated if one.group == evaluated[0].group])
 
 
 def test_a_report_of_what_ships_and_of_cross_validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ cross-validation, those of calibrators fitted on the other tasks (of 50 Salads: 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from graph2vid._deprecated import warn_renamed
 from graph2vid._evaluation_options import CalibrationOptions, CalibrationTrainingOptions
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.calibration_examples import Judged, find_sources, judged_videos
+from graph2vid.evaluate.calibration_examples import Evaluated, evaluated_videos, find_sources
 from graph2vid.evaluate.engine import Progress
 from graph2vid.evaluate.plots import is_drawn, plot_reliability
 from graph2vid.evaluate.report import Pictures, Report, Table
@@ -88,19 +89,21 @@ def _auc(confidence: Floats, right: Floats) -> float:
     return float((hits * (np.cumsum(misses) - misses / 2)).sum() / pairs) if pairs > 0 else np.nan
 
 
-def reliability(judged: Iterable[Judged], level: str, calibrator: Callable[[Judged], Calibrator] | None) -> Reliability:
+def reliability(
+    evaluated: Iterable[Evaluated], level: str, calibrator: Callable[[Evaluated], Calibrator] | None
+) -> Reliability:
     """Compare what is stated about videos with the truth.
 
     Parameters
     ----------
-    judged : iterable of Judged
+    evaluated : iterable of Evaluated
     level : {"segment", "clip", "not shown"}
         Segments; clips that are given a step; steps, by the probability that they are not shown.
     calibrator : callable, optional
         The calibrator of each video; by default the posterior at gamma 1 is taken as it is.
     """
     stated, right = [np.zeros(0)], [np.zeros(0)]
-    for one in judged:
+    for one in evaluated:
         example, observed = one.example, one.example.observed
         chosen = None if calibrator is None else calibrator(one)
         if level == "segment":
@@ -121,9 +124,9 @@ def reliability(judged: Iterable[Judged], level: str, calibrator: Callable[[Judg
     return Reliability.of(np.concatenate(stated), np.concatenate(right))
 
 
-def cross_validated(judged: Sequence[Judged], l2: float = 10.0) -> Callable[[Judged], Calibrator]:
+def cross_validated(evaluated: Sequence[Evaluated], l2: float = 10.0) -> Callable[[Evaluated], Calibrator]:
     """Return for each video a calibrator that was fitted without its group: its task, or its split."""
-    groups = sorted({(one.evidence, one.group) for one in judged})
+    groups = sorted({(one.evidence, one.group) for one in evaluated})
     if len(groups) < 2:
         raise InputError("cross-validation needs videos of at least two tasks, or in two splits")
     fold: dict[tuple[str, str], int] = {}
@@ -133,12 +136,12 @@ def cross_validated(judged: Sequence[Judged], l2: float = 10.0) -> Callable[[Jud
         fold |= {one: len(fold) + place % folds for place, one in enumerate(part)}
     fitted: dict[tuple[str, int], Calibrator] = {}
 
-    def calibrator(one: Judged) -> Calibrator:
+    def calibrator(one: Evaluated) -> Calibrator:
         left_out = fold[one.evidence, one.group]
         if (one.evidence, left_out) not in fitted:
             rest = [
                 other.example
-                for other in judged
+                for other in evaluated
                 if other.evidence == one.evidence and fold[other.evidence, other.group] != left_out
             ]
             fitted[one.evidence, left_out] = Calibrator.fit(rest, one.evidence, l2)
@@ -165,15 +168,15 @@ def fit_calibrator(
     progress : callable, optional
     """
     options = options or CalibrationTrainingOptions()
-    judged: list[Judged] = []
+    evaluated: list[Evaluated] = []
     for source in find_sources(data, options.datasets):
-        judged += judged_videos(source, options.methods, workers=workers, progress=progress)
-        kinds = sorted({one.evidence for one in judged})
+        evaluated += evaluated_videos(source, options.methods, workers=workers, progress=progress)
+        kinds = sorted({one.evidence for one in evaluated})
         if len(kinds) > 1:
             raise InputError(f"{data} holds evidence of several kinds ({', '.join(kinds)}): choose with --datasets")
-    counts = {name: sum(one.dataset == name for one in judged) for name in dict.fromkeys(one.dataset for one in judged)}
-    about = {"examples": counts, "methods": sorted({one.method for one in judged}), "l2": options.l2}
-    return Calibrator.fit([one.example for one in judged], judged[0].evidence, options.l2, about)
+    counts = dict(Counter(one.dataset for one in evaluated))
+    about = {"examples": counts, "methods": sorted({one.method for one in evaluated}), "l2": options.l2}
+    return Calibrator.fit([one.example for one in evaluated], evaluated[0].evidence, options.l2, about)
 
 
 def evaluate_calibration(
@@ -202,49 +205,49 @@ def evaluate_calibration(
     given = None if options.calibration is None else Calibrator.load(options.calibration)
     methods = () if options.method is None else (options.method,)
     report = Report("calibration", format="graph2vid-calibration")
-    judged: dict[str, list[Judged]] = {}
+    evaluated: dict[str, list[Evaluated]] = {}
     for done, source in enumerate(sources, start=1):
-        judged[source.name] = list(judged_videos(source, methods, workers=workers, progress=progress))
+        evaluated[source.name] = list(evaluated_videos(source, methods, workers=workers, progress=progress))
         if options.cross_validate and done < len(sources):
             continue
-        how: Callable[[Judged], Calibrator] | None
+        how: Callable[[Evaluated], Calibrator] | None
         if options.cross_validate:
-            how = cross_validated([one for of_dataset in judged.values() for one in of_dataset])
+            how = cross_validated([one for of_dataset in evaluated.values() for one in of_dataset])
         else:
             how = lambda one: given or Calibrator.shipped()  # noqa: E731
-        for name in judged if options.cross_validate else [source.name]:
-            kind = judged[name][0].evidence
+        for name in evaluated if options.cross_validate else [source.name]:
+            kind = evaluated[name][0].evidence
             fits = options.cross_validate or kind == (NARRATION if given is None else given.evidence)
-            _add(report, name, judged[name], how if fits else None)
+            _add(report, name, evaluated[name], how if fits else None)
             if not fits:
                 report.notes.append(f"{name}: no calibrator for {kind} is given: its confidences are uncalibrated")
         ways = "calibrators fitted on the other tasks or splits" if options.cross_validate else "the calibrator"
-        report.headline = f"Confidence against accuracy, before calibration and with {ways}: {', '.join(judged)}"
+        report.headline = f"Confidence against accuracy, before calibration and with {ways}: {', '.join(evaluated)}"
         report.is_complete = done == len(sources)
         yield report
 
 
 def _add(
-    report: Report, name: str, judged: Sequence[Judged], calibrator: Callable[[Judged], Calibrator] | None
+    report: Report, name: str, evaluated: Sequence[Evaluated], calibrator: Callable[[Evaluated], Calibrator] | None
 ) -> None:
     """Add the tables and rows of one dataset to a report."""
     ways = {"before": None, "calibrated": calibrator} if calibrator is not None else {"before": None}
-    found = {(level, way): reliability(judged, level, how) for level in LEVELS for way, how in ways.items()}
+    found = {(level, way): reliability(evaluated, level, how) for level in LEVELS for way, how in ways.items()}
     rows = report.document.setdefault("rows", [])
     for (level, way), kept in found.items():
         rows.append({"dataset": name, "level": level, "calibrated": way != "before"} | kept.to_json())
     report.tables.append(
         Table(
             f"{name}: calibration",
-            f"Of {len(judged)} videos ({judged[0].method}): mean confidence, share that is right, expected calibration "
-            "error (ECE, 10 bins) and area under the ROC curve (AUC), in percent.",
+            f"Of {len(evaluated)} videos ({evaluated[0].method}): mean confidence, share that is right, expected "
+            "calibration error (ECE, 10 bins) and area under the ROC curve (AUC), in percent.",
             ("statements", "", "number", "stated", "right", "ECE", "AUC"),
             tuple((level, way, *_cells(kept)) for (level, way), kept in found.items()),
             words=2,
         )
     )
-    by_task: dict[str, list[Judged]] = {}
-    for one in judged:
+    by_task: dict[str, list[Evaluated]] = {}
+    for one in evaluated:
         by_task.setdefault(one.task, []).append(one)
     if len(by_task) > 1:
         lines = []

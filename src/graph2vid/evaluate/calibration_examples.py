@@ -97,7 +97,7 @@ def _layout(place: Path) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Evaluated:
     """One video with one method: an example, and what was stated without calibration.
 
     Attributes
@@ -123,9 +123,9 @@ class Judged:
     labels: NDArray[np.int64]
 
 
-def judged_videos(
+def evaluated_videos(
     source: Source, methods: Sequence[str] = (), *, workers: int | None = None, progress: Progress | None = None
-) -> Iterator[Judged]:
+) -> Iterator[Evaluated]:
     """Yield the videos of a dataset, each with each method.
 
     Parameters
@@ -150,12 +150,12 @@ def judged_videos(
         for done, at in enumerate(sorted(result.labels), start=1):
             if methods and results.tsorts[result.plans[at].flow].n_states > _MOST_STATES:
                 continue
-            yield _judge(source, results, method, at, own)
+            yield _evaluate(source, results, method, at, own)
             if progress is not None:
                 progress(f"{source.name}: posteriors", done, len(result.labels))
 
 
-def _judge(source: Source, results: Results, method: str, at: int, own: bool) -> Judged:
+def _evaluate(source: Source, results: Results, method: str, at: int, own: bool) -> Evaluated:
     video, plan = results.videos[at], results.methods[method].plans[at]
     costs, told = video.costs, results.dataset.options
     is_narration = video.evidence.kind == "log_odds" and told.get("embedder", "wordllama") == "wordllama"
@@ -193,7 +193,7 @@ def _judge(source: Source, results: Results, method: str, at: int, own: bool) ->
     split = "" if video.split is None else video.split.name
     tasks = len(results.dataset.tasks)
     group = str(video.recording.notes.get("recipe_type") or video.task.id) if tasks > 1 else split
-    return Judged(
+    return Evaluated(
         source.name,
         method,
         video.task.title if tasks > 1 and not own else group,

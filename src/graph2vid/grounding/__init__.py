@@ -7,7 +7,7 @@ from typing import Any
 
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
-from graph2vid.grounding.calibration import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
+from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export

@@ -14,7 +14,7 @@ from graph2vid._options import GroundOptions
 from graph2vid.alignment import Alignment, Posterior, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence
-from graph2vid.grounding.calibration import NARRATION, Calibrator, observe
+from graph2vid.grounding.calibrator import NARRATION, Calibrator, observe
 from graph2vid.grounding.doubt import Conflict, conflicts, log_odds, name_conflicts, reasons, weak
 
 _BY_DEFAULT = {"preset": "log_odds", "match": "raw", "drop": "constant:0", "skip": "given", "temperature": 1.0}

@@ -12,7 +12,7 @@ from graph2vid.alignment import Problem
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
-from graph2vid.grounding.calibration import SEGMENT, STEP, VIDEO, Logistic
+from graph2vid.grounding.calibrator import SEGMENT, STEP, VIDEO, Logistic
 
 
 def observed(seed: int = 0, n_steps: int = 4, n_clips: int = 40) -> tuple[Problem, Observed]:
