@@ -87,7 +87,7 @@ def test_a_report_of_what_ships_and_of_cross_validation(tmp_path: Path, monkeypa
         assert draw_reliability(report.document["bins"], tmp_path / "a file") == ()
     assert report.draw is not None and report.draw(tmp_path)[0][1] == "calibration.png"
     assert (tmp_path / "calibration.png").stat().st_size > 5000
-    assert len(report.document["bins"]["made"]["before"]["count"]) == BINS
+    assert len(report.document["bins"]["made"]["posterior"]["count"]) == BINS
     with pytest.warns(DeprecationWarning, match="--gammas"):
         next(iter(evaluate_calibration(tmp_path, CalibrationOptions(gammas="1,4"), workers=1)))
 

@@ -31,6 +31,7 @@ LEVELS = ("segment", "clip", "not shown")
 
 _MOST_FITS = 20  # beyond so many groups, several are left out together
 _FOLDS = 10
+_MOST_TASKS = 12  # rows of the table
 _FEW = 20  # segments of a task: fewer have no row of their own in the table
 
 Floats = NDArray[np.float64]
@@ -126,28 +127,30 @@ def reliability(
 
 def cross_validated(evaluated: Sequence[Evaluated], l2: float = 10.0) -> Callable[[Evaluated], Calibrator]:
     """Return for each video a calibrator that was fitted without its group: its task, or its split."""
-    groups = sorted({(one.evidence, one.group) for one in evaluated})
+    groups = sorted({(_kind(one), one.group) for one in evaluated})
     if len(groups) < 2:
         raise InputError("cross-validation needs videos of at least two tasks, or in two splits")
     fold: dict[tuple[str, str], int] = {}
-    for kind in sorted({(evidence, group.partition(" ")[0]) for evidence, group in groups}):
+    for kind in sorted({(kind, group.partition(" ")[0]) for kind, group in groups}):
         part = [one for one in groups if (one[0], one[1].partition(" ")[0]) == kind]
         folds = len(part) if len(part) <= _MOST_FITS else _FOLDS
         fold |= {one: len(fold) + place % folds for place, one in enumerate(part)}
-    fitted: dict[tuple[str, int], Calibrator] = {}
+    fitted: dict[int, Calibrator] = {}
 
     def calibrator(one: Evaluated) -> Calibrator:
-        left_out = fold[one.evidence, one.group]
-        if (one.evidence, left_out) not in fitted:
-            rest = [
-                other.example
-                for other in evaluated
-                if other.evidence == one.evidence and fold[other.evidence, other.group] != left_out
-            ]
-            fitted[one.evidence, left_out] = Calibrator.fit(rest, one.evidence, l2)
-        return fitted[one.evidence, left_out]
+        left_out = fold[_kind(one), one.group]
+        if left_out not in fitted:
+            alike = [other for other in evaluated if _kind(other) == _kind(one)]
+            rest = [other.example for other in alike if fold[_kind(other), other.group] != left_out]
+            fitted[left_out] = Calibrator.fit(rest, one.evidence, l2)
+        return fitted[left_out]
 
     return calibrator
+
+
+def _kind(one: Evaluated) -> str:
+    """Return what is fitted together: narration of all datasets, or the scores of one, which have a scale of their own."""
+    return NARRATION if one.evidence == NARRATION else f"{one.evidence} of {one.dataset}"
 
 
 def fit_calibrator(
@@ -231,17 +234,17 @@ def _add(
     report: Report, name: str, evaluated: Sequence[Evaluated], calibrator: Callable[[Evaluated], Calibrator] | None
 ) -> None:
     """Add the tables and rows of one dataset to a report."""
-    ways = {"before": None, "calibrated": calibrator} if calibrator is not None else {"before": None}
+    ways = {"posterior": None, "calibrated": calibrator} if calibrator is not None else {"posterior": None}
     found = {(level, way): reliability(evaluated, level, how) for level in LEVELS for way, how in ways.items()}
     rows = report.document.setdefault("rows", [])
     for (level, way), kept in found.items():
-        rows.append({"dataset": name, "level": level, "calibrated": way != "before"} | kept.to_json())
+        rows.append({"dataset": name, "level": level, "calibrated": way == "calibrated"} | kept.to_json())
     report.tables.append(
         Table(
             f"{name}: calibration",
             f"Of {len(evaluated)} videos ({evaluated[0].method}): mean confidence, share that is right, expected "
             "calibration error (ECE, 10 bins) and area under the ROC curve (AUC), in percent.",
-            ("statements", "", "number", "stated", "right", "ECE", "AUC"),
+            ("statements", "confidence", "number", "stated", "right", "ECE", "AUC"),
             tuple((level, way, *_cells(kept)) for (level, way), kept in found.items()),
             words=2,
         )
@@ -251,21 +254,21 @@ def _add(
         by_task.setdefault(one.task, []).append(one)
     if len(by_task) > 1:
         lines = []
-        for task, some in by_task.items():
+        for task, some in sorted(by_task.items(), key=lambda pair: -sum(len(one.posterior) for one in pair[1])):
             of_task = [reliability(some, "segment", how) for how in ways.values()]
             report.document.setdefault("tasks", []).extend(
-                {"dataset": name, "task": task, "level": "segment", "calibrated": way != "before"} | one.to_json()
+                {"dataset": name, "task": task, "level": "segment", "calibrated": way == "calibrated"} | one.to_json()
                 for way, one in zip(ways, of_task, strict=True)
             )
             number, right = float(of_task[0].count.sum()), of_task[0].mean[1]
-            if number >= _FEW:
+            if number >= _FEW and len(lines) < _MOST_TASKS:
                 shares = (right, *(value for one in of_task for value in (one.mean[0], one.error)))
                 lines.append((task, cells.count(number), *(cells.percent(100 * value) for value in shares)))
         columns = ("task", "segments", "right", "stated", "ECE", "calibrated", "ECE, calibrated")
         report.tables.append(
             Table(
                 f"{name}: segments by task",
-                f"Tasks of at least {_FEW} segments.",
+                f"The tasks with the most segments, of at least {_FEW}.",
                 columns[: 5 if calibrator is None else 7],
                 tuple(lines),
             )

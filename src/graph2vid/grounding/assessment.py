@@ -15,7 +15,7 @@ from graph2vid.alignment import Alignment, Posterior, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence
 from graph2vid.grounding.calibrator import NARRATION, Calibrator, observe
-from graph2vid.grounding.doubt import Conflict, conflicts, log_odds, name_conflicts, reasons, weak
+from graph2vid.grounding.doubt import MOST_NAMED, conflicts, log_odds, reasons, relax, weak
 
 _BY_DEFAULT = {"preset": "log_odds", "match": "raw", "drop": "constant:0", "skip": "given", "temperature": 1.0}
 """The costs of narration that the calibrator was fitted on."""
@@ -94,13 +94,12 @@ def assess(
         "calibration": None if chosen is None or not posteriors else {"evidence": chosen.evidence, **chosen.about},
     }
     why = reasons(found, odds, sure, raw, asked.doubt)
-    if asked.margins or weak(found, odds):
+    flow = problem.flow
+    if weak(found, odds):
+        about["conflicts"] = [one.to_json(flow) for one in relax(problem, found, MOST_NAMED)[2]]
+    if asked.margins:
         gains, complete = conflicts(problem, found)
-        flow = problem.flow
-        named = name_conflicts(problem, found, gains)
-        about["conflicts"] = [one.to_json(flow) for one in named]
-        if asked.margins:
-            about["edges"] = {"complete": complete, "gains": [one.to_json(flow) for one in gains]}
+        about["edges"] = {"complete": complete, "gains": [one.to_json(flow) for one in gains]}
     return Assessment(sure, raw, why, absent, probability, about)
 
 
@@ -124,18 +123,3 @@ def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: Ground
     if given.evidence != kind:
         raise InputError(f"the calibrator {path} is for {given.evidence}, and the evidence is {kind}")
     return given
-
-
-def relaxed(problem: Problem, found: Alignment, options: GroundOptions) -> tuple[Problem, Alignment, list[Conflict]]:
-    """Return the problem without the edges that fight the evidence, its answer, and what was dropped."""
-    from graph2vid.grounding.doubt import MOST_RELAXED, without
-
-    dropped: list[Conflict] = []
-    while len(dropped) < MOST_RELAXED:
-        worst = name_conflicts(problem, found, conflicts(problem, found)[0])
-        if not worst:
-            break
-        dropped.append(worst[0])
-        problem = without(problem, (worst[0].before, worst[0].after))
-        found = problem.align(options.alignment.method, time_limit=options.alignment.time_limit)
-    return problem, found, dropped

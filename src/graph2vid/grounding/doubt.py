@@ -20,8 +20,8 @@ Edge = tuple[int, int]
 LIKELY = 0.5
 """A segment of one clip must be likelier than this not to be doubtful."""
 
-LEAST_GAIN = 4.0
-"""In units of cost: an edge whose removal gains less is not worth a question."""
+LEAST_GAIN, LEAST_RELIEVED = 10.0, 2
+"""In units of cost, and steps: an edge whose removal gains less is not worth a question (on narration it is noise)."""
 
 MOST_NAMED = 3
 """Edges that are named."""
@@ -149,26 +149,37 @@ def forced_steps(odds: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     return forced
 
 
-def name_conflicts(problem: Problem, found: Alignment, gains: Sequence[Conflict]) -> list[Conflict]:
-    """Return the worst of the edges that fight the evidence, and with how many steps each of them does.
+def relax(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple[Problem, Alignment, list[Conflict]]:
+    """Drop the edges that fight the evidence, the worst first, each after those before it were dropped.
 
     Parameters
     ----------
     problem : Problem
     found : Alignment
         Its answer.
-    gains : sequence of Conflict
-        The most first, as :func:`conflicts` returns them.
+    most : int
+        How many edges are dropped at most.
+
+    Returns
+    -------
+    problem, found : Problem, Alignment
+        Without these edges.
+    dropped : list of Conflict
     """
-    odds, named = log_odds(problem), []
-    before = weak(found, odds)
-    for one in gains[:MOST_NAMED] if before else ():
-        if one.gain >= LEAST_GAIN:
-            other = without(problem, (one.before, one.after)).align()
-            relieved = before - weak(other, odds)
-            if relieved > 0:
-                named.append(replace(one, relieved=relieved))
-    return named
+    odds = log_odds(problem)
+    dropped: list[Conflict] = []
+    while len(dropped) < most and (before := weak(found, odds)):
+        gains = conflicts(problem, found)[0]
+        if not gains or gains[0].gain < LEAST_GAIN:
+            break
+        worst = gains[0]
+        other = without(problem, (worst.before, worst.after))
+        then = other.align()
+        if before - weak(then, odds) < LEAST_RELIEVED:
+            break
+        dropped.append(replace(worst, relieved=before - weak(then, odds)))
+        problem, found = other, then
+    return problem, found, dropped
 
 
 def without(problem: Problem, *edges: Edge) -> Problem:

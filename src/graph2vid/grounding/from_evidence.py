@@ -15,8 +15,8 @@ from graph2vid.alignment import Constraint, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.assessment import assess, relaxed
-from graph2vid.grounding.doubt import Conflict
+from graph2vid.grounding.assessment import assess
+from graph2vid.grounding.doubt import Conflict, relax
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -68,7 +68,7 @@ def ground_evidence(
     found = problem.align(asked.method, time_limit=asked.time_limit)
     dropped: list[Conflict] = []
     if asked.relax:
-        problem, found, dropped = relaxed(problem, found, options)
+        problem, found, dropped = relax(problem, found)
         procedure = problem.flow
     known = assess(problem, found, evidence, costs.options, options)
     spare, of_order = None, {}
