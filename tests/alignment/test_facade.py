@@ -322,3 +322,12 @@ def test_expected_begin_and_end_are_those_of_all_alignments(backend: str) -> Non
 def test_only_unbroken_steps_have_one_end(backend: str) -> None:
     with pytest.raises(InputError, match="unbroken"):
         _ = g2v.posterior(SALAD, MATCH, DROP, contiguous=False, backend=backend).expected
+
+
+def test_edges_up_to_even_odds_cost_nothing_and_are_left_out() -> None:
+    soft = g2v.FlowGraph.from_edges(["a", "b", "c"], [(0, 1, 0.3), (1, 2)])
+    match = np.array([[9.0, 0.0, 9.0], [0.0, 9.0, 9.0], [9.0, 9.0, 0.0]])
+    found = g2v.Problem(soft, match, np.full(3, 5.0)).align()
+    assert found.cost == 0 and found.labels.tolist() == [1, 0, 2]
+    assert not g2v.Problem(soft, match, np.full(3, 5.0)).is_extended
+    assert g2v.Problem(soft, match, np.full(3, 5.0), violation=np.inf).align().cost > 0

@@ -103,7 +103,7 @@ class Problem:
         contiguous: bool = True,
     ) -> None:
         self.compiled: TSortGraph | None = flow if isinstance(flow, TSortGraph) else None
-        self.flow = flow.flow if isinstance(flow, TSortGraph) else _without_free_edges(flow, violation)
+        self.flow = flow.flow if isinstance(flow, TSortGraph) else flow
         self.costs = check_costs(self.flow, match, drop, skip)
         if rules := tuple(constraints):
             self.costs = _take_pinned_branches(self.flow, constrain(self.costs, rules), rules)
@@ -112,6 +112,8 @@ class Problem:
         self.repeat = None if repeat is None else _check_repeat(self.flow, repeat)
         self.durations = None if durations is None else check_durations(durations, len(self.flow))
         self.violation, self.contiguous = float(violation), bool(contiguous)
+        if self.compiled is None:
+            self.flow = _without_free_edges(self.flow, self.violation)
         # Optional steps alone are but skip costs of 0.
         is_open = self.flow.alternatives or (self.flow.confidences and violation < np.inf)
         self.is_extended = bool(is_open) or self.repeat is not None or self.durations is not None

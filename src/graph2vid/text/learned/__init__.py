@@ -148,4 +148,5 @@ def _meaning(readings: list[Reading], units: list[int], n: int, width: int) -> n
         of = np.asarray(units[reading.start : reading.stop])
         np.add.at(total, of, np.concatenate(reading.words, axis=1))
         np.add.at(count, of, 1)
-    return total / np.maximum(count, 1)
+    found: npt.NDArray[np.float32] = (total / np.maximum(count, 1)).astype(np.float32)
+    return found

@@ -31,7 +31,7 @@ LEAST = 0.22
 """A pair is kept from this probability on: to lose a precedence that holds costs 3.5 times as much as to keep one that
 does not hold."""
 
-SURE = 2 / 3
+SURE = 0.7
 """A pair is a precedence that a video must respect from this probability on; below it, soft precedence."""
 
 WRITTEN = "written order"
@@ -52,9 +52,9 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     Returns
     -------
     Parse
-        With the probability of each precedence, and the entity graph of the learned parser. Pairs that are more
-        probable than not are edges, others soft precedence, the improbable ones nothing. The reason for an edge is what
-        the rules or the learned parser found, or else the written order.
+        With the probability of each precedence, and the entity graph of the learned parser. Probable pairs are edges,
+        uncertain ones soft precedence, improbable ones nothing. The reason for an edge is what the rules or the learned
+        parser found, or else the written order.
     """
     network = OrderNetwork.load()
     n = len(procedure)
@@ -75,7 +75,7 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
         entities = seen.learned.entities if size == n else None
     kept = closed(probability >= LEAST)
     found = [reason for reason in reasons if kept[reason.before, reason.after]]
-    written = [Reason(*pair, WRITTEN, f"{probability[tuple(pair)]:.0%}") for pair in np.argwhere(kept).tolist()]
+    written = [Reason(i, j, WRITTEN, f"{probability[i, j]:.0%}") for i, j in np.argwhere(kept).tolist()]
     parse = coarsen(procedure, [*found, *written], "auto", entities)
     flow = _with_soft_precedence(parse.flow, probability)
     explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}

@@ -100,7 +100,7 @@ class OrderNetwork:
             The one network to ask; by default the mean of all.
         """
         scaled = (inputs(seen) - self.tensors["mean"]) / self.tensors["deviation"]
-        features = np.clip(scaled, -FARTHEST, FARTHEST)
+        features: Floats = np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32)
         folds = range(FOLDS) if fold is None else (fold,)
         found: Floats = np.mean([self._weigh(features, seen.meaning, number) for number in folds], axis=0)
         return found
