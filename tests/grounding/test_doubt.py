@@ -103,3 +103,13 @@ def test_the_command_names_the_edge_and_relaxes_it(tmp_path, capsys: pytest.Capt
     assert main([*asked, "--relax"]) == 0
     shown = capsys.readouterr().out
     assert "35 of 35 steps shown" in shown and "17 before 18" not in shown
+
+
+def test_clear_evidence_is_not_doubted_and_what_is_absent_is() -> None:
+    for n_steps in (4, 6, 9):
+        scores = np.repeat(3.0 * np.eye(n_steps), 5, axis=1)
+        found = g2v.ground(FlowGraph.bag([f"step {step}" for step in range(n_steps)]), scores=scores)
+        assert found.count.shown == tuple(range(n_steps)) and not found.questions
+    scores = np.repeat(3.0 * np.eye(3), 5, axis=1)
+    absent = g2v.ground(FlowGraph.chain(list("abcd")), scores=np.vstack([scores, np.full(15, -3.0)]))
+    assert absent.count.doubtful == (3,), "it must be shown, and nothing speaks for it"

@@ -32,7 +32,7 @@ LEVELS = ("segment", "clip", "not shown")
 _MOST_FITS = 20  # beyond so many groups, several are left out together
 _FOLDS = 10
 _MOST_TASKS = 12  # rows of the table
-_FEW = 20  # segments of a task: fewer have no row of their own in the table
+_FEW = 100  # segments of a task: fewer have no row of their own in the table
 
 Floats = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ def cross_validated(evaluated: Sequence[Evaluated], l2: float = 10.0) -> Callabl
 
 
 def _kind(one: Evaluated) -> str:
-    """Return what is fitted together: narration of all datasets, or the scores of one, which have a scale of their own."""
+    """Return what is fitted together: the narration of all datasets, or the scores of one, which have their scale."""
     return NARRATION if one.evidence == NARRATION else f"{one.evidence} of {one.dataset}"
 
 
@@ -233,58 +233,68 @@ def evaluate_calibration(
 def _add(
     report: Report, name: str, evaluated: Sequence[Evaluated], calibrator: Callable[[Evaluated], Calibrator] | None
 ) -> None:
-    """Add the tables and rows of one dataset to a report."""
+    """Add the rows of one dataset to a report, and write its tables anew."""
     ways = {"posterior": None, "calibrated": calibrator} if calibrator is not None else {"posterior": None}
-    found = {(level, way): reliability(evaluated, level, how) for level in LEVELS for way, how in ways.items()}
-    rows = report.document.setdefault("rows", [])
-    for (level, way), kept in found.items():
-        rows.append({"dataset": name, "level": level, "calibrated": way == "calibrated"} | kept.to_json())
-    report.tables.append(
-        Table(
-            f"{name}: calibration",
-            f"Of {len(evaluated)} videos ({evaluated[0].method}): mean confidence, share that is right, expected "
-            "calibration error (ECE, 10 bins) and area under the ROC curve (AUC), in percent.",
-            ("statements", "confidence", "number", "stated", "right", "ECE", "AUC"),
-            tuple((level, way, *_cells(kept)) for (level, way), kept in found.items()),
-            words=2,
-        )
+    document = report.document
+    rows, tasks, bins = (
+        document.setdefault("rows", []),
+        document.setdefault("tasks", []),
+        document.setdefault("bins", {}),
     )
+    about = {"dataset": name, "method": evaluated[0].method, "videos": len(evaluated)}
     by_task: dict[str, list[Evaluated]] = {}
     for one in evaluated:
         by_task.setdefault(one.task, []).append(one)
-    if len(by_task) > 1:
-        lines = []
-        for task, some in sorted(by_task.items(), key=lambda pair: -sum(len(one.posterior) for one in pair[1])):
-            of_task = [reliability(some, "segment", how) for how in ways.values()]
-            report.document.setdefault("tasks", []).extend(
-                {"dataset": name, "task": task, "level": "segment", "calibrated": way == "calibrated"} | one.to_json()
-                for way, one in zip(ways, of_task, strict=True)
-            )
-            number, right = float(of_task[0].count.sum()), of_task[0].mean[1]
-            if number >= _FEW and len(lines) < _MOST_TASKS:
-                shares = (right, *(value for one in of_task for value in (one.mean[0], one.error)))
-                lines.append((task, cells.count(number), *(cells.percent(100 * value) for value in shares)))
-        columns = ("task", "segments", "right", "stated", "ECE", "calibrated", "ECE, calibrated")
-        report.tables.append(
-            Table(
-                f"{name}: segments by task",
-                f"The tasks with the most segments, of at least {_FEW}.",
-                columns[: 5 if calibrator is None else 7],
-                tuple(lines),
-            )
-        )
-    bins = {way: found["segment", way] for way in ways}
-    report.document.setdefault("bins", {})[name] = {
-        way: {key: getattr(kept, key).tolist() for key in ("count", "confidence", "right")}
-        for way, kept in bins.items()
-    }
-    report.draw = partial(draw_reliability, report.document["bins"])
+    for way, how in ways.items():
+        told = about | {"calibrated": way == "calibrated"}
+        found = {level: reliability(evaluated, level, how) for level in LEVELS}
+        rows += [told | {"level": level} | kept.to_json() for level, kept in found.items()]
+        if len(by_task) > 1:
+            tasks += [
+                told | {"task": task, "level": "segment"} | reliability(some, "segment", how).to_json()
+                for task, some in by_task.items()
+            ]
+        kept = found["segment"]
+        columns = {"count": kept.count, "confidence": kept.confidence, "right": kept.right}
+        bins.setdefault(name, {})[way] = {key: column.tolist() for key, column in columns.items()}
+    report.tables = _tables(document)
+    report.draw = partial(draw_reliability, bins)
 
 
-def _cells(kept: Reliability) -> tuple[str, ...]:
-    stated, right = kept.mean
-    values = (stated, right, kept.error, kept.auc)
-    return cells.count(float(kept.count.sum())), *(cells.percent(100 * value) for value in values)
+def _tables(document: Mapping[str, Any]) -> list[Table]:
+    """Return the tables of all datasets, and of their largest tasks."""
+    columns = ("number", "stated", "right", "ECE", "AUC")
+    note = "Expected calibration error (ECE, 10 bins) and area under the ROC curve (AUC), all in percent"
+    order = {level: place for place, level in enumerate(LEVELS)}
+    rows = sorted(document["rows"], key=lambda row: order[row["level"]])  # stable: datasets in turn
+    largest = [row for row in document["tasks"] if row["count"] >= _FEW]
+    kept = sorted({row["count"] for row in largest}, reverse=True)[:_MOST_TASKS]
+    return [
+        Table(
+            "Calibration",
+            f"Mean confidence, and the share that is right. {note}.",
+            ("dataset", "statements", "confidence", *columns),
+            tuple((row["dataset"], row["level"], _way(row), *_cells(row)) for row in rows),
+            words=3,
+            is_growing=True,
+        ),
+        Table(
+            "Segments by task",
+            f"The tasks with the most segments. {note}.",
+            ("dataset", "task", "confidence", *columns),
+            tuple((row["dataset"], row["task"], _way(row), *_cells(row)) for row in largest if row["count"] in kept),
+            words=3,
+            is_growing=True,
+        ),
+    ]
+
+
+def _way(row: Mapping[str, Any]) -> str:
+    return "calibrated" if row["calibrated"] else "posterior"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return cells.count(row["count"]), *(cells.percent(row[key]) for key in ("stated", "right", "ece", "auc"))
 
 
 def draw_reliability(bins: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]], folder: Path) -> Pictures:

@@ -29,6 +29,8 @@ MOST_NAMED = 3
 MOST_RELAXED = 5
 """Edges that are dropped."""
 
+_NOTHING = 1.0  # in units of cost: where background explains every clip better by this, nothing speaks for the step
+
 SECONDS = 2.0
 """For the gains of all edges of a procedure; those that the evidence contradicts most come first."""
 
@@ -142,10 +144,14 @@ def weak(found: Alignment, odds: Floats) -> int:
 
 
 def forced_steps(odds: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each step [K] whether a single clip elsewhere speaks more for it than all that is said to show it."""
+    """Return for each step [K] whether a single clip elsewhere speaks more for it than all that is said to show it.
+
+    So is a step for which nothing speaks where it is shown.
+    """
     here = labels == np.arange(len(odds))[:, np.newaxis]
-    elsewhere = np.where(here, 0.0, odds).max(axis=1, initial=0.0)
-    forced: NDArray[np.bool_] = here.any(axis=1) & ~(np.where(here, odds, 0.0).sum(axis=1) > elsewhere)
+    peak, elsewhere = (np.where(there, odds, -np.inf).max(axis=1, initial=-np.inf) for there in (here, ~here))
+    total = np.maximum(np.where(here, odds, 0.0).sum(axis=1), peak)
+    forced: NDArray[np.bool_] = here.any(axis=1) & ((total < elsewhere) | (peak < -_NOTHING))
     return forced
 
 
