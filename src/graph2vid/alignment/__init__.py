@@ -1,4 +1,7 @@
-"""Aligning a compiled procedure with a video: `Problem`, and one line for each of its answers."""
+"""Aligning a compiled procedure with a video: `Problem`, and one line for each of its answers.
+
+Other packages enter here; the module ``alignment_plot`` is loaded by who draws.
+"""
 
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment, ClipSegment, Posterior
 from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, native, procedure, soft_costs

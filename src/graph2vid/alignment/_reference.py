@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graph2vid._arrays import Floats
 from graph2vid._stopping import go_on
 from graph2vid.flow import bits
-from graph2vid.tsort.lattice import flags_of, sums_over
+from graph2vid.tsort import flags_of, sums_over
 
 if TYPE_CHECKING:
     from graph2vid.alignment.clip_costs import ClipCosts

@@ -23,9 +23,7 @@ from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.relaxed import Beam, Completions, Costs64, Relaxation, Video
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, bits
-from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.complexity import sections
-from graph2vid.tsort.lattice import flags_of, words_of
+from graph2vid.tsort import TSortGraph, flags_of, sections, words_of
 
 EXACT_UPDATES = 2**36
 """States × clips up to which ``method=None`` is exact: a minute or two of one processor."""

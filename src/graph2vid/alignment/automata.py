@@ -23,8 +23,7 @@ from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, mask_of
-from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.automaton import AUTOMATON_LIMIT, Automaton
+from graph2vid.tsort import AUTOMATON_LIMIT, Automaton, TSortGraph
 
 if TYPE_CHECKING:
     from graph2vid.alignment.problem import Problem

@@ -18,8 +18,7 @@ from graph2vid.alignment import _reference
 from graph2vid.alignment.alignment_result import Labels
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, check_gamma, widened
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.lattice import words_of
+from graph2vid.tsort import TSortGraph, words_of
 
 BACKENDS = ("native", "reference")
 SMOOTHINGS = ("softmin", "smoothmin")

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from graph2vid._stopping import go_on
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.flow import FlowGraph, bits, mask_of
-from graph2vid.tsort import TSortGraph
-from graph2vid.tsort.lattice import Masks, flags_of, words_of
+from graph2vid.tsort import Masks, TSortGraph, flags_of, words_of
 
 Costs64 = NDArray[np.float64]
 Indices = NDArray[np.int64]

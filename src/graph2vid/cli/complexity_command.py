@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from graph2vid.tsort.complexity import Complexity
+    from graph2vid.tsort import Complexity
 
 THREADS = (2, 3, 4, 5, 6)
 
@@ -40,7 +40,7 @@ def complexity(
     from graph2vid.cli.outputs import save_json
     from graph2vid.errors import InputError
     from graph2vid.flow import FlowGraph
-    from graph2vid.tsort.complexity import Complexity, even_threads
+    from graph2vid.tsort import Complexity, even_threads
     from graph2vid.tsort.speedup_plot import plot_speed_up
 
     if flow is not None and threads is not None:
@@ -96,7 +96,7 @@ def _show(figures: list[Complexity], max_steps: int) -> None:
 
 
 def _between(lower: int | None, upper: int | None) -> str:
-    from graph2vid.tsort.bounds import readable
+    from graph2vid.tsort import readable
 
     if lower is None or upper is None:
         return "—"
@@ -104,7 +104,7 @@ def _between(lower: int | None, upper: int | None) -> str:
 
 
 def _ratio(row: Complexity) -> str:
-    from graph2vid.tsort.bounds import readable
+    from graph2vid.tsort import readable
 
     if row.speed_up is None:
         return "—"

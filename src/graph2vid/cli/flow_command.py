@@ -132,7 +132,7 @@ def _details(flow: FlowGraph, orders: SortCount) -> dict[str, Any]:
 
 
 def _orders(orders: SortCount) -> str:
-    from graph2vid.tsort.bounds import readable
+    from graph2vid.tsort import readable
 
     if orders.exact == 1:
         return "one legal order"

@@ -59,7 +59,7 @@ def parse(
     from graph2vid.flow import flow_drawing as flow_pictures
     from graph2vid.flow import known_suffix
     from graph2vid.text import entity_drawing as entity_pictures
-    from graph2vid.text.parse_json import to_json
+    from graph2vid.text import parse_to_json
 
     if output is not None and not is_stdout(output):
         known_suffix(output)
@@ -71,7 +71,7 @@ def parse(
         raise InputError(f"the parser {parser!r} makes no graph of entities; try --parser learned")
     if output is not None:
         found.flow.save(output)
-    save_json(json, to_json(found))
+    save_json(json, parse_to_json(found))
     for path in filter(None, (svg, png)):
         if entities and found.entities is not None:
             entity_pictures.save(found.entities, path, found.procedure.title)
@@ -86,8 +86,7 @@ def parse(
 
 def _parsed(source: str, parser: str, model: str | None) -> Parse:
     from graph2vid.errors import InputError
-    from graph2vid.text import PARSERS, procedure_from_bytes, read_procedure
-    from graph2vid.text.reading.tidy import MOST_BYTES
+    from graph2vid.text import MOST_BYTES, PARSERS, procedure_from_bytes, read_procedure
 
     if source == "-":
         procedure = procedure_from_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), source="standard input")

@@ -18,8 +18,7 @@ from graph2vid.cli.progress import progress
 from graph2vid.errors import InputError
 
 if TYPE_CHECKING:
-    from graph2vid.learn.features import FeatureEvaluation, Processes, State, TrainingRun
-    from graph2vid.learn.features.loop import Report
+    from graph2vid.learn.features import FeatureEvaluation, Processes, Report, State, TrainingRun
 
 
 @with_options

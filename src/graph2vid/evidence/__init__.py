@@ -1,4 +1,7 @@
-"""Evidence: everything between media and costs; what speaks for each step in each clip."""
+"""Evidence: everything between media and costs; what speaks for each step in each clip.
+
+Other packages enter here; ``media`` and ``speech``, which need libraries of their own, also by name.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Flow graphs: steps and what must come before what, their formats and drawings.
 
-Other packages enter here; the modules ``svg`` and ``flow_plot`` hold what their drawings and plots share.
+Other packages enter here; the modules ``svg``, ``flow_drawing`` and ``flow_plot``, which hold what their drawings
+and plots share, are loaded by who draws.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ from graph2vid.studio.edits import History, Replace
 from graph2vid.studio.jobs import Job
 from graph2vid.studio.projects import Media, Project, UnknownError
 from graph2vid.studio.service import Studio, correction_of, flow_from_file, summary
-from graph2vid.text import PARSERS, procedure_from_bytes
-from graph2vid.text.reading.tidy import decoded
+from graph2vid.text import PARSERS, decoded, procedure_from_bytes
 
 MOST_TEXT = 1 << 20
 """Bytes of a procedure or flow graph that is handed in."""

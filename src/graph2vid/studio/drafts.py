@@ -207,9 +207,9 @@ class Draft:
     @classmethod
     def from_parse(cls, document: Mapping[str, Any], source: str = "parse") -> Draft:
         """Read what ``graph2vid parse --json`` writes: its flow graph and the reasons for its edges."""
-        from graph2vid.text.parse_json import from_json
+        from graph2vid.text import parse_from_json
 
-        parse = from_json(dict(document), source)
+        parse = parse_from_json(dict(document), source)
         ids = parse.flow.ids
         return cls(parse.flow, tuple(EdgeReason(ids[r.before], ids[r.after], r.rule, r.words) for r in parse.reasons))
 

@@ -16,7 +16,7 @@ from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
 from graph2vid.grounding import Grounding, OrderCheck
-from graph2vid.report.document import drawn_plan, mark_of
+from graph2vid.report import drawn_plan, mark_of
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
 from graph2vid.studio.corrections import Correction, usable

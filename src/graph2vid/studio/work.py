@@ -26,14 +26,13 @@ Tell = Callable[..., None]
 
 def parse(order: dict[str, Any], tell: Tell) -> None:
     """Find the flow graph of a procedure in words; as ``graph2vid parse --json`` does."""
-    from graph2vid.text import parse, procedure_from_text
-    from graph2vid.text.parse_json import to_json
+    from graph2vid.text import parse, parse_to_json, procedure_from_text
 
     tell(stage="reading the procedure")
     procedure = procedure_from_text(order["text"], source="the procedure")
     tell(stage=f"finding the order of {len(procedure)} steps")
     found = parse(procedure, order["parser"])
-    write_json(Path(order["output"]) / PARSE, to_json(found))
+    write_json(Path(order["output"]) / PARSE, parse_to_json(found))
 
 
 def ground(order: dict[str, Any], tell: Tell) -> None:

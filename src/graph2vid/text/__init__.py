@@ -1,4 +1,7 @@
-"""From procedure text to a flow graph: reading, parsers (rules, learned, linear, bag), coarsening."""
+"""From procedure text to a flow graph: reading, parsers (rules, learned, linear, bag, auto), coarsening.
+
+Other packages enter here; the module ``entity_drawing`` is loaded by who draws.
+"""
 
 from __future__ import annotations
 
