@@ -123,7 +123,7 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
     parsers: tuple[str, ...] | None = basic_option(
         None,
         "Parsers whose graphs are grounded beside the given ones: of the text of a task, or else of its steps. By "
-        "default rules,learned where tasks come with a text; none: no parser's.",
+        "default auto,rules,learned where tasks come with a text; none: no parser's.",
         panel="Methods",
         metavar="NAME,…",
     )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graph2vid.errors import FormatError, InputError
+from graph2vid.flow import FlowGraph
 from graph2vid.text import Instruction, Procedure, parse, parse_from_json, parse_to_json
 from graph2vid.text import precedence as package
 from graph2vid.text.learned import SHIPPED as PARSER_WEIGHTS
@@ -124,3 +125,9 @@ def test_weights_that_are_missing_or_others(tmp_path: Path) -> None:
     few.save(tmp_path / "few.safetensors", {})
     with pytest.raises(FormatError, match="does not fit"):
         OrderNetwork.load(tmp_path / "few.safetensors")
+
+
+def test_a_reason_in_the_words_makes_a_pair_sure_sooner() -> None:
+    probability = np.array([[0, 0.65, 0.65], [0, 0, 0.3], [0, 0, 0]], dtype=np.float32)
+    flow = package._with_soft_precedence(FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2)]), probability, {(0, 1)})
+    assert flow.confidence == {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.3}

@@ -34,6 +34,9 @@ does not hold."""
 SURE = 0.7
 """A pair is a precedence that a video must respect from this probability on; below it, soft precedence."""
 
+READ = 0.6
+"""From this probability on so is a pair for which a parser found a reason in the words."""
+
 WRITTEN = "written order"
 MOST_STEPS = 80
 """A longer procedure is read in parts of so many steps; between parts the written order holds."""
@@ -77,20 +80,30 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     found = [reason for reason in reasons if kept[reason.before, reason.after]]
     written = [Reason(i, j, WRITTEN, f"{probability[i, j]:.0%}") for i, j in np.argwhere(kept).tolist()]
     parse = coarsen(procedure, [*found, *written], "auto", entities)
-    flow = _with_soft_precedence(parse.flow, probability)
+    read = {(reason.before, reason.after) for reason in found}
+    flow = _with_soft_precedence(parse.flow, probability, read)
     explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}
     needed = set(flow.edges) - explained
     why = tuple(reason for reason in parse.reasons if reason.rule != WRITTEN or (reason.before, reason.after) in needed)
     return Parse(procedure, flow, "auto", why, parse.backward, entities, probability)
 
 
-def _with_soft_precedence(flow: FlowGraph, probability: npt.NDArray[np.float32]) -> FlowGraph:
-    """Return the graph with a confidence for what is not sure; what surer edges imply is left out."""
+def _with_soft_precedence(
+    flow: FlowGraph, probability: npt.NDArray[np.float32], read: set[tuple[int, int]]
+) -> FlowGraph:
+    """Return the graph with a confidence for what is not sure; what surer edges imply is left out.
+
+    For the pairs in ``read`` a parser found a reason in the words.
+    """
     pairs = [(step, later) for step in range(len(flow)) for later in bits(flow.descendants[step])]
     chances = [float(probability[pair]) for pair in pairs]
-    if min(chances, default=1.0) >= SURE:
+    is_sure = [chance >= (READ if pair in read else SURE) for pair, chance in zip(pairs, chances, strict=True)]
+    if all(is_sure):
         return flow
-    sure = tuple(1.0 if chance >= SURE else max(round(min(chance, 0.5), 2), 0.01) for chance in chances)
+    confidences = [
+        max(round(min(chance, 0.5), 2), 0.01) for chance in chances
+    ]  # at even odds a violation costs nothing
+    sure = tuple(np.where(is_sure, 1.0, confidences).tolist())
     return replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
 
 
