@@ -241,7 +241,9 @@ class _Beginning:
 
 def _least_of_others(values: Costs64) -> Costs64:
     """Return for each value the least of the others; ∞ where there are none."""
-    at = int(values.argmin())
-    least = np.full(len(values), values[at])
-    least[at] = np.delete(values, at).min(initial=np.inf)
+    least = np.full(len(values), np.inf)
+    if len(values) > 1:  # most orders repeat nothing, and this is done for every clip
+        at = int(values.argmin())
+        least[:] = values[at]
+        least[at] = np.delete(values, at).min()
     return least
