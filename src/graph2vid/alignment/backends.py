@@ -190,8 +190,8 @@ def _window(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, workers: int, 
     (n_steps, clips), itemsize = costs.match.shape, costs.match.itemsize
     # At most a vector for each ideal and clip, for each state, and for each step and clip: small ones are not measured.
     most = 32 * (tsort.n_ideals * (clips + 12) + tsort.n_states + 4 * n_steps * (clips + 12))
-    if memory_limit is None and not cost_only and most <= FREE_BYTES:
-        return 0
+    if memory_limit is None and most * workers <= FREE_BYTES:
+        return workers if cost_only else 0
     compiled, watch = procedure(tsort), native_watch()
     if cost_only:
         sizes = {window: compiled.memory(itemsize, clips, window, True, watch)[1] for window in (workers, 1)}
