@@ -159,9 +159,12 @@ Exact = tuple[float, Labels | None, ClipCosts]
 def solve_exactly(
     tsort: TSortGraph, costs: ClipCosts, contiguous: bool, cost_only: bool, resources: Resources, found: Any = None
 ) -> Exact:
-    """Do the same, again in float64 where float32 does not tell the labels apart; ``found``: what it says."""
+    """Do the same, again in float64 where float32 does not tell the labels apart; ``found``: what it says.
+
+    The costs are those of :meth:`Problem.exact_costs`: of more than ``LONG`` clips they are as wide as they need be.
+    """
     cost, labels = found or solve_plain(tsort, costs, contiguous, cost_only, resources)
-    if abs(cost) > LONG and (wide := widened(costs)) is not costs:
+    if len(costs.drop) <= LONG < abs(cost) and (wide := widened(costs)) is not costs:
         return (*solve_plain(tsort, wide, contiguous, cost_only, resources), wide)
     return cost, labels, costs
 
