@@ -11,30 +11,9 @@ from graph2vid.alignment.many import align_many
 from graph2vid.alignment.problem import METHODS, Problem, align, k_best, margins, posterior
 from graph2vid.alignment.stream import Stream
 
-__all__ = [
-    "BACKGROUND",
-    "LONG",
-    "METHODS",
-    "SMOOTHINGS",
-    "Alignment",
-    "ClipCosts",
-    "ClipSegment",
-    "Constraint",
-    "Durations",
-    "Kind",
-    "Posterior",
-    "Problem",
-    "SoftCost",
-    "Stream",
-    "align",
-    "align_many",
-    "check_gamma",
-    "gamma_bounds",
-    "k_best",
-    "margins",
-    "native",
-    "posterior",
-    "procedure",
-    "soft_costs",
-    "widened",
-]
+# What is asked, and the answers.
+__all__ = ["BACKGROUND", "METHODS", "Alignment", "ClipSegment", "Constraint", "Durations", "Kind", "Posterior"]
+__all__ += ["Problem", "Stream", "align", "align_many", "k_best", "margins", "posterior"]
+# What losses, batches and benchmarks build on.
+__all__ += ["LONG", "SMOOTHINGS", "ClipCosts", "SoftCost", "check_gamma", "gamma_bounds", "native", "procedure"]
+__all__ += ["soft_costs", "widened"]

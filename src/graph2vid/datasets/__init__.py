@@ -20,34 +20,10 @@ from graph2vid.datasets.ordered_texts import OrderedText, read_asynchow, read_wi
 from graph2vid.datasets.reader_tools import DATASETS, Narration, is_dataset_in, read_dataset
 from graph2vid.datasets.recipe_flowgraph import ENTITY_CLASSES, Recipe, read_recipes
 
-__all__ = [
-    "DATASETS",
-    "ENTITY_CLASSES",
-    "Annotation",
-    "Dataset",
-    "Embedded",
-    "Embeddings",
-    "Evidence",
-    "Executions",
-    "HowTo",
-    "Narration",
-    "OrderedText",
-    "Recipe",
-    "Recording",
-    "Split",
-    "Task",
-    "captaincook4d",
-    "captioned",
-    "crosstask",
-    "is_dataset_in",
-    "onto_steps",
-    "read_asynchow",
-    "read_dataset",
-    "read_executions",
-    "read_published_flows",
-    "read_recipes",
-    "read_wikihow_fg",
-    "salads50",
-    "synthetic",
-    "youcook2",
-]
+# What a dataset is, and the readers that hand one over.
+__all__ = ["DATASETS", "Annotation", "Dataset", "Embedded", "Embeddings", "Evidence", "HowTo", "Narration"]
+__all__ += ["Recording", "Split", "Task", "captaincook4d", "captioned", "crosstask", "is_dataset_in", "read_dataset"]
+__all__ += ["salads50", "synthetic", "youcook2"]
+# Texts with flow graphs or orders, and how people carry tasks out.
+__all__ += ["ENTITY_CLASSES", "Executions", "OrderedText", "Recipe", "onto_steps", "read_asynchow", "read_executions"]
+__all__ += ["read_published_flows", "read_recipes", "read_wikihow_fg"]

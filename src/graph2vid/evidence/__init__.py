@@ -71,72 +71,22 @@ from graph2vid.evidence.policies import (
     StepEvidence,
 )
 
-__all__ = [
-    "COSINE_TEMPERATURE",
-    "DEFAULT_DROP_PERCENTILE",
-    "DROP_POLICIES",
-    "EMBEDDERS",
-    "MATCH_POLICIES",
-    "MOST_CLIPS",
-    "MOST_HOURS",
-    "PRESETS",
-    "REPEAT_POLICIES",
-    "SCORE_TEMPERATURE",
-    "SKIP_POLICIES",
-    "SUFFIXES",
-    "TRANSCRIPT_SUFFIXES",
-    "UNLIKELY",
-    "Cache",
-    "Choice",
-    "ClipEvidence",
-    "CostOptions",
-    "Costs",
-    "Cue",
-    "Evidence",
-    "EvidenceOptions",
-    "NarrationSettings",
-    "Plausibility",
-    "SaidSettings",
-    "Source",
-    "StepEvidence",
-    "Transcript",
-    "VisualFeatures",
-    "Word",
-    "acquire",
-    "check_language",
-    "check_length",
-    "check_policies",
-    "clips_of",
-    "content_hash",
-    "cosine_similarity",
-    "costs_from_arrays",
-    "costs_from_similarity",
-    "embed_frames",
-    "frames_evidence",
-    "frames_similarity",
-    "fuse",
-    "is_captions",
-    "joint_embedder",
-    "language_of",
-    "likeness",
-    "log_likelihood",
-    "log_odds",
-    "media_evidence",
-    "narration_evidence",
-    "narration_similarity",
-    "plausibilities",
-    "plausibility",
-    "probe",
-    "rank_procedures",
-    "read_array",
-    "read_captions",
-    "repeat_costs",
-    "resolve_choice",
-    "said_vectors",
-    "step_vectors",
-    "text_embedder",
-    "text_hash",
-    "transcript_of",
-]
+# From media to a transcript, visual features and log-odds.
+__all__ = ["MOST_CLIPS", "MOST_HOURS", "Evidence", "EvidenceOptions", "Transcript", "acquire", "check_length"]
+__all__ += ["clips_of", "embed_frames", "is_captions", "media_evidence", "probe", "rank_procedures", "transcript_of"]
+# Captions, narration and languages.
+__all__ += ["SUFFIXES", "TRANSCRIPT_SUFFIXES", "UNLIKELY", "Cue", "NarrationSettings", "Plausibility", "SaidSettings"]
+__all__ += ["Word", "check_language", "language_of", "likeness", "narration_evidence", "narration_similarity"]
+__all__ += ["plausibilities", "plausibility", "read_captions", "said_vectors", "step_vectors"]
+# Embedders, frames, and several kinds of evidence together.
+__all__ += ["EMBEDDERS", "Source", "VisualFeatures", "frames_evidence", "frames_similarity", "fuse", "joint_embedder"]
+__all__ += ["log_likelihood", "log_odds", "text_embedder"]
+# Arrays, and the costs that policies make of them.
+__all__ += ["COSINE_TEMPERATURE", "DEFAULT_DROP_PERCENTILE", "DROP_POLICIES", "MATCH_POLICIES", "PRESETS"]
+__all__ += ["REPEAT_POLICIES", "SCORE_TEMPERATURE", "SKIP_POLICIES", "Choice", "ClipEvidence", "CostOptions", "Costs"]
+__all__ += ["StepEvidence", "check_policies", "cosine_similarity", "costs_from_arrays", "costs_from_similarity"]
+__all__ += ["read_array", "repeat_costs", "resolve_choice"]
+# What took long to make is kept.
+__all__ += ["Cache", "content_hash", "text_hash"]
 
 __getattr__ = renamed_attributes(__name__, Seen="VisualFeatures")

@@ -9,14 +9,5 @@ from graph2vid.export import youtube as youtube
 from graph2vid.export.annotations import Annotation, read_annotations, to_constraints
 from graph2vid.grounding import FORMATS, Exported, Film, Format, export, write_export
 
-__all__ = [
-    "FORMATS",
-    "Annotation",
-    "Exported",
-    "Film",
-    "Format",
-    "export",
-    "read_annotations",
-    "to_constraints",
-    "write_export",
-]
+__all__ = ["FORMATS", "Annotation", "Exported", "Film", "Format", "export", "read_annotations", "to_constraints"]
+__all__ += ["write_export"]

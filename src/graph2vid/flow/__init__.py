@@ -19,30 +19,9 @@ from graph2vid.flow.terminal import plain
 from graph2vid.flow.text_format import is_text_notation
 from graph2vid.flow.validate import findings
 
-__all__ = [
-    "BACKGROUND_COLOUR",
-    "FLOW_FORMAT",
-    "PALETTE",
-    "Box",
-    "FlowGraph",
-    "Layout",
-    "Step",
-    "add_soft_precedence",
-    "bits",
-    "colour_of",
-    "counted",
-    "findings",
-    "hatch_of",
-    "ink_on",
-    "is_text_notation",
-    "known_suffix",
-    "lay_out",
-    "mask_of",
-    "mine_precedences",
-    "plain",
-    "quoted",
-    "reduction_edges",
-    "refuse_large",
-    "stages",
-    "unknown_step",
-]
+# Flow graphs, their formats and how they are found.
+__all__ = ["FLOW_FORMAT", "FlowGraph", "Step", "add_soft_precedence", "bits", "findings", "is_text_notation"]
+__all__ += ["known_suffix", "mask_of", "mine_precedences", "reduction_edges"]
+# How they are drawn and spoken of.
+__all__ += ["BACKGROUND_COLOUR", "PALETTE", "Box", "Layout", "colour_of", "counted", "hatch_of", "ink_on", "lay_out"]
+__all__ += ["plain", "quoted", "refuse_large", "stages", "unknown_step"]

@@ -20,45 +20,15 @@ from graph2vid.grounding.step_count import StepCount
 from graph2vid.grounding.timeline import draw_timeline, print_timeline
 from graph2vid.grounding.times import format_time, parse_span, parse_time
 
-__all__ = [
-    "FORMATS",
-    "GAMMAS",
-    "LIKELY",
-    "NARRATION",
-    "AlignOptions",
-    "Calibrator",
-    "Conflict",
-    "Deviation",
-    "Example",
-    "Exported",
-    "Features",
-    "Film",
-    "Format",
-    "GroundOptions",
-    "GroundedSegment",
-    "Grounding",
-    "Observed",
-    "OrderCheck",
-    "StepCount",
-    "check_order",
-    "conflicts",
-    "draw_timeline",
-    "export",
-    "file_name",
-    "find_deviations",
-    "forced_steps",
-    "format_time",
-    "ground",
-    "ground_evidence",
-    "is_url",
-    "observe",
-    "pack",
-    "parse_span",
-    "parse_time",
-    "print_timeline",
-    "read_durations",
-    "write_export",
-]
+# The service, its options, and what it returns.
+__all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
+__all__ += ["pack", "read_durations"]
+# How sure a result is, and where a video does not follow its procedure.
+__all__ += ["GAMMAS", "LIKELY", "NARRATION", "Calibrator", "Conflict", "Deviation", "Example", "Observed"]
+__all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviations", "forced_steps", "observe"]
+# What is shown and written.
+__all__ += ["FORMATS", "Exported", "Film", "Format", "draw_timeline", "export", "file_name", "format_time", "is_url"]
+__all__ += ["parse_span", "parse_time", "print_timeline", "write_export"]
 
 
 def __getattr__(name: str) -> Any:

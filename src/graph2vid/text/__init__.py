@@ -23,26 +23,9 @@ from graph2vid.text.parsers import chosen_parser, is_flow_file, parse, read_flow
 from graph2vid.text.reading import procedure_from_bytes, procedure_from_text, read_procedure
 from graph2vid.text.reading.tidy import MOST_BYTES, decoded
 
-__all__ = [
-    "MOST_BYTES",
-    "PARSERS",
-    "Entity",
-    "EntityEdge",
-    "EntityGraph",
-    "Instruction",
-    "Parse",
-    "Parser",
-    "Procedure",
-    "Reason",
-    "chosen_parser",
-    "coarsen",
-    "decoded",
-    "is_flow_file",
-    "parse",
-    "parse_from_json",
-    "parse_to_json",
-    "procedure_from_bytes",
-    "procedure_from_text",
-    "read_flow",
-    "read_procedure",
-]
+# Procedures as they are read.
+__all__ = ["MOST_BYTES", "Instruction", "Procedure", "decoded", "procedure_from_bytes", "procedure_from_text"]
+__all__ += ["read_procedure"]
+# Parsers and what they find.
+__all__ += ["PARSERS", "Entity", "EntityEdge", "EntityGraph", "Parse", "Parser", "Reason", "chosen_parser", "coarsen"]
+__all__ += ["is_flow_file", "parse", "parse_from_json", "parse_to_json", "read_flow"]

@@ -20,16 +20,5 @@ from graph2vid.evidence.embed.interface import (
 FAMILIES = (sentence, minilm, pictures, s3d, array)
 """The modules of the families that come with graph2vid."""
 
-__all__ = [
-    "EMBEDDERS",
-    "FAMILIES",
-    "Embedder",
-    "Frames",
-    "Grid",
-    "cached",
-    "clip_embedder",
-    "embedder",
-    "joint_embedder",
-    "text_embedder",
-    "video_clips",
-]
+__all__ = ["EMBEDDERS", "FAMILIES", "Embedder", "Frames", "Grid", "cached", "clip_embedder", "embedder"]
+__all__ += ["joint_embedder", "text_embedder", "video_clips"]
