@@ -18,7 +18,7 @@ from graph2vid.errors import InputError
 
 METRICS = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
 METHODS = ("argmax", "argmax+background", "bag", "linear", "graph", "true-order", "true-order-repeats")
-FEATURES = ("skip", "repeat", "durations", "precedence", "share")
+FEATURES = ("skip", "repeat", "durations", "precedence", "share", "temperature")
 """Of the extended model, with costs learnt from training videos."""
 
 TOGETHER = ("skip+repeat+durations", "skip+durations+precedence", "skip+repeat+durations+precedence+share")
@@ -68,7 +68,7 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
     folds: int | None = option(
         None,
         "Deal each task's videos into so many folds for what is learnt; 0: its own splits. By default the own splits "
-        "of salads50, else 5.",
+        "of salads50 and framewise, else 5.",
         panel="Data",
         basic=True,
         least=0,
@@ -81,18 +81,18 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
     drop_unmapped: bool = option(
         False, "Remove steps of a procedure that no step of the dataset stands for.", panel="Data"
     )
-    extended: tuple[str, ...] = option(
-        (),
+    extended: tuple[str, ...] | None = option(
+        None,
         "Evaluate the graphs once more with each of these, their costs learnt from the training videos: skip, repeat, "
-        "durations, precedence, share (of the time), several joined by +, or all; +max-marginal: the most probable "
-        "label of each clip.",
+        "durations, precedence, share (of the time), temperature, several joined by +, or all; +max-marginal: the most "
+        "probable label of each clip. By default durations and durations+repeat+temperature for framewise, else none.",
         panel=_EXTENDED,
         metavar="FEATURE,…",
     )
-    tune_for: tuple[str, ...] = option(
-        ("acc", "iou_strict"),
-        "The metrics by whose mean the weights of these costs are chosen, on training videos alone; acc,iou_strict by "
-        "default.",
+    tune_for: tuple[str, ...] | None = option(
+        None,
+        "The metrics by whose mean the weights of these costs are chosen, on training videos alone; by default "
+        "mof,edit,f1@50 for framewise, else acc,iou_strict.",
         panel=_EXTENDED,
         metavar="METRIC,…",
     )
@@ -103,9 +103,11 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
             raise InputError("the number of folds is 0 (the dataset's own splits) or at least 2, not 1")
         if self.linear not in ("auto", "listed", "mean-position"):
             raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
-        object.__setattr__(self, "extended", _features(self.extended))
-        object.__setattr__(self, "tune_for", _known(self.tune_for, "metric", METRICS))
-        if not self.contiguous and (asked := [one for one in self.extended if MAX_MARGINAL in one.split("+")]):
+        if self.extended is not None:
+            object.__setattr__(self, "extended", _features(self.extended))
+        if self.tune_for is not None:
+            object.__setattr__(self, "tune_for", _known(self.tune_for, "metric", METRICS))
+        if not self.contiguous and (asked := [one for one in self.extended or () if MAX_MARGINAL in one.split("+")]):
             raise InputError(f"max-marginal decoding ({asked[0]}) is of contiguous alignments: leave one of them out")
 
 
@@ -320,7 +322,7 @@ def _features(given: Iterable[str]) -> tuple[str, ...]:
         if "likeliest" in part:
             warn_renamed("the feature 'likeliest'", repr(MAX_MARGINAL))
             part = part.replace("likeliest", MAX_MARGINAL)
-        named += [*FEATURES, *TOGETHER] if part == "all" else [part]
+        named += [*FEATURES, *TOGETHER] if part == "all" else [part] if part != "none" else []
     for name in named:
         _known(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
     return tuple(dict.fromkeys(named))

@@ -11,7 +11,7 @@ from graph2vid._evaluation_options import FEATURES, TOGETHER
 from graph2vid.datasets import Split
 from graph2vid.errors import InputError
 from graph2vid.evaluate import EvaluationOptions, evaluate_dataset
-from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, climb, inner_videos, nested_result
+from graph2vid.evaluate.extended import GRID, Weights, climb, inner_videos, nested_result
 from graph2vid.evaluate.methods import MethodResult, Training, Video
 from toys import make_dataset, make_task
 
@@ -27,7 +27,7 @@ SPLITS = (Split("1", ("c", "d"), ("a", "b")), Split("2", ("a", "b"), ("c", "d"))
 def test_habits_are_those_of_the_training_videos() -> None:
     dataset = make_dataset(VIDEOS, splits=SPLITS)
     (task,) = dataset.tasks.values()
-    habits = LearntCosts(Training(dataset)).habits(task, SPLITS[0])
+    habits = Training(dataset).habits(task, SPLITS[0])
     assert habits is not None and habits.videos == 2
     assert habits.shown.tolist() == [2, 2, 2, 1]
     assert habits.repeats.tolist() == [1, 0, 0, 0]
@@ -37,7 +37,7 @@ def test_habits_are_those_of_the_training_videos() -> None:
     assert habits.durations(1.0, 1.0).at_least.tolist() == [1] * 4
     assert habits.share.tolist() == pytest.approx([0.45, 0.15, 0.3, 0.1])
     assert habits.clip(2.0)[1] == pytest.approx(-2 * np.log(0.151 / 0.251))
-    assert LearntCosts(Training(dataset)).habits(task, None) is None
+    assert Training(dataset).habits(task, None) is None
 
 
 def test_every_feature_has_its_row() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DATASETS = {
     "salads50": "50 Salads, and others in the layout of action segmentation.",
+    "framewise": "Frame-wise scores of any network, in the layout of action segmentation.",
     "crosstask": "CrossTask: how-to videos of many tasks, by captions or features.",
     "youcook2": "YouCook2: cooking videos with sentences, by captions.",
     "captaincook4d": "CaptainCook4D: recordings with expert graphs; simulated evidence.",
@@ -57,7 +58,8 @@ def dataset(
     Methods: per-clip argmax, bag of steps, linear procedure, flow graphs (mined from the training split, or given), and
     the true order: what knowing it would give. All of them read the same costs.
     """
-    if not options.extended:
+    name = context.info_name or ""
+    if not options.extended and (name != "framewise" or options.extended is not None):
         refuse(context, ["tune_for"], "no costs are learnt; --extended names features that have some")
     if output.plots is None:
         refuse(context, ["video"], "no video is drawn; --plots names the folder of pictures")
@@ -68,7 +70,6 @@ def dataset(
         if "linear" not in kinds:
             refuse(context, ["linear"], "--methods does not name linear")
     reader = dict(reader_option(text) for text in options.option)
-    name = context.info_name or ""
 
     def experiment(tell: Tell) -> Iterator[Report]:
         from graph2vid.datasets import read_dataset

@@ -67,6 +67,8 @@ class Task:
         For each dataset step the indices into ``procedure`` that stand for it: possibly none, possibly several.
     flows : mapping of str to FlowGraph
         Ready graphs over ``procedure`` by their source ("expert", "manual", "predicted", …); may be empty.
+    elements : mapping of str to tuple of int
+        Of graphs over some of ``procedure`` only: the step behind each of their elements, one possibly several times.
     howto : HowTo or None
         The text that the task comes with, whether or not it is what is grounded.
     """
@@ -78,10 +80,11 @@ class Task:
     correspondence: tuple[tuple[int, ...], ...]
     flows: Mapping[str, FlowGraph] = field(default_factory=dict)
     howto: HowTo | None = None
+    elements: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_steps(cls, name: str, title: str, steps: tuple[str, ...], **rest: Any) -> Task:
-        """Return the task whose procedure is the steps themselves; ``rest``: flows, howto."""
+        """Return the task whose procedure is the steps themselves; ``rest``: flows, howto, elements."""
         return cls(name, title, steps, steps, tuple((step,) for step in range(len(steps))), **rest)
 
     def __repr__(self) -> str:
@@ -98,7 +101,7 @@ class Task:
                 named = f"step {step} corresponds to instruction {wrong[0]}"
                 raise InputError(f"{where}: {named}, but there are {count} (counted from 0)")
         for name, flow in self.flows.items():
-            if len(flow) != count:
+            if len(flow) != len(self.elements.get(name, self.procedure)):
                 raise InputError(f"{where}: the flow graph {name!r} has {len(flow)} steps, the procedure {count}")
 
 
@@ -178,12 +181,16 @@ class Evidence:
         What the numbers are; the default policies depend on it. Log-odds are nats against background.
     skip : array [K] or None
         Skip costs of the steps, where the evidence tells them.
+    frames : int array [2, F] or None
+        The step of highest score of each frame, and the same with background (-1) among them, where a clip is made of
+        several frames.
     """
 
     similarity: NDArray[np.floating[Any]]
     background: NDArray[np.floating[Any]] | None
     kind: Kind
     skip: NDArray[np.floating[Any]] | None = None
+    frames: NDArray[np.integer[Any]] | None = None
 
     def __repr__(self) -> str:
         return f"Evidence({self.similarity.shape[0]} steps, {self.similarity.shape[1]} clips, {self.kind})"

@@ -294,6 +294,34 @@ def flow_graph(steps: Sequence[Any], edges: Sequence[Any], title: str, where: st
         raise FormatError(f"{where}: {error}") from error
 
 
+def time_axis(shape: tuple[int, ...], width: int, n_labels: int, stated: str, path: Path, of: str, what: str) -> int:
+    """Return which of two axes is time: the one beside that of ``width``.
+
+    Parameters
+    ----------
+    shape : (int, int)
+    width : int
+        How many classes or dimensions there should be.
+    n_labels : int
+        An axis of this length is time, even where it has the width by chance.
+    stated : {"auto", "first", "second"}
+    path, of, what
+        Of the error: the file, what says the width, and what is counted.
+    """
+    ways = [
+        way
+        for way, (length, size) in enumerate((shape, shape[::-1]))
+        if size == width
+        and (stated == ("first", "second")[way] or (stated == "auto" and (length == n_labels or size != n_labels)))
+    ]
+    if not ways:
+        read = {"first": ", read time-major,", "second": ", read feature-major,"}.get(stated, "")
+        raise FormatError(f"{path} has shape {shape}{read} but {of} has {width} {what}")
+    if len(ways) == 2:
+        raise FormatError(f"{path} has shape {shape}: state whether it is time-major or feature-major (layout)")
+    return ways[0]
+
+
 def choice(value: str, name: str, known: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``known``."""
     if value not in known:

@@ -27,12 +27,22 @@ LAYOUTS = ("detect", "time-major", "feature-major")
 
 
 @dataclass(frozen=True)
-class _Classes:
+class Classes:
     """The classes of the scores, which of them are steps, and which background."""
 
     names: tuple[str, ...]
     steps: tuple[int, ...]
     background: tuple[int, ...]
+
+    def label_numbers(self, path: Path) -> list[int]:
+        """Read ground truth: the step of each line by its place among the steps, -1 for background."""
+        label_of = dict.fromkeys(self.names, -1) | {self.names[at]: step for step, at in enumerate(self.steps)}
+        labels = []
+        for number, name in read_lines(path):
+            if name not in label_of:
+                raise FormatError(f"{path}, line {number}: label {name[:80]!r} is not in mapping.txt")
+            labels.append(label_of[name])
+        return labels
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ class _Arrays:
     """Evidence from the scores or features of each video; made with the clips in the first axis."""
 
     files: Mapping[str, Path]
-    classes: _Classes
+    classes: Classes
     layout: str
     class_features: NDArray[Any] | None
 
@@ -56,20 +66,9 @@ class _Arrays:
         what, of = ("classes", "mapping.txt") if self.class_features is None else ("dimensions", "step_features.npy")
         if array.ndim != 2:
             raise FormatError(f"{path} must have two axes [clips, {what}], not shape {array.shape}")
-        ways = [
-            way
-            for way, (length, size) in {"time-major": array.shape, "feature-major": array.shape[::-1]}.items()
-            # An axis that is as long as the ground truth is time, even where it has the width by chance.
-            if size == width
-            and (self.layout == way or (self.layout == "detect" and (length == n_labels or size != n_labels)))
-        ]
-        if not ways:
-            stated = "" if self.layout == "detect" else f", read {self.layout},"
-            raise FormatError(f"{path} has shape {array.shape}{stated} but {of} has {width} {what}")
-        if len(ways) == 2:
-            stated = "state whether it is time-major or feature-major (layout)"
-            raise FormatError(f"{path} has shape {array.shape}: {stated}")
-        clips = array if ways[0] == "time-major" else array.T
+        stated = {"time-major": "first", "feature-major": "second"}.get(self.layout, "auto")
+        time = tools.time_axis(array.shape, width, n_labels, stated, path, of, what)
+        clips = array if time == 0 else array.T
         if not np.isfinite(clips).all():
             raise FormatError(f"{path} holds numbers that are not finite")
         if len(clips) == 0:
@@ -136,7 +135,7 @@ def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
     if not (data / "mapping.txt").exists() and (data / "salads50" / "mapping.txt").exists():
         data = data / "salads50"
     folder(data, "mapping.txt, groundTruth/, splits/ and scores/")
-    classes = _read_mapping(data / "mapping.txt", options.background)
+    classes = read_mapping(data / "mapping.txt", options.background)
     truth = tools.stems(folder(data / "groundTruth", "VIDEO.txt, one label per clip"), ".txt")
     arrays = _arrays(data, classes, options.layout)
     recordings = trouble.each(((video, path, arrays, trouble, options) for video, path in truth.items()), _recording)
@@ -145,13 +144,14 @@ def load(data: Path, options: SaladsOptions, trouble: Trouble) -> Dataset:
         with trouble.passing():
             used = {recording.id for recording in recordings}
             directory = folder(data / "splits", "train.splitK.bundle and test.splitK.bundle")
-            splits = _read_splits(directory, used, set(truth), trouble)
+            splits = read_splits(directory, used, set(truth), trouble)
     texts = tuple(classes.names[number].replace("_", " ") for number in classes.steps)
     task = Task.of_steps("salads50", options.title, texts)
     return trouble.dataset(recordings, data, tasks={task.id: task}, splits=tuple(splits), evidence=arrays)
 
 
-def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classes:
+def read_mapping(path: Path, background: str | Sequence[str] | None, usual: Sequence[str] = ("background",)) -> Classes:
+    """Read the classes; ``usual``: the names of background where none is given, in any case."""
     names: dict[int, str] = {}
     for number, line in read_lines(path):
         index, _, name = line.partition(" ")
@@ -166,7 +166,7 @@ def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classe
     ordered = tuple(names[index] for index in range(len(names)))
     wanted = (background,) if isinstance(background, str) else background
     if wanted is None:
-        wanted = [name for name in ordered if name.lower() == "background"]
+        wanted = [name for name in ordered if name.lower() in usual]
     for name in wanted:
         if name not in ordered:
             raise InputError(f"{path} has no class {name!r}, which is said to be background")
@@ -174,10 +174,10 @@ def _read_mapping(path: Path, background: str | Sequence[str] | None) -> _Classe
     steps = tuple(index for index in range(len(ordered)) if index not in dropped)
     if not steps:
         raise FormatError(f"{path}: there is no class that is a step")
-    return _Classes(ordered, steps, dropped)
+    return Classes(ordered, steps, dropped)
 
 
-def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
+def _arrays(data: Path, classes: Classes, layout: str) -> _Arrays:
     if (data / "scores").is_dir() or not (data / "features").is_dir():
         what = "VIDEO.npy, clips by classes (or features/ with VIDEO.npy, clips by dimensions)"
         return _Arrays(tools.stems(folder(data / "scores", what), ".npy"), classes, layout, None)
@@ -192,13 +192,7 @@ def _arrays(data: Path, classes: _Classes, layout: str) -> _Arrays:
 
 
 def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, options: SaladsOptions) -> Recording:
-    classes = arrays.classes
-    label_of = dict.fromkeys(classes.names, -1) | {classes.names[at]: step for step, at in enumerate(classes.steps)}
-    labels = []
-    for number, name in read_lines(path):
-        if name not in label_of:
-            raise FormatError(f"{path}, line {number}: label {name!r} is not in mapping.txt")
-        labels.append(label_of[name])
+    labels = arrays.classes.label_numbers(path)
     if not labels:
         raise FormatError(f"{path} has no labels")
     if video not in arrays.files:
@@ -222,7 +216,7 @@ def _recording(video: str, path: Path, arrays: _Arrays, trouble: Trouble, option
     return Recording(video, "salads50", clip_seconds, offset, n_clips, tuple(annotations))
 
 
-def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Trouble) -> list[Split]:
+def read_splits(directory: Path, used: set[str], here: set[str], trouble: Trouble) -> list[Split]:
     """Read the splits that have videos on both sides; what they list beyond the videos that are here is remarked."""
     bundles = tools.stems(directory, ".bundle")
     names = {stem.partition(".")[2] for stem in bundles if stem.startswith(("train.", "test."))}
@@ -237,7 +231,7 @@ def _read_splits(directory: Path, used: set[str], here: set[str], trouble: Troub
                 path = bundles.get(f"{side}.{name}")
                 if path is None:
                     raise FormatError(f"{directory} has no {side}.{name}.bundle")
-                listed = dict.fromkeys(line.removesuffix(".txt") for _, line in read_lines(path))
+                listed = dict.fromkeys(Path(line).name.removesuffix(".txt") for _, line in read_lines(path))
                 named |= listed
                 sides.append(tuple(video for video in listed if video in used))
             both = [video for video in sides[0] if video in sides[1]]

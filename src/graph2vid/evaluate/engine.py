@@ -19,19 +19,25 @@ from graph2vid.errors import Graph2VidError, InputError, TooLargeError
 from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
 from graph2vid.evaluate.labels import Labels, shared_classes
 from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, methods_of, true_labels
-from graph2vid.evaluate.metrics import evaluate_video
-from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, Costs, costs_from_arrays
+from graph2vid.evaluate.metrics import OVERLAPS, evaluate_video, f1_counts
+from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, SCORE_TEMPERATURE, Costs, costs_from_arrays
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 NOT_EXACT = "not exact"
-TRAINED_ORDER = frozenset({"salads50", "captaincook4d"})
+TRAINED_ORDER = frozenset({"salads50", "framewise", "captaincook4d"})
 """Datasets that list their steps in no particular order: ``linear`` follows the training videos there."""
 
-OWN_SPLITS = frozenset({"salads50"})
+OWN_SPLITS = frozenset({"salads50", "framewise"})
 """Datasets whose own splits are the custom; of the others every video is tested, in folds."""
 
+OPEN = frozenset({"framewise"})
+"""Datasets whose tasks have classes in place of a procedure: those that training videos show are grounded."""
+
 FOLDS = 5
+
+_MOST_KEPT = 2**28  # bytes of evidence and costs; of further videos they are computed whenever they are asked for
+_MOST_ALIGNED = 2**23  # match costs of videos that are aligned side by side
 
 _LEAST_FOR_POOL = 16  # videos; for fewer, starting processes takes longer than it saves
 
@@ -52,6 +58,18 @@ def folds_of(options: EvaluationOptions, dataset: Dataset) -> int:
 def preset_of(options: EvaluationOptions, evidence: Evidence) -> str:
     """Return which preset holds for a video's evidence."""
     return options.preset or ("log_odds" if evidence.kind == "log_odds" else "paper")
+
+
+def extended_of(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]:
+    """Return with which features of the extended model the graphs of a dataset are evaluated once more."""
+    if options.extended is not None:
+        return options.extended
+    return ("durations", "durations+repeat+temperature") if dataset.name in OPEN and options.contiguous else ()
+
+
+def tuned_for(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]:
+    """Return the metrics by which weights are chosen."""
+    return options.tune_for or (("mof", "edit", "f1@50") if dataset.name in OPEN else ("acc", "iou_strict"))
 
 
 def linear_of(options: EvaluationOptions, dataset: Dataset) -> str:
@@ -163,10 +181,16 @@ def evaluate_one_by_one(
     workers = options.workers or cpu_count()
     if options.drop_unmapped:
         dataset = without_unmapped(dataset)
-    options = replace(options, folds=folds_of(options, dataset))  # as decided from the dataset's own splits
+    options = replace(
+        options,
+        folds=folds_of(options, dataset),  # as decided from the dataset's own splits
+        extended=extended_of(options, dataset),
+        tune_for=tuned_for(options, dataset),
+    )
     if options.folds:
         dataset = replace(dataset, splits=in_folds(dataset, options.folds))
-    training = Training(dataset, linear_of(options, dataset), options.min_support, options.tolerance)
+    is_open = dataset.name in OPEN
+    training = Training(dataset, linear_of(options, dataset), options.min_support, options.tolerance, is_open)
     # Refuse wrong names before the work; of argmax+background it cannot be told yet.
     methods_of(dataset, training, methods, with_background=True)
     tested = list(_tested(dataset))
@@ -174,21 +198,24 @@ def evaluate_one_by_one(
         raise InputError(f"{dataset.name}: there are no videos to evaluate")
     problems = list(dataset.problems)
     videos: list[Video] = []
+    kept, with_background = _Kept(dataset, options), False
     with _mapper(workers, len(tested), (dataset, options)) as each:
         prepared = each(_prepare, [recording for recording, _ in tested])
         for done, ((recording, split), found) in enumerate(zip(tested, prepared, strict=True), start=1):
             tell("evidence and costs", done, len(tested))
             if not isinstance(found, Graph2VidError):
-                videos.append(Video(recording, dataset.tasks[recording.task], split, *found))
+                (evidence, costs), *truths = found
+                kept.keep(recording, evidence, costs)
+                with_background = with_background or evidence.background is not None
+                videos.append(Video(recording, dataset.tasks[recording.task], split, kept, *truths))
             elif options.skip_bad:
                 problems.append(str(found))
             else:
                 raise found
         if not videos:
             raise InputError(f"{dataset.name}: none of the {len(tested)} videos can be evaluated; {problems[0]}")
-        with_background = any(video.evidence.background is not None for video in videos)
         chosen = methods_of(dataset, training, methods, with_background=with_background)
-        runner = _Runner(options, workers, each, tell)
+        runner = _Runner(dataset, options, workers, each, tell)
         results = Results(dataset, options, tuple(videos), {}, runner.tsorts, tuple(problems), training, 0.0, workers)
         for name, result in runner.results(chosen, LearntCosts(training), videos):
             results = replace(results, methods=results.methods | {name: result}, seconds=perf_counter() - started)
@@ -265,38 +292,75 @@ def _share(dataset: Dataset, options: EvaluationOptions) -> None:
     _shared = (dataset, options)
 
 
-def _prepare(recording: Recording) -> tuple[Evidence, Costs, Labels] | Graph2VidError:
-    """Return a video's evidence, costs and true labels, or what is wrong with it."""
+def _prepare(recording: Recording) -> tuple[tuple[Evidence, Costs], Labels, Labels | None] | Graph2VidError:
+    """Return a video's evidence, costs and true labels (of clips, and of frames), or what is wrong with it."""
     dataset, options = _shared
-    task = dataset.tasks[recording.task]
+    frames = recording.notes.get("frames") if dataset.name in OPEN else None
     try:
         evidence = dataset.evidence(recording)
-        n_steps, n_clips = len(task.procedure), recording.n_clips
-        if evidence.similarity.shape != (n_steps, n_clips):
-            raise InputError(
-                f"the evidence has shape {evidence.similarity.shape}, but the procedure has {n_steps} steps and the "
-                f"video {n_clips} clips"
-            )
-        skip = evidence.skip if options.skip is None else options.skip
-        if skip is None and n_clips < n_steps:
-            raise InputError(
-                f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip lets them be left out)"
-            )
-        temperature, preset = options.temperature, preset_of(options, evidence)
-        if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
-            temperature = COSINE_TEMPERATURE
-        costs = costs_from_arrays(
-            scores=evidence.similarity, preset=preset, temperature=temperature, drop=options.drop, skip=skip
-        )
-        return evidence, costs, true_labels(dataset, recording)
+        costs = _costs(dataset, options, recording, evidence)
+        truth = true_labels(dataset, recording)
+        return (evidence, costs), truth, None if frames is None else true_labels(dataset, recording, frames)
     except Graph2VidError as error:
         return InputError(f"video {recording.id}: {error}")
+
+
+@dataclass
+class _Kept:
+    """Evidence and costs of videos: kept up to a limit of memory, else computed anew."""
+
+    dataset: Dataset
+    options: EvaluationOptions
+    room: int = _MOST_KEPT
+    found: dict[str, tuple[Evidence, Costs]] = field(default_factory=dict)
+    last: tuple[str, tuple[Evidence, Costs]] | None = None
+
+    def keep(self, recording: Recording, evidence: Evidence, costs: Costs) -> None:
+        """Keep what was computed, if there is room."""
+        self.room -= evidence.similarity.nbytes + costs.match.nbytes
+        if self.room > 0:
+            self.found[recording.id] = evidence, costs
+
+    def __call__(self, recording: Recording) -> tuple[Evidence, Costs]:
+        if recording.id in self.found:
+            return self.found[recording.id]
+        if self.last is None or self.last[0] != recording.id:
+            evidence = self.dataset.evidence(recording)
+            self.last = recording.id, (evidence, _costs(self.dataset, self.options, recording, evidence))
+        return self.last[1]
+
+
+def _costs(
+    dataset: Dataset, options: EvaluationOptions, recording: Recording, evidence: Evidence, factor: float = 1.0
+) -> Costs:
+    """Return the costs of a video; ``factor``: of the temperature."""
+    task = dataset.tasks[recording.task]
+    n_steps, n_clips = len(task.procedure), recording.n_clips
+    if evidence.similarity.shape != (n_steps, n_clips):
+        raise InputError(
+            f"the evidence has shape {evidence.similarity.shape}, but the procedure has {n_steps} steps and the "
+            f"video {n_clips} clips"
+        )
+    skip = evidence.skip if options.skip is None else options.skip
+    if skip is None and n_clips < n_steps and dataset.name not in OPEN:
+        raise InputError(
+            f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip lets them be left out)"
+        )
+    temperature, preset = options.temperature, preset_of(options, evidence)
+    if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
+        temperature = COSINE_TEMPERATURE
+    if factor != 1.0:
+        temperature = factor * (temperature or float(PRESETS[preset].get("temperature", SCORE_TEMPERATURE)))
+    return costs_from_arrays(
+        scores=evidence.similarity, preset=preset, temperature=temperature, drop=options.drop, skip=skip
+    )
 
 
 @dataclass
 class _Runner:
     """Runs methods over videos; every procedure is compiled once for all of them."""
 
+    dataset: Dataset
     options: EvaluationOptions
     workers: int
     each: Mapper
@@ -309,13 +373,13 @@ class _Runner:
         """Yield what each method did; after a graph, what it did with each feature of the extended model."""
         for name, method in methods.items():
             yield name, self.run(name, method, videos)
-            for features in self.options.extended if name.startswith("graph:") else ():
+            for features in (self.options.extended or ()) if name.startswith("graph:") else ():
 
                 def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
                     return self.run(title, costs.method(method, weights), some)
 
                 title, grid = f"{name}+{features}", {feature: GRID[feature] for feature in features.split("+")}
-                yield title, nested_result(title, grid, run, videos, self.options.tune_for)
+                yield title, nested_result(title, grid, run, videos, self.options.tune_for or ())
 
     def run(self, name: str, method: Method, videos: Sequence[Video]) -> MethodResult:
         """Run one method on videos, and compute its metrics."""
@@ -334,12 +398,20 @@ class _Runner:
         result.labels = dict(sorted(result.labels.items()))
         tasks = {at: videos[at].task for at in result.labels}
         asked = [
-            (labels, videos[at].truth, tasks[at].correspondence, len(tasks[at].procedure))
+            (
+                videos[at].on_frames(labels),
+                videos[at].scored,
+                tasks[at].correspondence,
+                len(tasks[at].procedure),
+                counted,
+            )
             for at, labels in result.labels.items()
+            for counted in (videos[at].recording.notes.get("background_counts"),)
         ]
         for done, (at, metrics) in enumerate(zip(tasks, self.each(_metrics, asked), strict=True), start=1):
             result.metrics[at] = metrics
             self.tell(f"{name}: metrics", done, len(tasks))
+        result.labels = {at: videos[at].on_clips(labels) for at, labels in result.labels.items()}
         return result
 
     def _align(self, result: MethodResult, videos: Sequence[Video]) -> None:
@@ -351,12 +423,18 @@ class _Runner:
                     self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
         result.absent |= {at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts}
         members = [at for at in result.plans if at not in result.absent]
-        pairs = [(result.plans[at], videos[at].costs) for at in members]
-        for at, labels in zip(members, self._labels(result.name, pairs), strict=True):
-            if labels is None:
-                result.absent[at] = NOT_EXACT
-            else:
-                result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+        for some in _side_by_side(members, result, videos):
+            pairs = [(result.plans[at], self._costs(result.plans[at], videos[at])) for at in some]
+            for at, labels in zip(some, self._labels(result.name, pairs), strict=True):
+                if labels is None:
+                    result.absent[at] = NOT_EXACT
+                else:
+                    result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+
+    def _costs(self, plan: Plan, video: Video) -> Costs:
+        if plan.temperature == 1.0:
+            return video.costs
+        return _costs(self.dataset, self.options, video.recording, video.evidence, plan.temperature)
 
     def _labels(self, name: str, pairs: Sequence[tuple[Plan, Costs]]) -> Iterator[Labels | None]:
         """Yield the labels of each plan in its elements; None where its table does not fit."""
@@ -389,6 +467,21 @@ class _Runner:
                 yield None
 
 
+def _side_by_side(members: Sequence[int], result: MethodResult, videos: Sequence[Video]) -> Iterator[list[int]]:
+    """Part videos into those that are aligned at once, so that their costs take bounded memory."""
+    some: list[int] = []
+    room = _MOST_ALIGNED
+    for at in members:
+        size = len(result.plans[at].rows) * videos[at].recording.n_clips
+        if some and size > room:
+            yield some
+            some, room = [], _MOST_ALIGNED
+        some.append(at)
+        room -= size
+    if some:
+        yield some
+
+
 def match_costs(plan: Plan, costs: Costs) -> Any:
     """Return the match costs of the elements of a plan, [E, N]."""
     match = np.ascontiguousarray(costs.match[plan.rows])
@@ -402,10 +495,21 @@ def skip_costs(plan: Plan, costs: Costs) -> Any:
     return None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows])
 
 
-def _metrics(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int]) -> dict[str, float]:
-    labels, truth, correspondence, n_instructions = asked
+def _metrics(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int, bool | None]) -> dict[str, float]:
+    labels, truth, correspondence, n_instructions, counted = asked
     true_classes, predicted_classes = shared_classes(correspondence, n_instructions)
-    return evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
+    found = evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
+    if counted is None:
+        return found
+    found["frames"] = len(truth)
+    if counted:  # segments of background are segments like others
+        labels, truth = (np.where(one < 0, n_instructions, one) for one in (labels, truth))
+        of_all = evaluate_video(labels, truth)
+        found |= {name: of_all[name] for name in found if name.startswith(("edit", "f1"))}
+    for overlap in OVERLAPS:
+        counts = zip(("right", "wrong", "missed"), f1_counts(labels, truth, overlap), strict=True)
+        found |= {f"{kind} f1@{round(100 * overlap)}": count for kind, count in counts}
+    return found
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from graph2vid._evaluation_options import ExperimentOptions
 from graph2vid.datasets import Dataset
 from graph2vid.errors import InputError
 from graph2vid.evaluate import graph_statistics
-from graph2vid.evaluate.engine import Progress, Results, check_preset, evaluate_one_by_one
+from graph2vid.evaluate.action_segmentation import pooled_rows, pooled_table
+from graph2vid.evaluate.engine import OPEN, Progress, Results, check_preset, evaluate_one_by_one
 from graph2vid.evaluate.methods import Video
 from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, check_parsers, with_parsed_graphs
 from graph2vid.evaluate.plots import draw_all
@@ -191,6 +192,9 @@ class DatasetExperiment:
             "per_video": summary.by_video(),
         }
         report.tables = [summary.method_table(), *summary.further_tables()]
+        if summary.results.dataset.name in OPEN:
+            report.document["pooled"] = pooled_rows(summary.results)
+            report.tables.insert(1, pooled_table(report.document["pooled"]))
         if groups:
             report.tables.append(group_table(groups))
         if 1 < len(summary.members) <= _MOST_TASKS:

@@ -10,26 +10,18 @@ anything that these are chosen by.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph2vid._evaluation_options import MAX_MARGINAL
-from graph2vid.alignment import Durations
-from graph2vid.datasets import Split, Task
+from graph2vid.datasets import Split
 from graph2vid.evaluate.labels import Labels
-from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, learnt_once
-from graph2vid.evaluate.metrics import segments
+from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video
 
-Values = NDArray[np.float64]
 Weights = dict[str, float]
-
-_SEEN = 0.5  # added to every count, so that what was never seen has a finite cost
-_LEAST_SHARE = 0.001  # of the time of a video, for the same reason
-
 
 GRID = {
     "skip": (1.0, 4.0, 16.0),
@@ -37,55 +29,14 @@ GRID = {
     "durations": (0.25, 1.0, 4.0),
     "precedence": (1.0, 4.0, 16.0),
     "share": (0.0625, 0.25, 1.0),
+    "temperature": (0.5, 1.0, 2.0),
     MAX_MARGINAL: (1.0,),
 }
 """What log-odds may be multiplied by to be costs beside those of clips, a factor of 4 from one to the next.
 Evidence differs in how much its nats are worth: clips that look alike repeat what they say, and scores need not be
-calibrated. So which of these is used for a video is decided by the training videos (:func:`nested_result`).
+calibrated. The temperature is a factor of that of the costs. Which of these is used for a video is decided by the
+training videos (:func:`nested_result`).
 """
-
-
-@dataclass(frozen=True)
-class Habits:
-    """What the training videos of a task show, in steps of the procedure (K).
-
-    Attributes
-    ----------
-    videos : int
-    shown : float64 [K]
-        In how many of them each step is shown.
-    repeats : float64 [K]
-        How often it is repeated in all.
-    lengths : K lists
-        The lengths of its segments, in seconds.
-    share : float64 [K]
-        The share of a video's time that it takes, on average.
-    """
-
-    videos: int
-    shown: Values
-    repeats: Values
-    lengths: tuple[tuple[float, ...], ...]
-    share: Values
-
-    def skip(self, weight: float) -> Values:
-        """Return the skip cost of each step, [K]; below 0 for what most videos do not show."""
-        odds = (self.shown + _SEEN) / (self.videos - self.shown + _SEEN)
-        return np.asarray(weight * np.log(odds))
-
-    def repeat(self, weight: float) -> Values:
-        """Return the repeat cost of each step, [K]: -log of the share of its segments that are repeats."""
-        share = (self.repeats + _SEEN) / (self.shown + self.repeats + 2 * _SEEN)
-        return np.asarray(-weight * np.log(share))
-
-    def durations(self, weight: float, clip_seconds: float) -> Durations:
-        """Return the log-normal prior of the lengths of segments, in clips."""
-        return Durations.mine([[x / clip_seconds for x in seen] for seen in self.lengths], weight=weight)
-
-    def clip(self, weight: float) -> Values:
-        """Return what each clip of a step costs besides its evidence, [K]: less where a step takes more time."""
-        share = self.share + _LEAST_SHARE
-        return np.asarray(-weight * np.log(share / share.mean()))
 
 
 @dataclass
@@ -93,26 +44,6 @@ class LearntCosts:
     """Methods of the extended model, their costs learnt from the training split of each video."""
 
     training: Training
-    _known: dict[tuple[str | None, ...], Habits | None] = field(default_factory=dict)
-
-    @learnt_once
-    def habits(self, task: Task, split: Split | None) -> Habits | None:
-        """Return what the training videos of a task show; None where there are none."""
-        n_steps = len(task.procedure)
-        shown, repeats, share = np.zeros((3, n_steps))
-        lengths: list[list[float]] = [[] for _ in range(n_steps)]
-        members = self.training.recordings(task, split)
-        for recording in members:
-            count = np.zeros(n_steps)
-            for label, start, stop in segments(self.training.truth(recording)):
-                for instruction in task.correspondence[label]:
-                    count[instruction] += 1
-                    lengths[instruction].append((stop - start) * recording.clip_seconds)
-                    share[instruction] += (stop - start) / (recording.n_clips * len(members))
-            shown += count > 0
-            repeats += np.maximum(count - 1, 0)
-        seen = tuple(map(tuple, lengths))
-        return Habits(len(members), shown, repeats, seen, share) if any(seen) else None
 
     def method(self, plain: Method, weights: Mapping[str, float]) -> Method:
         """Return a method that plans as ``plain`` does, with the features that have weights."""
@@ -121,10 +52,12 @@ class LearntCosts:
             plan = plain(video)
             if not isinstance(plan, Plan):
                 return plan
-            habits = self.habits(video.task, video.split)
+            habits = self.training.habits(video.task, video.split)
             if habits is None:
                 return Absent()
             changed: dict[str, Any] = {"max_marginal": MAX_MARGINAL in weights}
+            if "temperature" in weights:
+                changed["temperature"] = weights["temperature"]
             if "precedence" in weights:
                 flow = self.training.soft_precedence(video.task, video.split, plan.flow)
                 changed |= {"flow": flow, "violation": weights["precedence"]}

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from graph2vid.alignment import Durations
 from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
+from graph2vid.evaluate.habits import Habits, habits_of
 from graph2vid.evaluate.labels import Labels, labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
@@ -46,19 +47,53 @@ class Video:
     task : Task
     split : Split or None
         Where the video is tested, and what may be learnt from.
-    evidence : Evidence
-    costs : Costs
-        Over ``task.procedure``; computed once, shared by all methods.
+    prepared : callable
+        From the recording to its evidence and costs: kept where there is room, else computed anew.
     truth : int64 [N]
         The dataset step of each clip, -1 = background.
+    frames : int64 [F] or None
+        The same of each frame, where clips are made of frames; metrics are of frames then.
     """
 
     recording: Recording
     task: Task
     split: Split | None
-    evidence: Evidence
-    costs: Costs
+    prepared: Callable[[Recording], tuple[Evidence, Costs]]
     truth: Labels
+    frames: Labels | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the video says about the steps."""
+        return self.prepared(self.recording)[0]
+
+    @property
+    def costs(self) -> Costs:
+        """The costs over ``task.procedure``, the same for all methods."""
+        return self.prepared(self.recording)[1]
+
+    @property
+    def scored(self) -> Labels:
+        """The true labels that metrics compare with: of frames where there are some, else of clips."""
+        return self.truth if self.frames is None else self.frames
+
+    def on_frames(self, labels: Labels) -> Labels:
+        """Return labels of clips, or of the rows of scores, as labels of frames."""
+        if self.frames is None:
+            return labels
+        notes = self.recording.notes
+        rows = np.arange(len(self.frames)) * notes["rows"] // len(self.frames)
+        found: Labels = labels[rows if len(labels) == notes["rows"] else rows // notes["pool"]]
+        return found
+
+    def on_clips(self, labels: Labels) -> Labels:
+        """Return labels of clips, of those of the rows of scores the middle one of each clip."""
+        if len(labels) == self.recording.n_clips:
+            return labels
+        pool = self.recording.notes["pool"]
+        middle = np.minimum(np.arange(self.recording.n_clips) * pool + pool // 2, len(labels) - 1)
+        found: Labels = labels[middle]
+        return found
 
 
 @dataclass(frozen=True)
@@ -80,6 +115,8 @@ class Plan:
         Costs of segments by their length.
     violation : float
         What the log-odds of edges with a confidence are multiplied by.
+    temperature : float
+        What the temperature of the costs is multiplied by.
     max_marginal : bool
         Max-marginal decoding: each clip has its most probable label over all alignments, instead of that of the
         cheapest one.
@@ -92,6 +129,7 @@ class Plan:
     clip: NDArray[np.float64] | None = None
     durations: Durations | None = None
     violation: float = 1.0
+    temperature: float = 1.0
     max_marginal: bool = False
 
     @property
@@ -178,12 +216,18 @@ def learnt_once(method: Learns) -> Learns:
     return found  # type: ignore[return-value]
 
 
-def true_labels(dataset: Dataset, recording: Recording) -> Labels:
-    """Lay the annotations of a recording on its clips by the rule of its dataset: dataset steps, -1 background."""
+def true_labels(dataset: Dataset, recording: Recording, frames: int | None = None) -> Labels:
+    """Lay the annotations of a recording on its clips by the rule of its dataset: dataset steps, -1 background.
+
+    With ``frames``, on so many frames in place of the clips that are made of them.
+    """
+    n_clips, seconds = recording.n_clips, recording.clip_seconds
+    if frames is not None:
+        n_clips, seconds = frames, seconds / recording.notes["pool"] * recording.notes["rows"] / frames
     return labels_from_annotations(
         [(row.step, row.start, row.end) for row in recording.annotations],
-        recording.n_clips,
-        recording.clip_seconds,
+        n_clips,
+        seconds,
         recording.offset,
         rule=dataset.label_rule,
         overlapping=dataset.label_overlapping,
@@ -197,12 +241,20 @@ def instructions_in_order(task: Task, steps: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass
 class Training:
-    """What is learnt from the training splits: per task and split, once."""
+    """What is learnt from the training splits: per task and split, once.
+
+    Attributes
+    ----------
+    is_open : bool
+        Whether the steps of a task are whatever classes there are: those that its training videos show are grounded,
+        and may be skipped at the log-odds of being shown there. Otherwise they are those of its procedure.
+    """
 
     dataset: Dataset
     linear: str = "listed"
     min_support: int = 5
     tolerance: float = 0.0
+    is_open: bool = False
     _known: dict[Any, Any] = field(default_factory=dict)
 
     def recordings(self, task: Task, split: Split | None) -> list[Recording]:
@@ -224,6 +276,24 @@ class Training:
         return [order for order in orders if order]
 
     @learnt_once
+    def habits(self, task: Task, split: Split | None) -> Habits | None:
+        """Return what the training videos of a task show; None where there are none."""
+        return habits_of(task, [(one, self.truth(one)) for one in self.recordings(task, split)])
+
+    @learnt_once
+    def steps(self, task: Task, split: Split | None) -> Labels:
+        """Return the steps that are grounded: those of the procedure, or those that training videos show."""
+        habits = self.habits(task, split) if self.is_open else None
+        return _all_rows(task) if habits is None else np.flatnonzero(habits.shown).astype(np.int64)
+
+    def skip(self, task: Task, split: Split | None, rows: Labels) -> NDArray[np.float64] | None:
+        """Return the skip costs of elements of a plan that training videos tell; None: none."""
+        if not self.is_open:
+            return None
+        habits = self.habits(task, split)
+        return np.zeros(len(rows)) if habits is None else habits.skip(1.0)[rows]
+
+    @learnt_once
     def mined(self, task: Task, split: Split | None) -> FlowGraph | None:
         """Return the graph of the precedences that the training videos (almost) never violate; None without a split.
 
@@ -232,14 +302,18 @@ class Training:
         if split is None:
             return None
         sequences = self.sequences(task, split)
-        return FlowGraph.mine(
+        flow = FlowGraph.mine(
             sequences, task.procedure, min_support=self.min_support, tolerance=self.tolerance, title=task.title
         )
+        kept = set(self.steps(task, split).tolist())
+        return flow.without([step for step in range(len(flow)) if step not in kept])
 
     @learnt_once
     def soft_precedence(self, task: Task, split: Split | None, flow: FlowGraph) -> FlowGraph:
         """Return a graph with the precedences added that most training videos honour, though not all."""
-        return add_soft_precedence(flow, self.sequences(task, split), min_support=self.min_support)
+        place = {step: at for at, step in enumerate(self.steps(task, split).tolist())}
+        orders = [[place[step] for step in order if step in place] for order in self.sequences(task, split)]
+        return add_soft_precedence(flow, orders, min_support=self.min_support)
 
     @learnt_once
     def linear_order(self, task: Task, split: Split | None) -> Labels:
@@ -262,22 +336,27 @@ class Training:
 
 
 def argmax(video: Video) -> Labels:
-    """Label each clip with the step of highest score."""
-    return np.asarray(video.evidence.similarity.argmax(axis=0), dtype=np.int64)
+    """Label each clip (or frame, where clips are made of frames) with the step of highest score."""
+    evidence = video.evidence
+    best = evidence.similarity.argmax(axis=0) if evidence.frames is None else evidence.frames[0]
+    return np.asarray(best, dtype=np.int64)
 
 
 def argmax_with_background(video: Video) -> Labels | Absent:
     """Label each clip with the step of highest score, or background where that scores higher still."""
-    background = video.evidence.background
+    evidence = video.evidence
+    similarity, background = evidence.similarity, evidence.background
     if background is None:
         return Absent("no score of background")
-    similarity = video.evidence.similarity
+    if evidence.frames is not None:
+        return np.asarray(evidence.frames[1], dtype=np.int64)
     return np.where(similarity.max(axis=0) >= background, argmax(video), -1).astype(np.int64)
 
 
-def bag(video: Video) -> Plan:
+def _any_order(training: Training, video: Video) -> Plan:
     """Plan the steps in any order."""
-    return Plan(_bag(len(video.task.procedure)), _all_rows(video.task))
+    rows = training.steps(video.task, video.split)
+    return Plan(_bag(len(rows)), rows, skip=training.skip(video.task, video.split, rows))
 
 
 def true_order(video: Video) -> Plan | Labels:
@@ -309,17 +388,24 @@ def _true_chain(video: Video, rows: Sequence[int]) -> Plan | Labels:
 
 def _linear(training: Training, video: Video) -> Plan:
     order = training.linear_order(video.task, video.split)
-    return Plan(chain_of(len(order)), order)
+    order = order[np.isin(order, training.steps(video.task, video.split))]
+    return Plan(chain_of(len(order)), order, skip=training.skip(video.task, video.split, order))
 
 
 def _mined(training: Training, video: Video) -> Plan | Absent:
     flow = training.mined(video.task, video.split)
-    return Absent() if flow is None else Plan(flow, _all_rows(video.task))
+    if flow is None:
+        return Absent()
+    rows = training.steps(video.task, video.split)
+    return Plan(flow, rows, skip=training.skip(video.task, video.split, rows))
 
 
-def _given(source: str, video: Video) -> Plan | Absent:
+def _given(training: Training, source: str, video: Video) -> Plan | Absent:
     flow = video.task.flows.get(source)
-    return Absent("no graph") if flow is None else Plan(flow, _all_rows(video.task))
+    if flow is None:
+        return Absent("no graph")
+    rows = np.array(video.task.elements.get(source, range(len(flow))), dtype=np.int64)
+    return Plan(flow, rows, skip=training.skip(video.task, video.split, rows))
 
 
 def methods_of(
@@ -347,8 +433,8 @@ def methods_of(
     known: dict[str, Method] = {"argmax": argmax}
     if with_background:
         known["argmax+background"] = argmax_with_background
-    known |= {"bag": bag, "linear": partial(_linear, training)}
-    known |= {f"graph:{source}": partial(_given, source) for task in tasks for source in task.flows}
+    known |= {"bag": partial(_any_order, training), "linear": partial(_linear, training)}
+    known |= {f"graph:{source}": partial(_given, training, source) for task in tasks for source in task.flows}
     if MINED not in known and any(training.sequences(task, split) for split in dataset.splits for task in tasks):
         known[MINED] = partial(_mined, training)
     known |= {"true-order": true_order, "true-order-repeats": true_order_with_repeats}

@@ -10,7 +10,7 @@ from typing import Any
 
 from graph2vid._evaluation_options import METRICS
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.engine import NOT_EXACT, Results, folds_of, linear_of
+from graph2vid.evaluate.engine import NOT_EXACT, OPEN, Results, folds_of, linear_of
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, defined_mean, paired_interval
 from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.report import Table
@@ -23,6 +23,7 @@ _MEANING = (
     "acc: right among the clips that show a step. iou_s (iou_strict): steps that are not there count in the union. "
     "acc_p (acc_paper): right step clips over all clips. rec: CrossTask recall. Means over videos"
 )
+_OF_FRAMES = ("mof", "edit", "f1@50", "acc")  # what papers on action segmentation print, first
 _SKIPPING = {None: "every step required", "given": "steps skipped at the costs that the evidence tells"}
 
 
@@ -95,7 +96,11 @@ class Summary:
         pairs: list[tuple[str, str]] = []
         for name in methods:
             plain = name.partition("+")[0]
-            others = () if not name.startswith("graph:") else ("linear", "bag") if plain == name else (plain,)
+            others: tuple[str, ...] = ()
+            if name.startswith("graph:"):
+                others = ("linear", "bag") if plain == name else (plain,)
+                if self.results.dataset.name in OPEN:
+                    others = ("argmax+background" if "argmax+background" in methods else "argmax", *others)
             pairs += [(name, other) for other in others if other in methods]
         found = []
         for first, second in pairs:
@@ -167,7 +172,9 @@ class Summary:
             *([SIMULATED] if results.dataset.simulated else []),
             f"preset {options['preset']} (match {options['match']}, drop {options['drop']}, temperature "
             f"{options['temperature']:g})",
-            _SKIPPING.get(options["skip"], f"skip {options['skip']}"),
+            "steps skipped at the log-odds of training"
+            if options["skip"] is None and results.dataset.name in OPEN
+            else _SKIPPING.get(options["skip"], f"skip {options['skip']}"),
             "contiguous" if options["contiguous"] else "not contiguous",
             f"linear: {'as listed' if options['linear'] == 'listed' else 'mean position in training'}",
             *(["steps without a counterpart removed"] if options["drop_unmapped"] else []),
@@ -206,15 +213,19 @@ class Summary:
             note = "Means over tasks of the means over their videos."
             made.append(Table("Macro means", note, ("method", "tasks", *_HEADINGS), macro))
         spans = [
-            (method, *(cells.span(**found[name]) for name in _WITH_INTERVAL))
-            for method, found in self.intervals.items()
+            (method, *(cells.span(**found[name]) for name in self._told)) for method, found in self.intervals.items()
         ]
         note = f"Percentile bootstrap over videos, {self.samples:,} samples, seed {self.seed}."
-        made.append(Table(f"{self.level:.0%} intervals", note, ("method", *_WITH_INTERVAL), spans))
-        if paired := self.paired_cells(*_WITH_INTERVAL[:3]):
-            columns = ("difference", "videos", *_WITH_INTERVAL[:3])
+        made.append(Table(f"{self.level:.0%} intervals", note, ("method", *self._told), spans))
+        if paired := self.paired_cells(*self._told[:3]):
+            columns = ("difference", "videos", *self._told[:3])
             made.append(Table("Paired differences", self.paired_note, columns, paired))
         return made
+
+    @property
+    def _told(self) -> tuple[str, ...]:
+        """The metrics that have intervals in the tables."""
+        return _OF_FRAMES if self.results.dataset.name in OPEN else _WITH_INTERVAL
 
     def paired_cells(self, *names: str) -> list[tuple[str, ...]]:
         """Return the cells of :meth:`differences`."""
