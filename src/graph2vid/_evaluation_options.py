@@ -106,7 +106,7 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
         if self.extended is not None:
             object.__setattr__(self, "extended", _features(self.extended))
         if self.tune_for is not None:
-            object.__setattr__(self, "tune_for", _known(self.tune_for, "metric", METRICS))
+            _refuse_unknown(self.tune_for, "metric", METRICS)
         if not self.contiguous and (asked := [one for one in self.extended or () if MAX_MARGINAL in one.split("+")]):
             raise InputError(f"max-marginal decoding ({asked[0]}) is of contiguous alignments: leave one of them out")
 
@@ -153,10 +153,9 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in _names(self.methods or ()):
+        for name in self.methods or ():
             if name not in METHODS and not name.startswith("graph:"):
                 raise InputError(f"there is no method {name!r}; there are: {', '.join(METHODS)}, graph:SOURCE")
-        object.__setattr__(self, "methods", None if self.methods is None else _names(self.methods))
         object.__setattr__(self, "parsers", None if self.parsers is None else _parsers(self.parsers))
         object.__setattr__(self, "noise", _numbers(self.noise, "--noise"))
 
@@ -230,7 +229,6 @@ class CalibrationOptions(Options, panel="Calibration"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "datasets", _names(self.datasets))
         object.__setattr__(self, "gammas", _numbers(self.gammas, "--gammas"))
 
 
@@ -248,11 +246,6 @@ class CalibrationTrainingOptions(Options, panel="Calibration"):
         basic=True,
     )
     l2: float = option(10.0, "Holds the weights down, in units of segments.", above=0.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "datasets", _names(self.datasets))
-        object.__setattr__(self, "methods", _names(self.methods))
 
 
 @dataclass(frozen=True)
@@ -282,10 +275,6 @@ class ComparisonOptions(Options, panel="Training"):
     seeds: int = basic_option(3, "How often features are trained with each objective.", least=1)
     epochs: int | None = option(None, "In place of the usual number of epochs.", basic=True, least=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "datasets", _names(self.datasets))
-
 
 @dataclass(frozen=True)
 class ReportOptions(Options, panel="Output"):
@@ -302,34 +291,27 @@ class PlotOptions(ReportOptions, panel="Output"):
     plots: Path | None = basic_option(None, "Draw pictures into this folder (PNG).", metavar="DIR")
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    """Return names that may have commas between them."""
-    return tuple(name.strip() for part in given for name in part.split(","))
-
-
-def _known(given: Iterable[str], what: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = _names(given)
+def _refuse_unknown(names: Iterable[str], what: str, known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
             raise InputError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
-    return names
 
 
 def _features(given: Iterable[str]) -> tuple[str, ...]:
     """Return features of the extended model, several together joined by ``+``; ``all``: each, and then together."""
     named: list[str] = []
-    for part in _names(given):
+    for part in given:
         if "likeliest" in part:
             warn_renamed("the feature 'likeliest'", repr(MAX_MARGINAL))
             part = part.replace("likeliest", MAX_MARGINAL)
         named += [*FEATURES, *TOGETHER] if part == "all" else [part] if part != "none" else []
     for name in named:
-        _known(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
+        _refuse_unknown(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
     return tuple(dict.fromkeys(named))
 
 
 def _parsers(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name in _names(given) if name != "none")
+    return tuple(name for name in given if name != "none")
 
 
 def _numbers(given: Any, flag: str, default: tuple[float, ...] = ()) -> tuple[float, ...]:

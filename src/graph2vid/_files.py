@@ -29,8 +29,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 
 @contextlib.contextmanager
-def _named(path: Path, doing: str) -> Iterator[None]:
-    """Turn an operating-system error into one line that names the file."""
+def naming(path: str | os.PathLike[str], doing: str = "read") -> Iterator[None]:
+    """Turn an operating-system error into one line that names the file, and what was to be done with it."""
     try:
         yield
     except OSError as error:
@@ -50,7 +50,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         return
     if not os.fspath(path):
         raise Graph2VidError("cannot write a file with an empty name")
-    with _named(Path(path), "write"):
+    with naming(path, "write"):
         target = Path(path).resolve()
         if target.is_dir():
             raise Graph2VidError(f"cannot write {path}: it is a folder")
@@ -84,7 +84,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
     """Read a file, or its first ``most`` bytes."""
-    with _named(Path(path), "read"), Path(path).open("rb") as file:
+    with naming(path), Path(path).open("rb") as file:
         return file.read(most)
 
 

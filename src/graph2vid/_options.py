@@ -61,7 +61,8 @@ class About:
     panel : str
         The heading in the help of commands; by default that of the class.
     metavar : str
-        What stands for the value in the help: ``SECONDS``, ``FILE.npy``.
+        What stands for the value in the help: ``SECONDS``, ``FILE.npy``. Of several values, ``NAME,…`` says that they
+        may have commas between them.
     basic : bool
         Whether ``--help`` shows it; ``--help-all`` shows every option.
     least, above, most : float, optional
@@ -143,7 +144,9 @@ class Declared:
             values = [value] if isinstance(value, str) else value
             if not isinstance(values, Iterable):
                 raise self._wrong(value)
-            return tuple(self._one(one, text) for one in values)
+            found = tuple(self._one(one, text) for one in values)
+            has_commas = self.metavar.endswith(",…")
+            return tuple(part.strip() for one in found for part in one.split(",")) if has_commas else found
         return self._one(value, text)
 
     def _one(self, value: Any, text: bool) -> Any:

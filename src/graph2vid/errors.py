@@ -6,6 +6,9 @@ exits with status 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def how_to_install(extra: str) -> str:
     """Return how to install graph2vid with an extra, or with several (``"text,media"``): the hint that all errors give.
@@ -52,3 +55,12 @@ class MissingDependencyError(Graph2VidError, ImportError):
 
     def __init__(self, message: str, *, extra: str = "") -> None:
         super().__init__(f"{message}: {how_to_install(extra)}" if extra else message)
+
+
+@contextmanager
+def needing(message: str, extra: str) -> Iterator[None]:
+    """Import packages in this context: where one is not installed, a :class:`MissingDependencyError` says it."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(message, extra=extra) from error

@@ -22,7 +22,7 @@ from graph2vid.batch.reaper import reaped
 from graph2vid.batch.results import FAILED, NO_RESULTS, RESULT_SCHEMA
 from graph2vid.batch.settings import KINDS
 from graph2vid.batch.workers import WorkerPool
-from graph2vid.errors import Graph2VidError, InputError, MissingDependencyError
+from graph2vid.errors import Graph2VidError, InputError, needing
 
 STOPPED = "stopped at row"
 
@@ -113,11 +113,9 @@ def _check_gpus(job: Job, ray: Any) -> None:
 @contextmanager
 def _cluster(job: Job) -> Iterator[Any]:
     """Yield ray on a cluster: the one at hand, the one at the address, or one started for the run."""
-    try:
+    with needing("the engine ray needs the package ray", "ray"):
         import ray
         import ray.data
-    except ImportError:
-        raise MissingDependencyError("the engine ray needs the package ray", extra="ray") from None
     with ExitStack() as ending:
         if not ray.is_initialized():
             ending.enter_context(reaped(str(Path(ray.__file__).parent)))

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from graph2vid._files import naming
 from graph2vid._options import GROUND_OPTIONS, Options, current_names, declared, nearest
-from graph2vid.errors import FormatError, Graph2VidError
+from graph2vid.errors import FormatError
 
 NAME = "graph2vid.toml"
 
@@ -54,9 +55,8 @@ def defaults_of(path: Path, command: Any, all_commands: tuple[str, ...]) -> dict
         The file is no TOML, or has a table or key that nothing knows; the message names file and key.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
+        with naming(path):
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"{path} is not TOML: {error}") from None
     shared: dict[str, Any] = {}

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from graph2vid._arrays import Floats as Floats  # handed on: part of what these functions say
 from graph2vid._arrays import as_floats, real
-from graph2vid.errors import FormatError, Graph2VidError, InputError
+from graph2vid._files import naming
+from graph2vid.errors import FormatError, InputError
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -28,7 +29,7 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with naming(path), path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
                 raise FormatError(f"{path} is not a .npy file; write one with numpy.save")
             file.seek(0)
@@ -36,8 +37,6 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
                 raise FormatError(f"{path} is not a readable .npy array: it is shorter than its header says")
             file.seek(0)
             array = np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
     except FormatError:
         raise
     except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, KeyError, tokenize.TokenError) as error:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid._files import cache_folder, check_format, parse_json, read_bytes, write_bytes
+from graph2vid._files import cache_folder, check_format, naming, parse_json, read_bytes, write_bytes
 from graph2vid.errors import FormatError, Graph2VidError, InputError
 
 Key: TypeAlias = Mapping[str, object]
@@ -50,12 +50,8 @@ _blake2b = partial(hashlib.blake2b, digest_size=_DIGEST_BYTES)
 
 def content_hash(path: str | os.PathLike[str]) -> str:
     """Return the BLAKE2b hash of a file's bytes, as hexadecimal digits; the file is read piece by piece."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, _blake2b).hexdigest()
-    except OSError as error:
-        raise Graph2VidError(f"cannot read {path}: {error.strerror or error}") from error
+    with naming(path), Path(path).open("rb") as file:
+        return hashlib.file_digest(file, _blake2b).hexdigest()
 
 
 def text_hash(*parts: str) -> str:
@@ -122,18 +118,13 @@ class Cache:
     def entries(self) -> list[Entry]:
         """Return the entries, those first that were not used for longest; nothing else in the folder counts."""
         found = []
-        try:
-            with os.scandir(self.folder) as files:
-                for file in files:
-                    named = _ENTRY.fullmatch(file.name)
-                    with contextlib.suppress(OSError):  # it went meanwhile
-                        if named and file.is_file(follow_symlinks=False):
-                            status = file.stat(follow_symlinks=False)
-                            found.append(Entry(Path(file.path), named[1], status.st_size, status.st_mtime))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise Graph2VidError(f"cannot read {self.folder}: {error.strerror or error}") from error
+        with naming(self.folder), contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as files:
+            for file in files:
+                named = _ENTRY.fullmatch(file.name)
+                with contextlib.suppress(OSError):  # it went meanwhile
+                    if named and file.is_file(follow_symlinks=False):
+                        status = file.stat(follow_symlinks=False)
+                        found.append(Entry(Path(file.path), named[1], status.st_size, status.st_mtime))
         return sorted(found, key=lambda entry: (entry.used, entry.path))
 
     def clear(self, kind: str | None = None) -> tuple[int, int]:
@@ -143,10 +134,8 @@ class Cache:
         """
         gone = [entry for entry in self.entries() if kind in (None, entry.kind)]
         for entry in gone:
-            try:
+            with naming(entry.path, "remove"):
                 entry.path.unlink(missing_ok=True)
-            except OSError as error:
-                raise Graph2VidError(f"cannot remove {entry.path}: {error.strerror or error}") from error
         self._remove_abandoned()
         with contextlib.suppress(OSError):
             self.folder.rmdir()

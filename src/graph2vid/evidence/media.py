@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
+from graph2vid.errors import FormatError, Graph2VidError, InputError, needing
 
 if TYPE_CHECKING:
     from av import AudioFrame, Packet, VideoFrame
@@ -287,11 +287,9 @@ class Media:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Media]:
-    try:
+    with needing("reading videos needs the package av", "media"):
         import av
         from av.stream import Disposition
-    except ImportError:
-        raise MissingDependencyError("reading videos needs the package av", extra="media") from None
 
     lenient = int(av.__version__.split(".")[0]) < 19  # metadata that are not UTF-8 are passed over; av 19 always does
     try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
+from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError, needing
 from graph2vid.evidence.captions import Cue, Word
 from graph2vid.evidence.evidence_cache import Cache, content_hash
 from graph2vid.evidence.media import SAMPLE_RATE, Sound, audio, in_chunks, probe
@@ -164,10 +164,8 @@ def _segments(
 @lru_cache(maxsize=1)
 def load_model(name: str) -> WhisperModel:
     """Load a model of faster-whisper by name or folder; the last one stays loaded."""
-    try:
+    with needing("recognising speech needs the package faster-whisper", "media"):
         from faster_whisper import WhisperModel
-    except ImportError:
-        raise MissingDependencyError("recognising speech needs the package faster-whisper", extra="media") from None
     logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it reports every window
     source = _folder(name) or name
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

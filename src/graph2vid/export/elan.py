@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from graph2vid._files import read_bytes
 from graph2vid._values import number_of
-from graph2vid.errors import FormatError, InputError, MissingDependencyError
+from graph2vid.errors import FormatError, InputError, needing
 from graph2vid.export.shared import format_named, labels, one_line, timed
 from graph2vid.grounding import Exported, Film, Grounding, file_name, is_url
 
@@ -107,8 +107,6 @@ def _chosen_tier(path: str | os.PathLike[str], eaf: Any, tier: str | None) -> st
 
 
 def _pympi() -> Any:
-    try:
+    with needing("ELAN files need pympi-ling", "export"):
         import pympi
-    except ImportError as error:
-        raise MissingDependencyError("ELAN files need pympi-ling", extra="export") from error
     return pympi

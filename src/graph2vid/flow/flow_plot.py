@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from graph2vid.errors import MissingDependencyError
+from graph2vid.errors import needing
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.flow_drawing import ID_LINE, ID_SIZE, LINE, PADDING_X, PADDING_Y, TEXT_SIZE, plan_drawing
 from graph2vid.flow.messages import ordinal
@@ -33,10 +33,8 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the given axes, or those of a new figure of ``size`` (inches)."""
     if ax is not None:
         return ax
-    try:
+    with needing("plots need matplotlib", "plot"):
         from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
     _, axes = pyplot.subplots(figsize=size, layout="constrained", facecolor="white")
     return axes
 

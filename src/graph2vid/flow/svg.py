@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from graph2vid._files import write_bytes
-from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.errors import InputError, needing
 from graph2vid.flow.layout import Layout
 from graph2vid.flow.messages import quoted
 from graph2vid.flow.order import Edge
@@ -115,11 +115,8 @@ class Picture(NamedTuple):
 
     def to_png(self) -> bytes:
         """Return the drawing as PNG (on white, twice as large, less when that would be huge)."""
-        try:
+        with needing("drawing PNG (SVG needs nothing) needs the package resvg-py", "plot"):
             from resvg_py import svg_to_bytes
-        except ImportError:
-            needs = "drawing PNG (SVG needs nothing) needs the package resvg-py"
-            raise MissingDependencyError(needs, extra="plot") from None
         width = round(self.width * min(2.0, (_PNG_PIXELS / (self.width * self.height)) ** 0.5))
         matplotlib = find_spec("matplotlib")  # it carries fonts, for machines that have none
         places = matplotlib.submodule_search_locations if matplotlib else None

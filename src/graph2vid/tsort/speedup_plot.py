@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graph2vid._files import write_bytes
-from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.errors import InputError, needing
 from graph2vid.tsort.complexity import Complexity, even_threads
 
 FORMATS = ("png", "svg", "pdf")
@@ -33,12 +33,10 @@ def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequ
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"cannot draw {path}: the name must end in {', '.join('.' + name for name in FORMATS)}")
-    try:
+    with needing("plots need matplotlib", "plot"):
         import matplotlib
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter, MaxNLocator
-    except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib", extra="plot") from error
 
     with matplotlib.rc_context({"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 10}):
         figure = Figure(figsize=(7.2, 4.4), facecolor="white")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.errors import InputError, needing
 from graph2vid.evidence.embed.interface import Frames, Grid, Image, Vectors
 
 Prepare: TypeAlias = Callable[[Image], NDArray[Any]]
@@ -174,10 +174,8 @@ def square_crop(image: Image, size: int) -> Image:
 
     Scaling down averages: the filter is widened as far as the picture shrinks.
     """
-    try:
+    with needing("embedding frames needs the package pillow", "embed"):
         from PIL import Image as Pillow
-    except ImportError as error:
-        raise MissingDependencyError("embedding frames needs the package pillow", extra="embed") from error
     height, width = image.shape[:2]
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2
