@@ -3,7 +3,6 @@ and the graphs of several sources side by side."""
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import textwrap
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graph2vid._files import write_bytes
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.graph_statistics import Comparison, graph_methods
@@ -28,11 +26,10 @@ from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evaluate.report import Pictures
 from graph2vid.evaluate.summary import SIMULATED, Summary
-from graph2vid.flow import PALETTE, lay_out
+from graph2vid.flow import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, lay_out
+from graph2vid.flow.flow_plot import FAINT, INK, plainly, written_figure
 from graph2vid.tsort import count_sorts
 
-_INK, _FAINT, _EMPTY = "#2b2b33", "#d9d9e0", "#f1f1f4"
-_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 _MARKERS = "osD^vP*X"
 _BELOW: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 8}
 """Of legends."""
@@ -64,8 +61,7 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
     texts = _class_texts(task.steps, true_classes, task.procedure, predicted_classes)
     there = sorted({int(label) for _, labels in rows for label in labels if label >= 0})
     look = {
-        label: {"facecolor": PALETTE[i % len(PALETTE)], "hatch": _HATCHES[i // len(PALETTE) % 5], "edgecolor": "white"}
-        for i, label in enumerate(there)
+        label: {"facecolor": colour_of(i), "hatch": hatch_of(i), "edgecolor": "white"} for i, label in enumerate(there)
     }
     edges = recording.offset + np.arange(recording.n_clips + 1) * recording.clip_seconds
     legend_rows = -(-len(there) // 3)
@@ -73,7 +69,7 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
         axes = figure.add_subplot()
         bar = partial(axes.barh, height=0.72)
         for place, (_, labels) in enumerate(rows):
-            bar(place, edges[-1] - edges[0], left=edges[0], color=_EMPTY, linewidth=0)
+            bar(place, edges[-1] - edges[0], left=edges[0], color=BACKGROUND_COLOUR, linewidth=0)
             for label, start, stop in segments(labels):
                 bar(place, edges[stop] - edges[start], left=edges[start], linewidth=0.4, **look[label])
         axes.set_yticks(range(len(rows)), [title for title, _ in rows])
@@ -98,7 +94,7 @@ def plot_noise(path: str | os.PathLike[str], sweep: Mapping[float, Results], met
                 bootstrap_interval([row[metric] for row in results.methods[name].metrics.values()], samples=2000)
                 for results in sweep.values()
             ]
-            colour, marker = PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
+            colour, marker = colour_of(place), _MARKERS[place % len(_MARKERS)]
             means, low, high = 100 * np.array([(one.mean, one.low, one.high) for one in found]).T
             axes.fill_between(noises, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.plot(noises, means, color=colour, marker=marker, linewidth=2, markersize=5, label=name)
@@ -163,7 +159,7 @@ def plot_reliability(path: str | os.PathLike[str], bins: Mapping[str, Mapping[st
     with _figure(path, (3.4 * len(bins), 3.4)) as (figure, _):
         panels = figure.subplots(1, len(bins), squeeze=False, sharey=True)[0]
         for axes, (dataset, curves) in zip(panels, bins.items(), strict=True):
-            axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1)
+            axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1)
             for place, (name, columns) in enumerate(curves.items()):
                 clips, confidence, right = (np.asarray(column, np.float64) for column in columns)
                 some, look = clips > 0, {"color": PALETTE[place], "marker": _MARKERS[place], "label": name}
@@ -197,7 +193,7 @@ def plot_comparison(path: str | os.PathLike[str], comparison: Comparison, result
                 axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.2)
                 arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
                 axes.annotate("", (end.x + size[0] / 2, end.y), points[-1], arrowprops=arrow)
-            look = {"boxstyle": "round,pad=0,rounding_size=6", "facecolor": "white", "edgecolor": _INK}
+            look = {"boxstyle": "round,pad=0,rounding_size=6", "facecolor": "white", "edgecolor": INK}
             for step, box in enumerate(layout.boxes):
                 axes.add_patch(patches.FancyBboxPatch((box.x, box.y), *size, **look))
                 axes.text(box.x + size[0] / 2, box.y + size[1] / 2, str(step + 1), ha="center", va="center", fontsize=9)
@@ -314,31 +310,15 @@ def _plain(axes: Any, title: str = "", *, has_grid: bool = False) -> None:
     if title:
         axes.set_title(title, loc="left", fontweight="bold")
     if has_grid:
-        axes.grid(color=_FAINT, linewidth=0.6)
         axes.legend(frameon=False, fontsize=8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_FAINT)
-    axes.tick_params(colors=_INK, length=0)
+    plainly(axes, left=True, grid=has_grid)
 
 
 @contextmanager
 def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and matplotlib.patches, and write the figure to ``path``."""
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in ("png", "svg", "pdf"):
-        raise InputError(f"cannot draw {path}: the name must end in .png, .svg or .pdf")
     check_plots(Path(path).parent)
-    import matplotlib
-    from matplotlib import patches
-    from matplotlib.figure import Figure
+    with written_figure(path, size) as figure:
+        from matplotlib import patches
 
-    look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 9, "hatch.linewidth": 0.6}
-    with matplotlib.rc_context(look):
-        figure = Figure(figsize=size, facecolor="white")
-        figure.set_layout_engine("constrained")
         yield figure, patches
-        picture = io.BytesIO()
-        date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
-        figure.savefig(picture, format=form, dpi=130, metadata=date)
-    write_bytes(path, picture.getvalue())

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+import io
+import os
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph2vid.errors import needing
+from graph2vid._files import write_bytes
+from graph2vid.errors import InputError, needing
 from graph2vid.flow.colours import colour_of, ink_on
 from graph2vid.flow.flow_drawing import ID_LINE, ID_SIZE, LINE, PADDING_X, PADDING_Y, TEXT_SIZE, plan_drawing
 from graph2vid.flow.messages import ordinal
@@ -15,6 +20,7 @@ from graph2vid.flow.terminal import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from graph2vid.flow.flow_graph import FlowGraph
     from graph2vid.flow.layout import Box, Layout
@@ -39,12 +45,37 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return axes
 
 
-def plainly(axes: Axes) -> None:
-    """Take the frame away but for a faint line below."""
+@contextmanager
+def written_figure(
+    path: str | os.PathLike[str], size: tuple[float, float], *, font: float = 9.0, dpi: int = 130
+) -> Iterator[Figure]:
+    """Yield a new figure of ``size`` (inches), and write it to a .png, .svg or .pdf file, whole or not at all."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in ("png", "svg", "pdf"):
+        raise InputError(f"cannot draw {path}: the name must end in .png, .svg or .pdf")
+    with needing("plots need matplotlib", "plot"):
+        import matplotlib
+        from matplotlib.figure import Figure
+
+    look: dict[Any, Any] = {"svg.hashsalt": "graph2vid", "text.color": INK, "font.size": font, "hatch.linewidth": 0.6}
+    with matplotlib.rc_context(look):
+        figure = Figure(figsize=size, facecolor="white", layout="constrained")
+        yield figure
+        picture = io.BytesIO()
+        # Without a date, the same picture is the same bytes.
+        date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+        figure.savefig(picture, format=form, dpi=dpi, metadata=date)
+    write_bytes(path, picture.getvalue())
+
+
+def plainly(axes: Axes, *, left: bool = False, grid: bool = False) -> None:
+    """Take the frame away but for a faint line below, and if asked for one on the left; with a grid or without."""
     axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
+    axes.spines[["top", "right", *([] if left else ["left"])]].set_visible(False)
+    axes.spines[:].set_color(FAINT)
     axes.tick_params(colors=INK, length=0)
+    if grid:
+        axes.grid(color=FAINT, linewidth=0.6)
 
 
 def shown(text: str) -> str:

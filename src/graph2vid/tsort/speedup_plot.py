@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
-from graph2vid._files import write_bytes
-from graph2vid.errors import InputError, needing
+from graph2vid.flow.flow_plot import INK, plainly, written_figure
 from graph2vid.tsort.complexity import Complexity, even_threads
-
-FORMATS = ("png", "svg", "pdf")
 
 # From light to dark as threads are added; readable on white, and apart for colour-blind eyes.
 _COLOURS = ("#f0a04b", "#e0705a", "#b84b74", "#7c3f8c", "#3b3477")
-_INK, _FAINT = "#2b2b33", "#d9d9e0"
 
 
 def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequence[int] = (2, 3, 4, 5, 6)) -> None:
@@ -30,16 +24,9 @@ def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequ
     threads : sequence of int
         The numbers of threads, a curve each (at most five).
     """
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise InputError(f"cannot draw {path}: the name must end in {', '.join('.' + name for name in FORMATS)}")
-    with needing("plots need matplotlib", "plot"):
-        import matplotlib
-        from matplotlib.figure import Figure
+    with written_figure(path, (7.2, 4.4), font=10.0, dpi=200) as figure:
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    with matplotlib.rc_context({"svg.hashsalt": "graph2vid", "text.color": _INK, "font.size": 10}):
-        figure = Figure(figsize=(7.2, 4.4), facecolor="white")
         figure.set_layout_engine("constrained", w_pad=0.15, h_pad=0.12)
         axes = figure.add_subplot()
         ends = []
@@ -68,20 +55,11 @@ def plot_speed_up(path: str | os.PathLike[str], *, max_steps: int, threads: Sequ
                 color=colour,
                 fontweight="bold",
             )
-        axes.axhline(0, color=_INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
         axes.set_title("Speed-up of the tSort graph over trying every order", loc="left", fontweight="bold", pad=12)
-        axes.set_xlabel("steps n, evenly over the threads", color=_INK)
-        axes.set_ylabel("speed-up ρ, log scale", color=_INK)
+        axes.set_xlabel("steps n, evenly over the threads", color=INK)
+        axes.set_ylabel("speed-up ρ, log scale", color=INK)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda power, _: "1" if power == 0 else f"$10^{{{power:.0f}}}$"))
-        axes.grid(color=_FAINT, linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(_FAINT)
-        axes.tick_params(colors=_INK, length=0)
-        picture = io.BytesIO()
-        # Without a date, the same picture is the same bytes.
-        date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
-        figure.savefig(picture, format=form, dpi=200, metadata=date)
-    write_bytes(path, picture.getvalue())
+        plainly(axes, left=True, grid=True)
