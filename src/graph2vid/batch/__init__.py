@@ -1,7 +1,7 @@
 """Whole corpora: a manifest of videos in, data sets of segments and videos out, whatever happens in between.
 
-A manifest is read and checked (:mod:`~graph2vid.batch.manifest`). Its rows are cut into batches
-(:mod:`~graph2vid.batch.batches`) that worker processes (:mod:`~graph2vid.batch.workers`) or actors of Ray
+A manifest is read (:mod:`~graph2vid.batch.manifest`) and checked (:mod:`~graph2vid.batch.row_checks`). Its rows are cut
+into batches (:mod:`~graph2vid.batch.batches`) that worker processes (:mod:`~graph2vid.batch.workers`) or actors of Ray
 (:mod:`~graph2vid.batch.on_ray`) take through the stages (:mod:`~graph2vid.batch.stages`): transcribe, embed, align,
 where videos of one procedure are aligned side by side (:mod:`~graph2vid.batch.aligning`). Results are kept in parts
 with digests, and published as data sets at the end (:mod:`~graph2vid.batch.parts`).
