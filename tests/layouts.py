@@ -53,6 +53,29 @@ def segmentation(root: Path, videos: Mapping[str, str] | None = None) -> Path:
     return root
 
 
+def framewise(root: Path, videos: Mapping[str, str] | None = None, kind: str = "probabilities") -> Path:
+    """Write frame-wise scores in the action-segmentation layout, with two activities that names tell."""
+    videos = videos or {
+        "P1_salad": "0111220333", "P2_salad": "2221110330", "P3_salad": "01111022233",
+        "P1_tea": "0044455", "P2_tea": "4440555", "P3_tea": "44455500",
+    }  # fmt: skip
+    names = (*CLASSES, "boil", "pour")
+    write(root / "mapping.txt", "".join(f"{number} {name}\n" for number, name in enumerate(names)))
+    for video, labels in videos.items():
+        write(root / "groundTruth" / f"{video}.txt", "".join(f"{names[int(label)]}\n" for label in labels))
+        scores = np.full((len(labels), len(names)), 0.02)
+        scores[np.arange(len(labels)), [int(label) for label in labels]] = 0.9
+        scores = {"probabilities": scores, "log-probabilities": np.log(scores), "logits": np.log(scores) + 3}[kind]
+        write_array(root / "scores" / f"{video}.npy", scores.astype(np.float32))
+    ids = list(videos)
+    for split in (1, 2, 3):
+        test = ids[split - 1 :: 3]
+        write(root / "splits" / f"test.split{split}.bundle", "".join(f"{name}.txt\n" for name in test))
+        train = [name for name in ids if name not in test]
+        write(root / "splits" / f"train.split{split}.bundle", "".join(f"{name}.txt\n" for name in train))
+    return root
+
+
 VTT = (
     "WEBVTT\n\n00:00:01.000 --> 00:00:03.500\ncut the tomato\n\n00:06.000 --> 00:07.000\nnow <b>stir</b> it &amp; go\n"
 )

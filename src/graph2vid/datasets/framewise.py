@@ -191,7 +191,8 @@ def load(data: Path, options: FramewiseOptions, trouble: Trouble) -> Dataset:
     }
     if pool > 1:
         trouble.remarks.append(f"{data}: videos have up to {max(one.rows for one in read)} frames; a clip is {pool}")
-    told = {"scores": f"{kind}{' (told from the data)' * (options.scores == 'auto')}", "fps": options.fps}
+    as_told = kind if options.scores != "auto" else f"{kind} (told from the data)"
+    told = {"folder": data.resolve().name, "scores": as_told, "fps": options.fps}
     return trouble.dataset(
         recordings,
         data,

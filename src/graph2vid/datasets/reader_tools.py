@@ -318,7 +318,9 @@ def time_axis(shape: tuple[int, ...], width: int, n_labels: int, stated: str, pa
         read = {"first": ", read time-major,", "second": ", read feature-major,"}.get(stated, "")
         raise FormatError(f"{path} has shape {shape}{read} but {of} has {width} {what}")
     if len(ways) == 2:
-        raise FormatError(f"{path} has shape {shape}: state whether it is time-major or feature-major (layout)")
+        raise FormatError(
+            f"{path} has shape {shape}: state whether it is time-major or feature-major (layout; axis of framewise)"
+        )
     return ways[0]
 
 

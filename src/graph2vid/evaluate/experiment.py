@@ -70,7 +70,7 @@ class DatasetExperiment:
             dataset = load(noise=middle)
         methods = self._checked_methods(dataset)
         kinds = _kinds(dataset)
-        report.name = dataset.name
+        report.name = " ".join((dataset.name, dataset.options["folder"])) if dataset.name in OPEN else dataset.name
         everything: Results
         for everything in self._evaluate(dataset, methods):
             groups = {name: part for name, member in kinds.items() if (part := everything.only(member)).videos}

@@ -14,7 +14,7 @@ from graph2vid.alignment import align, align_many
 from graph2vid.datasets import Dataset, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.engine import Results
+from graph2vid.evaluate.engine import Results, match_costs, skip_costs
 from graph2vid.evaluate.methods import MethodResult, Plan, Video, instructions_in_order
 from graph2vid.evaluate.report import Table
 from graph2vid.flow import FlowGraph
@@ -144,10 +144,11 @@ def time_against_brute_force(results: Results, *, most_sorts: int = MOST_SORTS) 
 
 def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[str, Any]:
     tsort, costs = results.tsorts[plan.flow], video.costs
+    match, skip = match_costs(plan, costs), skip_costs(plan, costs)
     how: dict[str, Any] = {"contiguous": results.options.contiguous, "cost_only": True, "workers": 1}
 
     def exact() -> float:
-        return align(tsort, costs.match, costs.drop, costs.skip, **how).cost
+        return align(tsort, match, costs.drop, skip, **how).cost
 
     exact()  # the first call lays the procedure out for the kernel
     began = perf_counter()
@@ -159,8 +160,8 @@ def _time(results: Results, plan: Plan, video: Video, most_sorts: int) -> dict[s
     began = perf_counter()
     for start in range(0, len(orders), _BLOCK):
         block = orders[start : start + _BLOCK]
-        matches, drops = [costs.match[order] for order in block], [costs.drop] * len(block)
-        skips = None if costs.skip is None else [costs.skip[order] for order in block]
+        matches, drops = [match[order] for order in block], [costs.drop] * len(block)
+        skips = None if skip is None else [skip[order] for order in block]
         best = min(best, *(alignment.cost for alignment in align_many(chain, matches, drops, skips, **how)))
     measured = perf_counter() - began
     sorts = tsort.n_sorts
