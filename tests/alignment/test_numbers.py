@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import graph2vid as g2v
+from graph2vid.alignment import ClipCosts, clip_costs
 from graph2vid.errors import InputError
 
 CHAIN = g2v.FlowGraph.chain(["a", "b", "c"])
@@ -33,6 +34,27 @@ def test_single_precision_stays_where_it_is_enough() -> None:
     assert g2v.align(BAG, match, np.float32(0.3)).options["dtype"] == "float32"
     constant = np.full((3, 50), 1e6, np.float32)  # nothing to be told apart
     assert g2v.align(BAG, constant, np.float32(1e6)).options["dtype"] == "float32"
+
+
+def test_single_precision_is_enough_by_one_rule() -> None:
+    """Sums up to 2¹⁸ times the median difference between the labels of a clip; what is forbidden does not count."""
+    random = np.random.default_rng(0)
+    widened = 0
+    for case in range(300):
+        steps, clips = random.integers(1, 5), random.integers(1, 30)
+        match = random.normal(10.0 ** random.integers(-3, 8), 10.0 ** random.integers(-6, 3), (steps, clips))
+        drop = random.normal(match.mean(), 10.0 ** random.integers(-6, 3), clips)
+        match[random.random(match.shape) < 0.3 * (case % 3 == 0)] = np.inf
+        drop[random.random(clips) < 0.3 * (case % 5 == 0)] = np.inf
+        costs = ClipCosts(match.astype(np.float32), drop.astype(np.float32), None)
+        columns = np.vstack(costs[:2]).astype(np.float64).T
+        finite = [column[column < np.inf] for column in columns if (column < np.inf).any()]
+        apart = [np.ptp(column) for column in finite if np.ptp(column) > 0]
+        largest = sum(np.abs(column).max() for column in finite)
+        needs_more = bool(apart) and largest > 2.0**18 * float(np.median(apart))
+        assert (clip_costs.widened(costs) is not costs) == needs_more
+        widened += needs_more
+    assert 20 < widened < 280
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

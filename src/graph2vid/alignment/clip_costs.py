@@ -143,6 +143,12 @@ def widened(costs: ClipCosts) -> ClipCosts:
     """Return the costs in float64 where float32 would round away what tells their labels apart; else as they are."""
     if costs.match.dtype != np.float32:
         return costs
+    # Where in most clips already background and the first step differ by more than is needed, nothing need be summed.
+    needed = costs.largest() * len(costs.drop) / _SINGLE
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(costs.match[0] - costs.drop)
+    if 2 * np.count_nonzero((apart > needed * (1.0 + 1e-6)) & (apart < np.inf)) > len(apart):
+        return costs
     low = np.minimum(costs.match.min(axis=0), costs.drop)
     high = np.maximum(costs.match.max(axis=0), costs.drop)
     if (high == np.inf).any():  # what is forbidden does not count
@@ -152,8 +158,7 @@ def widened(costs: ClipCosts) -> ClipCosts:
     largest = float(np.maximum(np.abs(low), np.abs(high)).sum(dtype=np.float64))
     apart = high.astype(np.float64) - low
     apart = apart[apart > 0]
-    # The least difference is at most the median, and found much faster.
-    if not len(apart) or largest <= _SINGLE * float(apart.min()) or largest <= _SINGLE * float(np.median(apart)):
+    if not len(apart) or largest <= _SINGLE * float(np.median(apart)):
         return costs
     return costs.astype(np.float64)
 

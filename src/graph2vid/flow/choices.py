@@ -40,12 +40,8 @@ def check_confidence(value: Any, of: str) -> float:
     return float(value)
 
 
-def check_optional(optional: Iterable[int], n_steps: int) -> tuple[int, ...]:
-    """Return the optional steps sorted, each once."""
-    return _sorted_steps(optional, n_steps, "optional steps")
-
-
-def _sorted_steps(steps: Iterable[int], n_steps: int, where: str) -> tuple[int, ...]:
+def sorted_steps(steps: Iterable[int], n_steps: int, where: str) -> tuple[int, ...]:
+    """Return steps sorted, each once; ``where`` is what messages call them."""
     found = sorted({operator.index(step) for step in steps})
     for step in found:
         if not 0 <= step < n_steps:
@@ -59,7 +55,7 @@ def check_alternatives(alternatives: Iterable[Iterable[Iterable[int]]], ids: Seq
     seen: dict[int, str] = {}
     for number, group in enumerate(alternatives, start=1):
         where = f"alternatives, group {number}"
-        branches = tuple(_sorted_steps(branch, len(ids), where) for branch in group)
+        branches = tuple(sorted_steps(branch, len(ids), where) for branch in group)
         if len(branches) < 2:
             raise GraphError(f"{where}: two branches or more are needed, not {len(branches)}")
         if not all(branches):

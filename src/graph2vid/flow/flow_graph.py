@@ -72,7 +72,7 @@ class FlowGraph:
                 raise GraphError(self_loop(self.steps[a].id))
         if len(self.topological_order) < len(self):
             raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
-        vars(self)["optional"] = choices.check_optional(self.optional, len(self))
+        vars(self)["optional"] = choices.sorted_steps(self.optional, len(self), "optional steps")
         vars(self)["alternatives"] = choices.check_alternatives(self.alternatives, self.ids)
         if self.alternatives:
             choices.refuse_contradictions(self.alternatives, self.descendants, self.ids)
