@@ -82,8 +82,13 @@ def plot_lanes(flow: FlowGraph, bars: Sequence[Bar], span: Span, ax: Axes | None
     return axes
 
 
-def plot_rows(flow: FlowGraph, rows: Mapping[str, Sequence[Bar]], span: Span, ax: Axes | None = None) -> Axes:
-    """Draw one segmentation per row (graph, linear, truth, …), steps in their colours, with a legend below."""
+def plot_rows(
+    flow: FlowGraph, rows: Mapping[str, Sequence[Bar]], span: Span, ax: Axes | None = None, *, alone: bool = False
+) -> Axes:
+    """Draw one segmentation per row (graph, linear, truth, …), steps in their colours, with a legend below.
+
+    ``alone`` says that the figure of ``ax`` holds nothing else, as a new one does.
+    """
     there = sorted({bar.step for bars in rows.values() for bar in bars})
     columns = 2 if any(len(_name(flow, step)) > 36 for step in there) else 3
     legend_height = 0.2 * -(-len(there) // columns)
@@ -102,7 +107,7 @@ def plot_rows(flow: FlowGraph, rows: Mapping[str, Sequence[Bar]], span: Span, ax
             for step in there
         ]
         style: dict[str, Any] = {"frameon": False, "fontsize": 8, "handlelength": 1.2}
-        if ax is None:
+        if ax is None or alone:
             axes.figure.legend(handles=handles, loc="outside lower left", ncols=columns, **style)
         else:  # below the axes, in as many columns as are about as wide as they are
             across = max(int(_inches(axes) / 3), 1)

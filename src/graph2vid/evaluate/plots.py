@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from graph2vid.alignment.alignment_plot import Bar, Span, plot_rows
 from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.graph_statistics import Comparison, graph_methods
@@ -26,7 +27,7 @@ from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evaluate.report import Pictures
 from graph2vid.evaluate.summary import SIMULATED, Summary
-from graph2vid.flow import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, lay_out
+from graph2vid.flow import PALETTE, FlowGraph, colour_of, lay_out
 from graph2vid.flow.flow_plot import FAINT, INK, plainly, written_figure
 from graph2vid.tsort import count_sorts
 
@@ -52,32 +53,22 @@ def plot_video(path: str | os.PathLike[str], results: Results, name: str, method
     video = results.videos[at]
     task, recording = video.task, video.recording
     true_classes, predicted_classes = shared_classes(task.correspondence, len(task.procedure))
-    rows: list[tuple[str, Labels]] = [("ground truth", to_classes(video.truth, true_classes))]
+    found: dict[str, Labels] = {"ground truth": to_classes(video.truth, true_classes)}
     for method in methods or [name for name in results.methods if name.startswith("graph:") or name in _SHOWN]:
         labels = results.methods[method].labels.get(at)
         if labels is not None:
             acc = 100 * results.methods[method].metrics[at]["acc"]
-            rows.append((f"{method}\nacc {acc:.0f}%", to_classes(labels, predicted_classes)))
+            found[f"{method}, acc {acc:.0f}%"] = to_classes(labels, predicted_classes)
     texts = _class_texts(task.steps, true_classes, task.procedure, predicted_classes)
-    there = sorted({int(label) for _, labels in rows for label in labels if label >= 0})
-    look = {
-        label: {"facecolor": colour_of(i), "hatch": hatch_of(i), "edgecolor": "white"} for i, label in enumerate(there)
-    }
+    title = f"{task.title or task.id}: {recording.id}{Summary(results).suffix}"
+    classes = FlowGraph.bag([texts.get(one, "") for one in range(max(texts) + 1)], title)
     edges = recording.offset + np.arange(recording.n_clips + 1) * recording.clip_seconds
-    legend_rows = -(-len(there) // 3)
-    with _figure(path, (9.6, 1.3 + 0.52 * len(rows) + 0.21 * legend_rows)) as (figure, patches):
-        axes = figure.add_subplot()
-        bar = partial(axes.barh, height=0.72)
-        for place, (_, labels) in enumerate(rows):
-            bar(place, edges[-1] - edges[0], left=edges[0], color=BACKGROUND_COLOUR, linewidth=0)
-            for label, start, stop in segments(labels):
-                bar(place, edges[stop] - edges[start], left=edges[start], linewidth=0.4, **look[label])
-        axes.set_yticks(range(len(rows)), [title for title, _ in rows])
-        axes.invert_yaxis()
-        axes.set(xlim=(edges[0], edges[-1]), xlabel="seconds")
-        _plain(axes, f"{task.title or task.id}: {recording.id}{Summary(results).suffix}")
-        handles = [patches.Patch(**look[label], label=textwrap.shorten(texts[label], 42)) for label in there]
-        figure.legend(handles=handles, ncols=3, **_BELOW)
+    rows = {
+        name: [Bar(label, edges[start], edges[stop]) for label, start, stop in segments(labels)]
+        for name, labels in found.items()
+    }
+    with _figure(path, (9.6, 1.3 + 0.52 * len(rows) + 0.105 * len(texts))) as (figure, _):
+        plot_rows(classes, rows, Span(edges[0], edges[-1], "time"), figure.add_subplot(), alone=True)
 
 
 _SHOWN = ("linear", "true-order")

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from graph2vid.flow import PALETTE as PALETTE
-from graph2vid.flow import colour_of
+from graph2vid.flow import colour_of, plain
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import format_time
 
@@ -46,13 +46,13 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
     background = _gaps(grounding)
     columns = _Columns(
         width,
-        ids=["" if step.id in (str(at), step.text) else _clean(step.id) for at, step in enumerate(flow.steps, start=1)],
-        texts=[_clean(step.text) or _clean(step.id) for step in flow.steps],
+        ids=["" if step.id in (str(at), step.text) else plain(step.id) for at, step in enumerate(flow.steps, start=1)],
+        texts=[plain(step.text) or plain(step.id) for step in flow.steps],
         spans=[*spans.values(), "not shown"],
     )
     drawing = Text(no_wrap=True, end="")
     if flow.title:
-        drawing.append(_cropped(_clean(flow.title), width) + "\n", style="bold")
+        drawing.append(_cropped(plain(flow.title), width) + "\n", style="bold")
     facts = (
         f"{grounding.count}, {format_time(grounding.offset)}{dash}{format_time(grounding.end)} in "
         f"{len(grounding.labels)} clips of {grounding.clip_seconds:g} s, cost {grounding.cost:.6g}"
@@ -82,7 +82,7 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         told = ", ".join(str(step + 1) for step in unsure)
         drawing.append(textwrap.fill(told, width, initial_indent="doubtful (?) ", subsequent_indent=" " * 13) + "\n")
     for question in grounding.questions:
-        drawing.append(textwrap.fill(f"{_clean(question)} (--relax grounds without)", width) + "\n", style="yellow")
+        drawing.append(textwrap.fill(f"{plain(question)} (--relax grounds without)", width) + "\n", style="yellow")
     if grounding.is_uncalibrated:
         drawing.append("confidence: uncalibrated\n", style="dim")
     return drawing
@@ -144,11 +144,6 @@ def _gaps(grounding: Grounding) -> list[tuple[float, float]]:
     ends = accumulate((one.end for one in grounding.segments), max, initial=grounding.offset)
     starts = [*(one.start for one in grounding.segments), grounding.end]
     return [(at, start) for at, start in zip(ends, starts, strict=True) if start > at]
-
-
-def _clean(text: str) -> str:
-    """Return the text in one line, without signs that would steer the terminal."""
-    return "".join(sign if sign.isprintable() else "�" for sign in " ".join(text.split()))
 
 
 def _cropped(text: str, width: int, *, fill: bool = False) -> str:
