@@ -240,7 +240,7 @@ class CalibrationTrainingOptions(Options, panel="Calibration"):
         (), "By the names of their folders; by default those that are in the folder.", metavar="NAME,…", basic=True
     )
     methods: tuple[str, ...] = option(
-        ("linear", "bag", "graph:manual", "graph:rules"),
+        ("linear", "graph:auto"),
         "What captioned videos are grounded with; videos with given scores are with graph:mined.",
         metavar="NAME,…",
         basic=True,

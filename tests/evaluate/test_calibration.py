@@ -15,8 +15,17 @@ from graph2vid.cli import main
 from graph2vid.datasets import Dataset, synthetic
 from graph2vid.errors import InputError
 from graph2vid.evaluate import evaluate_calibration
-from graph2vid.evaluate.calibration import BINS, Reliability, cross_validated, draw_reliability, reliability
+from graph2vid.evaluate.calibration import (
+    BINS,
+    Reliability,
+    _add_new_datasets,
+    _tables,
+    cross_validated,
+    draw_reliability,
+    reliability,
+)
 from graph2vid.evaluate.calibration_examples import Evaluated, Source, evaluated_videos, find_sources
+from graph2vid.evaluate.report import Report
 from graph2vid.grounding import NARRATION, Calibrator
 
 
@@ -67,6 +76,23 @@ def test_fitted_on_other_splits_confidences_are_calibrated(evaluated: list[Evalu
     assert reliability(evaluated, "clip", how).error < 0.06 and reliability(evaluated, "not shown", how).error < 0.06
     with pytest.raises(InputError, match="at least two"):
         cross_validated([one for one in evaluated if one.group == evaluated[0].group])
+
+
+def test_a_dataset_that_is_left_out_says_nothing_about_its_own_calibrator(evaluated: list[Evaluated]) -> None:
+    narrated = [replace(one, evidence=NARRATION) for one in evaluated]
+    first, second = (
+        [replace(one, dataset=name) for one in narrated[at::2]] for at, name in enumerate(("first", "second"))
+    )
+    found = cross_validated([*first, *second], new_dataset=True)(first[0]).segment.experts[0]
+    rest = [one.example for one in second if one.group != first[0].group]
+    assert found.weights == pytest.approx(Calibrator.fit(rest, NARRATION).segment.experts[0].weights)
+    report = Report("calibration")
+    _add_new_datasets(report, {"first": first, "second": second}, lambda one: Calibrator.shipped())
+    assert [row["dataset"] for row in report.document["new_datasets"]] == ["first"] * 3 + ["second"] * 3
+    report.document |= {"rows": [], "tasks": []}
+    assert len(_tables(report.document)[2].rows) == 6
+    _add_new_datasets(report, {"first": first, "scores": evaluated}, lambda one: Calibrator.shipped())
+    assert report.document["new_datasets"] == [], "nothing else has this kind of evidence"
 
 
 def test_a_report_of_what_ships_and_of_cross_validation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

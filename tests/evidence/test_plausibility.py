@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.narration_experiment import fit_plausibility
 from graph2vid.errors import InputError
-from graph2vid.evidence import Cue, plausibilities, plausibility, text_embedder
+from graph2vid.evidence import Cue, likeness, plausibilities, plausibility, text_embedder
 
 TOAST = ("Make French toast", ("whisk the eggs and milk", "dip the bread", "fry the bread in butter"))
 SHELF = ("Build a shelf", ("saw the board", "sand the edges", "screw the bracket to the wall"))
@@ -38,6 +38,13 @@ def test_silence_and_noise_are_unlikely(embed) -> None:  # type: ignore[no-untyp
     noise = [Cue(float(at), at + 1.0, "la la la") for at in range(20)]
     for cues in ([], [Cue(0, 1, " ")], noise):
         assert plausibility(TOAST[1], cues, embed, title=TOAST[0]).is_unlikely
+
+
+def test_likeness_of_texts(embed) -> None:  # type: ignore[no-untyped-def]
+    own, other = (likeness(steps, SAID, embed) for _, steps in (TOAST, SHELF))
+    assert all(own[name] > other[name] for name in ("mean", "closest", "said"))
+    assert own["said"] == pytest.approx(6 / 6) and other["said"] == 0.0
+    assert set(likeness(TOAST[1], [], embed).values()) == {0.0}
 
 
 def test_a_procedure_without_steps_is_refused(embed) -> None:  # type: ignore[no-untyped-def]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,10 @@ def test_what_is_observed_has_the_features_it_says() -> None:
     assert 1 / (1 + np.exp(-row["posterior"])) == pytest.approx(np.clip(sharp.confidence(part), 1e-3, 1 - 1e-3))
     assert row["length"] == pytest.approx(np.log(2.0 * (part.stop - part.start)))
     assert row["peak"] == -problem.costs.match[part.step, part.start : part.stop].min()
+    outside = np.delete(problem.costs.match[part.step], np.arange(part.start, part.stop))
+    assert row["elsewhere"] == pytest.approx(row["peak"] + outside.min())
+    told = observe(problem, found, likeness={"mean": 0.1, "closest": 0.2, "said": 0.3})
+    assert told.video.tolist() == [seen.video[0], 0.1, 0.2, 0.3]
     assert np.isfinite(seen.clips()).all()
 
 
@@ -65,11 +70,11 @@ def test_agreement_with_the_written_order() -> None:
         match[step, 10 * step : 10 * step + 10] = -2.0
     chain = FlowGraph.chain(list("abcd"))
     along, against = (
-        observe(problem, problem.align()).video
+        observe(problem, problem.align())
         for problem in (Problem(chain, rows, np.zeros(40), np.zeros(4)) for rows in (match, match[::-1]))
     )
-    assert along[0] > 1.0 and against[0] < -1.0, "agreement"
-    assert along[1] > 0.0 and along[3] > against[3], "the written order is cheaper than others, and gains more"
+    assert along.steps[0, STEP.index("agreement")] > 1.0 > -1.0 > against.steps[0, STEP.index("agreement")]
+    assert along.video[0] > 1.0 > -1.0 > against.video[0], "cheaper than its reverse, or more expensive"
 
 
 def test_constraints_steps_that_must_be_shown_and_short_videos_are_observed() -> None:
@@ -98,6 +103,21 @@ def test_fitted_saved_and_read_again(tmp_path: Path) -> None:
     assert probability.shape == (5, 40) and probability.min() >= 0
     assert probability.sum(axis=0) == pytest.approx(np.ones(40))
     assert ((again.absences(seen) > 0) & (again.absences(seen) < 1)).all()
+
+
+def test_steps_of_a_procedure_that_tells_what_the_video_shows_are_not_absent() -> None:
+    examples = []
+    for seed in range(60):
+        own = seed % 3 == 0
+        one = example(seed, own)
+        seen = replace(one.observed, video=np.array([2.0, 0.2, 0.6, 0.8] if own else [0.5, 0.1, 0.5, 0.4]))
+        examples.append(replace(one, observed=seen, absent=np.zeros(4) if own else one.absent))
+    fitted = Calibrator.fit(examples, "scores")
+    general, own = (
+        np.mean([fitted.absences(one.observed).mean() for one in examples if one.own == kind]) for kind in (False, True)
+    )
+    truth = np.mean([one.absent.mean() for one in examples if not one.own])
+    assert own < 0.05 and general == pytest.approx(truth, abs=0.05)
 
 
 def test_one_kind_of_procedures_needs_no_gate_and_nothing_is_refused() -> None:

@@ -125,8 +125,13 @@ def reliability(
     return Reliability.of(np.concatenate(stated), np.concatenate(right))
 
 
-def cross_validated(evaluated: Sequence[Evaluated], l2: float = 10.0) -> Callable[[Evaluated], Calibrator]:
-    """Return for each video a calibrator that was fitted without its group: its task, or its split."""
+def cross_validated(
+    evaluated: Sequence[Evaluated], l2: float = 10.0, *, new_dataset: bool = False
+) -> Callable[[Evaluated], Calibrator]:
+    """Return for each video a calibrator that was fitted without its group: its task, or its split.
+
+    With ``new_dataset`` it was fitted without its dataset, too.
+    """
     groups = sorted({(_kind(one), one.group) for one in evaluated})
     if len(groups) < 2:
         raise InputError("cross-validation needs videos of at least two tasks, or in two splits")
@@ -135,13 +140,13 @@ def cross_validated(evaluated: Sequence[Evaluated], l2: float = 10.0) -> Callabl
         part = [one for one in groups if (one[0], one[1].partition(" ")[0]) == kind]
         folds = len(part) if len(part) <= _MOST_FITS else _FOLDS
         fold |= {one: len(fold) + place % folds for place, one in enumerate(part)}
-    fitted: dict[int, Calibrator] = {}
+    fitted: dict[tuple[int, str], Calibrator] = {}
 
     def calibrator(one: Evaluated) -> Calibrator:
-        left_out = fold[_kind(one), one.group]
+        left_out = fold[_kind(one), one.group], one.dataset if new_dataset else ""
         if left_out not in fitted:
-            alike = [other for other in evaluated if _kind(other) == _kind(one)]
-            rest = [other.example for other in alike if fold[_kind(other), other.group] != left_out]
+            alike = [other for other in evaluated if _kind(other) == _kind(one) and other.dataset != left_out[1]]
+            rest = [other.example for other in alike if fold[_kind(other), other.group] != left_out[0]]
             fitted[left_out] = Calibrator.fit(rest, one.evidence, l2)
         return fitted[left_out]
 
@@ -215,7 +220,9 @@ def evaluate_calibration(
             continue
         how: Callable[[Evaluated], Calibrator] | None
         if options.cross_validate:
-            how = cross_validated([one for of_dataset in evaluated.values() for one in of_dataset])
+            together = [one for of_dataset in evaluated.values() for one in of_dataset]
+            how = cross_validated(together)
+            _add_new_datasets(report, evaluated, cross_validated(together, new_dataset=True))
         else:
             how = lambda one: given or Calibrator.shipped()  # noqa: E731
         for name in evaluated if options.cross_validate else [source.name]:
@@ -261,6 +268,19 @@ def _add(
     report.draw = partial(draw_reliability, bins)
 
 
+def _add_new_datasets(
+    report: Report, evaluated: Mapping[str, Sequence[Evaluated]], calibrator: Callable[[Evaluated], Calibrator]
+) -> None:
+    """Add how calibrators do on datasets of which they have seen nothing, where others have the same evidence."""
+    kinds = Counter(_kind(some[0]) for some in evaluated.values())
+    report.document["new_datasets"] = [
+        {"dataset": name, "level": level} | reliability(some, level, calibrator).to_json()
+        for name, some in evaluated.items()
+        if kinds[_kind(some[0])] > 1
+        for level in LEVELS
+    ]
+
+
 def _tables(document: Mapping[str, Any]) -> list[Table]:
     """Return the tables of all datasets, and of their largest tasks."""
     columns = ("number", "stated", "right", "ECE", "AUC")
@@ -269,7 +289,8 @@ def _tables(document: Mapping[str, Any]) -> list[Table]:
     rows = sorted(document["rows"], key=lambda row: order[row["level"]])  # stable: datasets in turn
     largest = [row for row in document["tasks"] if row["count"] >= _FEW]
     kept = sorted({row["count"] for row in largest}, reverse=True)[:_MOST_TASKS]
-    return [
+    unseen = document.get("new_datasets", ())
+    tables = [
         Table(
             "Calibration",
             f"Mean confidence, and the share that is right. {note}.",
@@ -287,6 +308,18 @@ def _tables(document: Mapping[str, Any]) -> list[Table]:
             is_growing=True,
         ),
     ]
+    if unseen:
+        tables.append(
+            Table(
+                "Datasets not seen",
+                f"Calibrators that were fitted without the dataset and without the task. {note}.",
+                ("dataset", "statements", *columns),
+                tuple((row["dataset"], row["level"], *_cells(row)) for row in unseen),
+                words=2,
+                is_growing=True,
+            )
+        )
+    return tables
 
 
 def _way(row: Mapping[str, Any]) -> str:

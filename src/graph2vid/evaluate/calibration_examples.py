@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from graph2vid.alignment import Problem
 from graph2vid.datasets import Dataset, Narration, read_dataset
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, match_costs, skip_costs
 from graph2vid.evaluate.labels import shared_classes, to_classes
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
 from graph2vid.evidence import likeness, read_captions, text_embedder
+from graph2vid.flow import FlowGraph
 from graph2vid.grounding import GAMMAS, NARRATION, Example, observe
+from graph2vid.tsort import Automaton
 
 METHODS = {"salads50": "graph:mined", "crosstask": "linear", "youcook2": "linear", "captioned": "linear"}
 """The layouts that are read, and the method whose confidences are evaluated on each."""
@@ -148,11 +150,21 @@ def evaluated_videos(
     own = len(dataset.tasks) == len(dataset.recordings) > 1  # every video has a procedure of its own
     for method, result in results.methods.items():
         for done, at in enumerate(sorted(result.labels), start=1):
-            if methods and results.tsorts[result.plans[at].flow].n_states > _MOST_STATES:
+            if methods and not _is_small(result.plans[at].flow, results):
                 continue
             yield _evaluate(source, results, method, at, own)
             if progress is not None:
                 progress(f"{source.name}: posteriors", done, len(result.labels))
+
+
+def _is_small(flow: FlowGraph, results: Results) -> bool:
+    """Return whether a posterior takes little time; edges that are not certain need an automaton."""
+    if flow in results.tsorts:
+        return results.tsorts[flow].n_states <= _MOST_STATES
+    try:
+        return Automaton.compile(flow, (1 << len(flow)) - 1, 0, _MOST_STATES).n_states <= _MOST_STATES
+    except TooLargeError:
+        return False
 
 
 def _evaluate(source: Source, results: Results, method: str, at: int, own: bool) -> Evaluated:
@@ -160,7 +172,7 @@ def _evaluate(source: Source, results: Results, method: str, at: int, own: bool)
     costs, told = video.costs, results.dataset.options
     is_narration = video.evidence.kind == "log_odds" and told.get("embedder", "wordllama") == "wordllama"
     strength = video.evidence.skip[plan.rows] if is_narration and video.evidence.skip is not None else None
-    alike, captions = 0.0, results.dataset.evidence
+    alike, captions = None, results.dataset.evidence
     if isinstance(captions, Narration):
         cues = read_captions(captions.files[video.recording.notes["video"]])
         alike = likeness(video.task.procedure, cues, text_embedder(captions.embedder))

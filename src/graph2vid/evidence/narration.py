@@ -403,13 +403,24 @@ class Plausibility:
         return self.probability < UNLIKELY
 
 
-def likeness(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction) -> float:
-    """Return the mean cosine of all steps and all cues, by how long these last: 0 where nothing is said."""
-    said = [cue for cue in cues if cue.text.strip() and cue.end > cue.start]
-    if not said:
-        return 0.0
-    cosine = cosine_similarity(embed(steps), embed([cue.text for cue in said])).mean(axis=0)
-    return float(np.average(cosine, weights=[cue.end - cue.start for cue in said]))
+def likeness(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction) -> dict[str, float]:
+    """Say how like each other the texts of a procedure and a transcript are: 0 where nothing is said.
+
+    Returns
+    -------
+    dict of str to float
+        ``mean``: the mean cosine of all steps and all cues, by how long these last; ``closest``: the mean over the
+        steps of the largest cosine with a cue; ``said``: the share of the words of the steps that are said.
+    """
+    spoken = [cue for cue in cues if cue.text.strip() and cue.end > cue.start]
+    if not spoken:
+        return {"mean": 0.0, "closest": 0.0, "said": 0.0}
+    cosine = cosine_similarity(embed(steps), embed([cue.text for cue in spoken]))
+    mean = np.average(cosine.mean(axis=0), weights=[cue.end - cue.start for cue in spoken])
+    asked = {word for step in steps for word in content_words(step)}
+    told = {word for cue in spoken for word in words(cue.text)}
+    share = len(asked & told) / max(len(asked), 1)
+    return {"mean": float(mean), "closest": float(cosine.max(axis=1).mean()), "said": share}
 
 
 def plausibility(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction, *, title: str = "") -> Plausibility:

@@ -81,7 +81,7 @@ def assess(
                 found,
                 clip_seconds=options.evidence.clip_seconds,
                 strength=evidence.skip if chosen.evidence == NARRATION else None,
-                likeness=evidence.about.get("narration", {}).get("likeness", 0.0),
+                likeness=evidence.about.get("narration", {}).get("likeness"),
                 posteriors=posteriors,
                 time_limit=asked.time_limit,
             )

@@ -32,10 +32,10 @@ VERSION = 1
 GAMMAS = (1.0, 8.0)
 """The temperatures of the posteriors that a calibrator looks at."""
 
-VIDEO = ("agreement", "order", "mean_strength", "gain", "likeness")
-SEGMENT = ("posterior", "soft_posterior", "peak", "mean", "length", "strength", "agreement", "mean_strength")
-STEP = ("posterior", "soft_posterior", "peak", "strength", "mean_strength")
-CLIP = ("posterior", "soft_posterior", "log_odds", "agreement", "mean_strength")
+VIDEO = ("order", "likeness", "closest", "said")
+STEP = ("posterior", "soft_posterior", "peak", "strength", "agreement", "mean_strength")
+SEGMENT = ("posterior", "soft_posterior", "peak", "mean", "elsewhere", "length", *STEP[3:])
+CLIP = ("posterior", "soft_posterior", "log_odds", *STEP[2:])
 _PARTS = {"segment": SEGMENT, "absent": STEP, "clip": CLIP, "other": CLIP}
 
 NARRATION = "narration"
@@ -44,8 +44,9 @@ NARRATION = "narration"
 _LEAST = 1e-3  # of a posterior: beyond it, more says nothing more
 _MOST_ODDS = 50.0  # nats
 _SHARPNESS = 3.0  # of the weights by which the place of a step is averaged
-_SHUFFLES = 3  # orders that the written one is compared with
-_OWN = 0.25  # the share of procedures that tell what the very video shows
+_OWN = 1 / 3  # the share of procedures that tell what the very video shows
+_GATE_L2 = 1.0  # in units of videos
+_EVERY = 10  # which clips are fitted on
 _OUTLIERS = 1.0  # percent at either end: beyond them a feature says what it says there
 
 
@@ -55,11 +56,11 @@ class Observed:
 
     Attributes
     ----------
-    segments : float64 [S, 8]
+    segments : float64 [S, 9]
         The features :data:`SEGMENT` of each segment.
-    steps : float64 [K, 5]
+    steps : float64 [K, 6]
         The features :data:`STEP` of each step; ``posterior`` is that of being shown at all.
-    video : float64 [5]
+    video : float64 [4]
         The features :data:`VIDEO`.
     stated : bool [K, N]
         Which step is stated in each clip.
@@ -82,10 +83,10 @@ class Observed:
         return np.asarray(1.0 / (1.0 + np.exp(-self.steps[:, 0])))
 
     def clips(self, some: slice | NDArray[np.int64] = slice(None)) -> Floats:
-        """Return the features :data:`CLIP` of each step in some of the clips, [K, clips, 5]; all by default."""
+        """Return the features :data:`CLIP` of each step in some of the clips, [K, clips, 7]; all by default."""
         sharp, soft, odds = (part[:, some] for part in self._parts)
-        constant = (np.full(odds.shape, self.video[VIDEO.index(name)]) for name in CLIP[3:])
-        return np.stack([_logit(sharp), _logit(soft), odds, *constant], axis=2)
+        of_step = np.broadcast_to(self.steps[:, 2:, np.newaxis], (*self.steps[:, 2:].shape, odds.shape[1]))
+        return np.stack([_logit(sharp), _logit(soft), odds, *np.moveaxis(of_step, 1, 0)], axis=2)
 
 
 def observe(
@@ -94,7 +95,7 @@ def observe(
     *,
     clip_seconds: float = 1.0,
     strength: NDArray[Any] | None = None,
-    likeness: float = 0.0,
+    likeness: Mapping[str, float] | None = None,
     posteriors: Mapping[float, Posterior] | None = None,
     time_limit: float | None = None,
 ) -> Observed:
@@ -109,7 +110,7 @@ def observe(
     strength : float array [K], optional
         How strong the evidence for each step is anywhere in the video: for narration, what not showing it costs by
         default. By default the log-odds of its best clip.
-    likeness : float
+    likeness : mapping of str to float, optional
         Of the transcript and the steps (:func:`graph2vid.evidence.likeness`), where there is one.
     posteriors : mapping of float to Posterior, optional
         Those that are known, by gamma.
@@ -120,14 +121,12 @@ def observe(
     sharp, soft = (known.get(gamma) or problem.posterior(gamma, time_limit=time_limit) for gamma in GAMMAS)
     odds = _log_odds(problem)
     strong = odds.max(axis=1) if strength is None else np.clip(strength, -_MOST_ODDS, _MOST_ODDS).astype(np.float64)
-    agreement = _agreement(odds)
-    order, gain = _written_order(problem, odds)
-    video = np.array([agreement, order, strong.mean(), gain, likeness])
+    agreement, alike = _agreement(odds), likeness or {}
+    video = np.array([_written_order(problem, odds), *(alike.get(name, 0.0) for name in ("mean", "closest", "said"))])
     segments = [
         (
             *(_logit(one.probability[part.step, part.start : part.stop].mean()) for one in (sharp, soft)),
-            odds[part.step, part.start : part.stop].max(),
-            odds[part.step, part.start : part.stop].mean(),
+            *_inside_and_out(odds[part.step], part.start, part.stop),
             np.log((part.stop - part.start) * clip_seconds),
             strong[part.step],
             agreement,
@@ -136,7 +135,8 @@ def observe(
         for part in found.segments
     ]
     shown = [one.probability[:-1].max(axis=1) if one.start is None else one.start.sum(axis=1) for one in (sharp, soft)]
-    steps = np.stack([*map(_logit, shown), odds.max(axis=1), strong, np.full(len(odds), strong.mean())], axis=1)
+    same = (np.full(len(odds), value) for value in (agreement, strong.mean()))
+    steps = np.stack([*map(_logit, shown), odds.max(axis=1), strong, *same], axis=1)
     stated = found.labels == np.arange(len(odds))[:, np.newaxis]
     parts = (sharp.probability[:-1], soft.probability[:-1], odds)
     return Observed(np.array(segments, np.float64).reshape(-1, len(SEGMENT)), steps, video, stated, parts)
@@ -147,6 +147,13 @@ def _log_odds(problem: Problem) -> Floats:
     with np.errstate(invalid="ignore"):  # forbidden both ways: ∞ - ∞
         odds = problem.costs.drop.astype(np.float64) - problem.costs.match.astype(np.float64)
     return np.clip(np.nan_to_num(odds, nan=-_MOST_ODDS), -_MOST_ODDS, _MOST_ODDS)
+
+
+def _inside_and_out(odds: Floats, start: int, stop: int) -> tuple[float, float, float]:
+    """Return the largest and the mean log-odds of a segment, and by how much the largest is above those elsewhere."""
+    here, most = odds[start:stop], odds[start:stop].max()
+    elsewhere = max(odds[:start].max(initial=-_MOST_ODDS), odds[stop:].max(initial=-_MOST_ODDS))
+    return float(most), float(here.mean()), float(most - elsewhere)
 
 
 def _logit(share: Any) -> Any:
@@ -165,23 +172,18 @@ def _agreement(odds: Floats) -> float:
     return float(np.arctanh(np.clip(2.0 * first.mean() - 1.0, -0.97, 0.97)))
 
 
-def _written_order(problem: Problem, odds: Floats) -> tuple[float, float]:
-    """Return by how much the written order is cheaper than others, and what an alignment in it gains for each clip.
-
-    The first is per step, and grows like its logarithm.
-    """
+def _written_order(problem: Problem, odds: Floats) -> float:
+    """Return by how much the written order is cheaper than its reverse, per step; it grows like its logarithm."""
     n_steps, n_clips = odds.shape
     chain, skip = _chain(n_steps), problem.costs.skip
     if skip is None:
         skip = np.full(n_steps, np.inf)
     if np.isinf(skip).sum() > n_clips:
-        return 0.0, 0.0
-    random = np.random.default_rng(n_steps)
-    orders = [np.arange(n_steps), *(random.permutation(n_steps) for _ in range(_SHUFFLES))]
-    written, *others = (
-        Problem(chain, -odds[order], np.zeros(n_clips), skip[order]).align(cost_only=True).cost for order in orders
+        return 0.0
+    written, reverse = (
+        Problem(chain, -odds[::way], np.zeros(n_clips), skip[::way]).align(cost_only=True).cost for way in (1, -1)
     )
-    return float(np.arcsinh((np.mean(others) - written) / (3.0 * n_steps))), float(-written / n_clips)
+    return float(np.arcsinh((reverse - written) / (3.0 * n_steps)))
 
 
 @cache
@@ -227,6 +229,7 @@ class Logistic:
             Of the rows; 1 by default.
         """
         weight = np.ones(len(target)) if weight is None else weight
+        target = np.clip(target, 1.0 / (len(target) + 2.0), 1.0 - 1.0 / (len(target) + 2.0))  # where all are one
         low, high = np.percentile(features, (_OUTLIERS, 100.0 - _OUTLIERS), axis=0)
         bounded = np.clip(features, low, high)
         mean, scale = bounded.mean(axis=0), bounded.std(axis=0)
@@ -279,7 +282,7 @@ class Mixture:
     gate: Logistic | None = None
 
     def __call__(self, features: Floats, video: Floats) -> Floats:
-        """Return the probability for each row of features, in a video with these features [5] (or one row each)."""
+        """Return the probability for each row of features, in a video with these features [4] (or one row each)."""
         if self.gate is None:
             return self.experts[0](features)
         own = self.gate(video)
@@ -392,7 +395,7 @@ class Calibrator:
         if own.any() and not own.all():
             videos = np.stack([one.observed.video for one in examples])
             weight = np.where(own, _OWN * len(own) / own.sum(), (1.0 - _OWN) * len(own) / (~own).sum())
-            gate = Logistic.fit(videos, own.astype(np.float64), l2, weight)
+            gate = Logistic.fit(videos, own.astype(np.float64), _GATE_L2, weight)
         known = [~np.isnan(one.absent) for one in examples]
         rows = {
             "segment": [(one.observed.segments, one.right) for one in examples],
@@ -402,14 +405,13 @@ class Calibrator:
         }
         mixtures = {}
         for part, of_video in rows.items():
-            # A procedure that tells what the video shows says nothing about steps that are not shown.
-            sides = [np.ones(len(own), bool)] if gate is None else [~own] if part == "absent" else [~own, own]
+            sides = [np.ones(len(own), bool)] if gate is None else [~own, own]
             experts = []
             for side in sides:
                 chosen = [pair for pair, there in zip(of_video, side, strict=True) if there]
                 features, target = (np.concatenate(column) for column in zip(*chosen, strict=True))
                 experts.append(Logistic.fit(features, target, l2))
-            mixtures[part] = Mixture(tuple(experts), gate if len(experts) > 1 else None)
+            mixtures[part] = Mixture(tuple(experts), gate)
         return cls(evidence, about=dict(about or {}), **mixtures)
 
     def to_json(self) -> dict[str, Any]:
@@ -451,8 +453,8 @@ class Calibrator:
         return cls.load(str(files("graph2vid.grounding") / "narration_calibrator.json"))
 
 
-def _some_clips(one: Example, member: NDArray[np.bool_], most: int = 15) -> tuple[Floats, Floats]:
-    """Return the features and the truth of the members of [K, N] in some clips, evenly spread."""
-    chosen = np.unique(np.linspace(0, member.shape[1] - 1, most).round().astype(np.int64))
+def _some_clips(one: Example, member: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return the features and the truth of the members of [K, N] in every tenth clip."""
+    chosen = np.arange(member.shape[1] % _EVERY // 2, member.shape[1], _EVERY)
     there = member[:, chosen]
     return one.observed.clips(chosen)[there], one.truth[:, chosen][there].astype(np.float64)
