@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations
 
 from graph2vid.errors import GraphError
@@ -22,9 +22,9 @@ class Mined:
     ----------
     flow : FlowGraph
         Acyclic and transitively reduced.
-    support : mapping of (int, int) to int
+    support : mapping of (int, int) to float
         For each edge of ``flow``, the sequences that show both steps.
-    honoured : mapping of (int, int) to int
+    honoured : mapping of (int, int) to float
         Those of them in which the first step comes first.
     confidence : mapping of (int, int) to float
         (honoured + 1) / (support + 2): the chance that the next sequence honours the edge, which grows with
@@ -32,13 +32,22 @@ class Mined:
     dropped : tuple of (int, int)
         Precedences that were left out since, with surer ones, they would close a cycle or imply a precedence
         that is violated too often.
+    score : float or None
+        The log-posterior of the graph, where it was mined by that (:func:`mine_executions`).
+    skip_rates : tuple of float
+        The share of the executions that skip each step; empty where it was not counted.
+    durations : mapping of int to (float, float)
+        Of each step the median of the seconds that it lasts, and their spread (standard deviation of the logarithm).
     """
 
     flow: FlowGraph
-    support: Mapping[Edge, int]
-    honoured: Mapping[Edge, int]
+    support: Mapping[Edge, float]
+    honoured: Mapping[Edge, float]
     confidence: Mapping[Edge, float]
     dropped: tuple[Edge, ...]
+    score: float | None = None
+    skip_rates: tuple[float, ...] = ()
+    durations: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
 
 def mine_precedences(
@@ -79,7 +88,7 @@ def mine_precedences(
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < 0.5):
         raise GraphError(f"tolerance must be a share from 0 to below 0.5, not {quoted(tolerance)}")
     rows = _rows(sequences)
-    made = _steps_seen(rows) if steps is None else tuple(as_step(step, place) for place, step in enumerate(steps))
+    made = steps_seen(rows) if steps is None else tuple(as_step(step, place) for place, step in enumerate(steps))
     before = _count(rows, made)
 
     candidates: dict[Edge, tuple[float, int]] = {}  # confidence and support
@@ -93,7 +102,7 @@ def mine_precedences(
         else:
             never_before[a] |= 1 << b
 
-    kept, dropped = _consistent(candidates, never_before)
+    kept, dropped = consistent(candidates, never_before)
     flow = FlowGraph(made, tuple(kept), title).transitive_reduction()
     seen = {edge: candidates[edge][1] for edge in flow.edges}
     honoured = {(a, b): before[a][b] for a, b in flow.edges}
@@ -125,7 +134,7 @@ def add_soft_precedence(
         support = before[a][b] + before[b][a]
         if support >= min_support and before[b][a] <= tolerance * support and not flow.descendants[a] >> b & 1:
             found[a, b] = ((before[a][b] + 1) / (support + 2), 0)
-    kept, _ = _consistent(found, [1 << step for step in range(len(flow))], flow.descendants)
+    kept, _ = consistent(found, [1 << step for step in range(len(flow))], flow.descendants)
     edges = {**flow.confidence, **{edge: found[edge][0] for edge in kept}}
     return replace(flow, edges=tuple(edges), confidences=tuple(edges.values()))
 
@@ -138,7 +147,8 @@ def _rows(sequences: Iterable[Sequence[StepReference]]) -> list[Sequence[StepRef
     return rows
 
 
-def _steps_seen(rows: Iterable[Sequence[StepReference]]) -> tuple[Step, ...]:
+def steps_seen(rows: Iterable[Sequence[StepReference]]) -> tuple[Step, ...]:
+    """Return the steps that sequences name, in the order of their first appearance."""
     seen = dict.fromkeys(step for row in rows for step in row)
     for step in seen:
         if not isinstance(step, str):
@@ -162,7 +172,7 @@ def _count(rows: Iterable[Sequence[StepReference]], steps: tuple[Step, ...]) -> 
     return before
 
 
-def _consistent(
+def consistent(
     candidates: Mapping[Edge, tuple[float, int]], never_before: list[int], later: Sequence[int] = ()
 ) -> tuple[list[Edge], list[Edge]]:
     """Keep the surest edges that together imply nothing false; return what is kept and what is dropped.
