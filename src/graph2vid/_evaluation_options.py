@@ -25,6 +25,15 @@ TOGETHER = ("skip+repeat+durations", "skip+durations+precedence", "skip+repeat+d
 MAX_MARGINAL = "max-marginal"
 """Not a feature of the alignment, but max-marginal decoding: the most probable label of each clip."""
 
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "paper": {"preset": "paper", "contiguous": False, "parsers": ("auto", "rules", "learned")},
+    "released": {"preset": "released", "contiguous": True},
+}
+"""Options of an evaluation that a protocol sets, where nothing else is said."""
+
+PROTOCOL_READING = {"descriptions": "instructions", "narration": "plain"}
+"""Options of readers that both set, of those readers that have them."""
+
 DEFAULT_LIMIT = 2**18
 """Ideals up to which a procedure is grounded exactly: those of a bag of 18 steps."""
 
@@ -115,6 +124,14 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
 class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
     """What is evaluated on a dataset, and how."""
 
+    protocol: str | None = basic_option(
+        None,
+        "paper: the setting of the paper's tables (how-to instructions as steps, plain similarities, preset paper, "
+        "every step required, background allowed inside a step, graphs of all parsers); released: that of its code "
+        "(preset released). What is stated beside it holds in its place.",
+        panel="Methods",
+        metavar="NAME",
+    )
     methods: tuple[str, ...] | None = basic_option(
         None,
         "argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
@@ -153,6 +170,8 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.protocol not in (None, *PROTOCOLS):
+            raise InputError(f"the protocol is {' or '.join(PROTOCOLS)}, not {self.protocol!r}")
         for name in self.methods or ():
             if name not in METHODS and not name.startswith("graph:"):
                 raise InputError(f"there is no method {name!r}; there are: {', '.join(METHODS)}, graph:SOURCE")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 from graph2vid.datasets import crosstask
-from graph2vid.errors import FormatError, InputError
+from graph2vid.errors import FormatError, InputError, MissingDependencyError
 from layouts import crosstask as write_crosstask
 from layouts import real_data, write, write_array, write_json
 
@@ -135,6 +138,79 @@ def test_features(root: Path) -> None:
     assert len(crosstask.load(root, skip_bad=True).recordings) == 1
 
 
+@pytest.fixture
+def featured(root: Path) -> Path:
+    """CrossTask with features of five dimensions and as many clips."""
+    shutil.rmtree(root / "crosstask_narrated")
+    release = root / "crosstask_release"
+    write(release / "annotations" / "101_a_1.csv", "1,0,6\n")
+    write_array(release / "features" / "a_1.npy", 2 * np.eye(5)[[0, 0, 1, 2, 3]])
+    write_array(release / "step_features" / "101.npy", np.eye(5)[:3])
+    return root
+
+
+def test_the_axis_of_features_can_be_stated(featured: Path) -> None:
+    with pytest.raises(FormatError, match=r"which axis is time; state it: axis=clips,dims or axis=dims,clips"):
+        crosstask.load(featured)
+    dataset = crosstask.load(featured, axis=("clips", "dims"))
+    assert dataset.evidence(dataset.recordings[0]).similarity[0].tolist() == [1, 1, 0, 0, 0]
+    dataset = crosstask.load(featured, axis="dims,clips")
+    assert dataset.evidence(dataset.recordings[0]).similarity[2].tolist() == [0, 1, 0, 0, 0]
+    with pytest.raises(InputError, match="axis is auto, clips,dims or dims,clips, not 'time'"):
+        crosstask.load(featured, axis="time")
+    write_array(featured / "crosstask_release" / "features" / "a_1.npy", np.eye(5)[:4])
+    with pytest.raises(FormatError, match=r"a_1.npy has shape \(4, 5\), read dims,clips, but .* has 5 dimensions"):
+        crosstask.load(featured, axis="dims,clips")
+
+
+def test_features_can_be_compared_by_inner_product(featured: Path) -> None:
+    dataset = crosstask.load(featured, axis="clips,dims", comparison="dot")
+    evidence = dataset.evidence(dataset.recordings[0])
+    assert evidence.kind == "scores" and evidence.similarity[0].tolist() == [2, 2, 0, 0, 0]
+    assert dataset.evidence.embeddings(dataset.recordings[0]).comparison == "dot"  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="comparison is one of cosine, dot, not 'l2'"):
+        crosstask.load(featured, axis="clips,dims", comparison="l2")
+
+
+def test_a_database_needs_its_package(featured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(featured / "crosstask_release" / "features")
+    (featured / "crosstask_release" / "features.lmdb").mkdir()
+    monkeypatch.setitem(sys.modules, "lmdb", None)
+    with pytest.raises(MissingDependencyError, match=r"features.lmdb needs the package lmdb: pip install '\.\[lmdb\]'"):
+        crosstask.load(featured)
+
+
+def stored(array: np.ndarray, how: str) -> bytes:
+    """Return the content of an entry."""
+    if how == "raw":
+        return array.astype(np.float32).tobytes()
+    if how == "pickle":
+        return pickle.dumps({"frame_features": array})
+    file = io.BytesIO()
+    if how == "npy":
+        np.save(file, array)
+    else:
+        np.savez(file, frame_features=array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("how", ["npy", "npz", "raw", "pickle", "short"])
+def test_features_in_a_database(featured: Path, how: str) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    release = featured / "crosstask_release"
+    shutil.rmtree(release / "features")
+    array = 2 * np.eye(5)[[0, 0, 1, 2]]
+    with lmdb.open(str(release / "features.lmdb")) as database, database.begin(write=True) as entries:
+        entries.put(b"a_1", b"\x00" * 7 if how == "short" else stored(array, how))
+    if how in ("pickle", "short"):
+        message = "entry a_1 is a pickle: nothing is unpickled here" if how == "pickle" else "entry a_1 has 7 bytes"
+        with pytest.raises(FormatError, match=message):
+            crosstask.load(featured)
+        return
+    dataset = crosstask.load(featured)
+    assert dataset.evidence(dataset.recordings[0]).similarity[0].tolist() == [1, 1, 0, 0]
+
+
 RECIPE: dict[str, Any] = {
     "instructions": ["Wash.", "Cut.", "Stir."],
     "edges": [[0, 1], [1, 2]],
@@ -149,9 +225,16 @@ def test_published_flow_graphs(root: Path) -> None:
     assert task.procedure == ("Wash.", "Cut.", "Stir.")
     assert task.correspondence == ((1,), (), (2,))
     assert {name: flow.edges for name, flow in task.flows.items()} == {
-        "manual": ((0, 1), (1, 2)),
-        "predicted": ((0, 2),),
+        "graphs": ((0, 1), (1, 2)),
+        "graphs-predicted": ((0, 2),),
     }
+    write_json(root / "rule_parser.json", [{"recipe_type": "101", "recipe": RECIPE | {"edges": [[0, 2]]}}])
+    both = [path, root / "rule_parser.json"]
+    task = crosstask.load(root, descriptions="instructions", flows=both).tasks["101"]
+    assert list(task.flows) == ["graphs", "graphs-predicted", "rule_parser"]
+    write_json(both[1], [{"recipe_type": "101", "recipe": RECIPE | {"instructions": ["Cut.", "Wash.", "Stir."]}}])
+    with pytest.raises(FormatError, match=r"rule_parser.json, task 101: the instructions differ"):
+        crosstask.load(root, descriptions="instructions", flows=both)
     path.rename(root / "crosstask_procedures" / "flow_graphs.json")
     assert "manual" in crosstask.load(root, descriptions="instructions").tasks["101"].flows
 

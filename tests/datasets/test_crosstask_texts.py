@@ -52,7 +52,7 @@ class TestGraphsMadeByHand:
     def test_published_ones_win(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         by_hand(monkeypatch, root, {"101": MANUAL})
         recipe = {"instructions": ["a", "b", "c", "d"], "edges": [[0, 1]], "recipe_2_caption": []}
-        path = write_json(root / "graphs.json", [{"recipe_type": 101, "recipe": recipe}])
+        path = write_json(root / "flow_graphs.json", [{"recipe_type": 101, "recipe": recipe}])
         task = crosstask.load(root, descriptions="instructions", flows=path).tasks["101"]
         assert task.flows["manual"].edges == ((0, 1),)
 

@@ -6,6 +6,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import entry_points
 from os.path import relpath
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from graph2vid import _evaluation_options as asked
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import Options
-from graph2vid.cli.derived_options import HELP_ALL, needing_torch, refuse, with_options
+from graph2vid.cli.derived_options import HELP_ALL, given, needing_torch, refuse, with_options
 from graph2vid.cli.outputs import save_json
 from graph2vid.cli.progress import Tell, progress
 from graph2vid.cli.terminal_table import show_table
@@ -70,13 +71,22 @@ def dataset(
         if "linear" not in kinds:
             refuse(context, ["linear"], "--methods does not name linear")
     reader = dict(reader_option(text) for text in options.option)
+    if options.protocol is not None:
+        settings = asked.PROTOCOLS[options.protocol]
+        options = replace(options, **{key: value for key, value in settings.items() if not given(context, key)})
 
     def experiment(tell: Tell) -> Iterator[Report]:
-        from graph2vid.datasets import read_dataset
+        from graph2vid.datasets import DATASETS, read_dataset
         from graph2vid.evaluate import DatasetExperiment
 
-        def load(**given: Any) -> Any:
-            return read_dataset(name, data, skip_bad=options.skip_bad, **(reader | given))
+        if options.protocol is not None:
+            known = inspect.signature(DATASETS.get(name)).parameters
+            reader.update(
+                {key: value for key, value in asked.PROTOCOL_READING.items() if key in known and key not in reader}
+            )
+
+        def load(**noise: Any) -> Any:
+            return read_dataset(name, data, skip_bad=options.skip_bad, **(reader | noise))
 
         return DatasetExperiment(load, options, tell).run()
 

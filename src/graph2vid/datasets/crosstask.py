@@ -1,71 +1,105 @@
 """CrossTask: how-to videos of many tasks, with step times, and captions or features as evidence.
 
 Task lists (``tasks_primary.txt``, ``tasks_related.txt``), ``annotations/TASK_VIDEO.csv`` (step from 1, start, end),
-``videos_val.csv``; ``captions/VIDEO.vtt`` or ``features/VIDEO.npy`` with ``step_features/TASK.npy``;
+``videos_val.csv``; ``captions/VIDEO.vtt``, or ``features/VIDEO.npy`` (or ``features.lmdb``) and
+``step_features/TASK.npy``;
 ``procedures.json`` with instructions, the instructions of each step, and durations; flow graphs in the published form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from graph2vid._values import count_of
 from graph2vid.datasets import crosstask_tasks
 from graph2vid.datasets import reader_tools as tools
-from graph2vid.datasets.crosstask_tasks import SUB_FOLDERS, ListedTask, find, onto_steps, places_of, read_tasks
+from graph2vid.datasets.crosstask_tasks import (
+    FLOW_FILE,
+    SUB_FOLDERS,
+    ListedTask,
+    find,
+    onto_steps,
+    places_of,
+    read_tasks,
+)
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Split, Task
+from graph2vid.datasets.lmdb_arrays import LmdbArrays
 from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, choice, folder, read_rows
 from graph2vid.errors import FormatError
 from graph2vid.evidence import cosine_similarity, read_array
 
 DESCRIPTIONS = ("steps", "instructions")
 EVIDENCE = ("captions", "features")
-FLOW_FILE = "flow_graphs.json"
 MILNCE_SECONDS = 3.2
 
 
 @dataclass(frozen=True)
 class _Features:
-    """Evidence from embeddings of clips and steps, compared by cosine."""
+    """Evidence from embeddings of clips and steps, compared by cosine or inner product."""
 
     place: Path
-    files: Mapping[str, Path]
+    files: Mapping[str, Path] | LmdbArrays
     step_files: Mapping[str, Path]
     tasks: Mapping[str, Task]
+    comparison: Literal["cosine", "dot"]
+    axis: str
 
     def embeddings(self, recording: Recording) -> Embeddings:
         """Return the embeddings of the steps and of the clips."""
-        return Embeddings(*self.read(recording.task, recording.notes["video"]))
+        return Embeddings(*self.read(recording.task, recording.notes["video"]), self.comparison)
 
     def read(self, task: str, video: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the embeddings of the steps [K, D] and of the clips [N, D]."""
-        path, step_path = self.files.get(f"{task}_{video}", self.files.get(video)), self.step_files.get(task)
-        if path is None:
-            wanted = self.place / "features" / f"{video}.npy"
-            raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
+        self._place(task, video)
+        step_path = self.step_files.get(task)
         if step_path is None:
             wanted = self.place / "step_features" / f"{task}.npy"
             raise FormatError(f"task {task} has no embeddings of its steps: there is no {wanted}")
-        clips, steps = read_array(path), read_array(step_path)
+        steps = read_array(step_path)
         count = len(self.tasks[task].procedure)
         if steps.ndim != 2 or len(steps) != count:
             raise FormatError(f"{step_path} has shape {steps.shape}; task {task} has {count} steps [steps, dimensions]")
         size = steps.shape[1]
+        clips, path = self._clips(task, video, size)
         if clips.ndim != 2 or size not in clips.shape:
             raise FormatError(f"{path} has shape {clips.shape}, but {step_path} has {size} dimensions")
-        if clips.shape == (size, size):
-            raise FormatError(f"{path} has shape {clips.shape}: it cannot be seen which axis is time")
+        if self.axis == "auto" and clips.shape == (size, size):
+            stated = "state it: axis=clips,dims or axis=dims,clips"
+            raise FormatError(f"{path} has shape {clips.shape}: it cannot be seen which axis is time; {stated}")
         if clips.size == 0:
             raise FormatError(f"{path} has shape {clips.shape}: there are no clips")
-        return steps, clips if clips.shape[1] == size else clips.T
+        if self.axis != "auto" and clips.shape[self.axis == "first"] != size:
+            stated = "clips,dims" if self.axis == "first" else "dims,clips"
+            raise FormatError(f"{path} has shape {clips.shape}, read {stated}, but {step_path} has {size} dimensions")
+        is_first = clips.shape[1] == size if self.axis == "auto" else self.axis == "first"
+        return steps, clips if is_first else clips.T
+
+    def _clips(self, task: str, video: str, size: int) -> tuple[NDArray[Any], Any]:
+        """Return the array of a video as it is kept, and where that is."""
+        path = self._place(task, video)
+        if isinstance(self.files, LmdbArrays):
+            return self.files.read((f"{task}_{video}", video), size)
+        return read_array(path), path
+
+    def _place(self, task: str, video: str) -> Path:
+        """Return the file that has the features of a video."""
+        if isinstance(self.files, LmdbArrays):
+            return self.files.path
+        path = self.files.get(f"{task}_{video}", self.files.get(video))
+        if path is None:
+            wanted = self.place / "features" / f"{video}.npy"
+            raise FormatError(f"video {video} of task {task} is annotated but has no features: there is no {wanted}")
+        return path
 
     def __call__(self, recording: Recording) -> Evidence:
         steps, clips = self.read(recording.task, recording.notes["video"])
+        if self.comparison == "dot":
+            return Evidence(steps @ clips.T, None, "scores")
         return Evidence(cosine_similarity(steps, clips), None, "cosine")
 
 
@@ -73,12 +107,18 @@ class _Features:
 class CrossTaskOptions(NarrationOptions):
     """How CrossTask is read: see :func:`load`."""
 
-    told = ("descriptions", "evidence", *NarrationOptions.told)  # the last two of captions alone
+    told = (
+        "descriptions",
+        "evidence",
+        *NarrationOptions.told,
+    )  # the last two of captions alone; of features comparison
 
     clip_seconds: float | None = None  # type: ignore[assignment]
     descriptions: str = "steps"
     evidence: str | None = None
-    flows: str | Path | None = None
+    flows: str | Path | Sequence[str | Path] | None = None
+    comparison: str = "cosine"
+    axis: str | Sequence[str] = "auto"
 
 
 @tools.reader("crosstask", CrossTaskOptions)
@@ -104,9 +144,14 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
         The text embedder for captions.
     narration : {"weighed", "plain"}
         How the transcript becomes evidence, see :class:`graph2vid.datasets.Narration`.
-    flows : path, optional
-        Flow graphs in the published form, whose instructions are then the how-to text; by default
-        ``flow_graphs.json`` where there is one. A task that has none gets the graph that was made by hand for
+    comparison : {"cosine", "dot"}
+        How features are compared: by cosine, or by inner product (scores, whose temperature is 1 by default).
+    axis : "auto", or "clips" and "dims" in the order of the arrays of features
+        By default told from the number of dimensions of the steps' embeddings.
+    flows : path or sequence of paths, optional
+        Files of flow graphs in the published form, whose instructions are then the how-to text. Graphs are called by
+        the names of their files (``rule_parser.json``: graph:rule_parser), those of ``flow_graphs.json``, which is read
+        by default where there is one, "manual". A task that has none gets the graph that was made by hand for
         graph2vid ("manual"), if it has one for as many instructions. With ``descriptions="steps"`` the steps take
         over what holds between their instructions.
     label_rule, label_overlapping : str
@@ -117,7 +162,8 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     listed = read_tasks(places)
     howtos, durations = _read_howtos(places, listed, options.flows, trouble)
 
-    feature_folder, caption_folder = find(places, "features"), find(places, "captions")
+    feature_folder = find(places, "features") or find(places, "features.lmdb")
+    caption_folder = find(places, "captions")
     kind = choice(options.evidence or ("features" if feature_folder else "captions"), "evidence", EVIDENCE)
     chosen = feature_folder if kind == "features" else caption_folder
     if chosen is None:
@@ -132,13 +178,16 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
     source: _Features | Narration
     if kind == "features":
         step_folder = folder(chosen.parent / "step_features", "TASK.npy, embeddings of steps [steps, dimensions]")
-        source = _Features(chosen.parent, tools.stems(chosen, ".npy"), tools.stems(step_folder, ".npy"), tasks)
+        files = LmdbArrays(chosen) if chosen.suffix == ".lmdb" else tools.stems(chosen, ".npy")
+        comparison: Any = choice(options.comparison, "comparison", ("cosine", "dot"))
+        axis = tools.first_axis(options.axis, "clips", "dims")
+        source = _Features(chosen.parent, files, tools.stems(step_folder, ".npy"), tasks, comparison, axis)
     else:
         source = Narration(tools.caption_files(chosen), tasks, options.embedder, options.narration)
     here = [(stem, path) for stem, path in annotated.items() if stem.partition("_")[0] in tasks]  # or passed over
     recordings = trouble.each(here, lambda stem, path: _recording(stem, path, source, durations.get(stem), options))
     used = {recording.task for recording in recordings}
-    told = options.told if kind == "captions" else options.told[:-2]
+    told = options.told if kind == "captions" else (*options.told[:-2], "comparison")
     return trouble.dataset(
         recordings,
         data,
@@ -151,14 +200,18 @@ def load(data: Path, options: CrossTaskOptions, trouble: Trouble) -> Dataset:
 
 
 def _read_howtos(
-    places: list[Path], listed: Mapping[str, ListedTask], flows: str | Path | None, trouble: Trouble
+    places: list[Path],
+    listed: Mapping[str, ListedTask],
+    flows: str | Path | Sequence[str | Path] | None,
+    trouble: Trouble,
 ) -> tuple[dict[str, HowTo], dict[str, float]]:
     """Return the how-to text of each task that has one, with its graphs, and the lengths of videos in seconds."""
     path = find(places, "procedures.json")
     howtos, durations = ({}, {}) if path is None else crosstask_tasks.read_procedures(path, listed, trouble)
-    flow_path = Path(flows) if flows is not None else find(places, FLOW_FILE)
-    if flow_path is not None:
-        crosstask_tasks.add_published(flow_path, listed, howtos, trouble)
+    found = find(places, FLOW_FILE)
+    paths = [flows] if isinstance(flows, str | Path) else flows or ([] if found is None else [found])
+    for number, flow_path in enumerate(map(Path, paths)):
+        crosstask_tasks.add_published(flow_path, listed, howtos, trouble, beside=number > 0)
     crosstask_tasks.add_manual(howtos, trouble.remarks)
     return howtos, durations
 
@@ -236,6 +289,7 @@ def _annotation_files(place: Path, places: list[Path]) -> dict[str, Path]:
     else:
         directory = folder(find(places, "annotations") or directory, "TASK_VIDEO.csv")
         only = {path.stem for path in place.glob("*/*") if path.parent.name in EVIDENCE}
+        only |= set(LmdbArrays(place / "features.lmdb").names()) if (place / "features.lmdb").exists() else set()
         files = tools.stems(directory, ".csv")
         annotated = {stem: path for stem, path in files.items() if {stem, stem.partition("_")[2]} & only}
     if not annotated:

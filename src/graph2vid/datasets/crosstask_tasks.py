@@ -24,6 +24,7 @@ from graph2vid.datasets.reader_tools import Trouble, entry
 from graph2vid.errors import FormatError
 from graph2vid.flow import FlowGraph
 
+FLOW_FILE = "flow_graphs.json"
 TASK_LISTS = ("tasks_primary.txt", "tasks_related.txt")
 SUB_FOLDERS = ("crosstask_release", "crosstask_procedures", "crosstask_narrated")
 MANUAL_FILE = Path(__file__).with_name("crosstask_manual.json")
@@ -100,8 +101,11 @@ def read_procedures(
     return howtos, durations
 
 
-def add_published(path: Path, listed: Mapping[str, ListedTask], howtos: dict[str, HowTo], trouble: Trouble) -> None:
-    """Let published flow graphs take the place of how-to texts without one."""
+def add_published(
+    path: Path, listed: Mapping[str, ListedTask], howtos: dict[str, HowTo], trouble: Trouble, *, beside: bool = False
+) -> None:
+    """Let published flow graphs take the place of how-to texts, or stand ``beside`` those of other files."""
+    own = "" if path.name == FLOW_FILE else path.stem
     for task, flow in read_published_flows(path).items():
         if task not in listed:
             continue
@@ -109,9 +113,17 @@ def add_published(path: Path, listed: Mapping[str, ListedTask], howtos: dict[str
             where = f"{path}, task {task}"
             rows = flow.correspondence(len(listed[task].steps), where)
             known = howtos.get(task)
+            flows = {own or SOURCES["edges"]: flow.flows[SOURCES["edges"]]}
+            if (predicted := SOURCES["predicted_edges"]) in flow.flows:
+                flows[f"{own}-{predicted}" if own else predicted] = flow.flows[predicted]
+            if beside and known is not None:
+                if known.instructions != flow.instructions:
+                    raise FormatError(f"{where}: the instructions differ from those of the other files of flow graphs")
+                howtos[task] = replace(known, flows={**known.flows, **flows})
+                continue
             if not flow.step_of and known is not None and len(known.instructions) == len(flow.instructions):
                 rows = known.correspondence
-            howtos[task] = HowTo(flow.instructions, rows, flow.flows)
+            howtos[task] = HowTo(flow.instructions, rows, flows)
 
 
 def add_manual(howtos: dict[str, HowTo], remarks: list[str]) -> None:

@@ -174,7 +174,7 @@ def load(data: Path, options: FramewiseOptions, trouble: Trouble) -> Dataset:
     if (data / "splits").is_dir():
         with trouble.passing():
             splits = read_splits(data / "splits", set(truth), set(truth), trouble)
-    axis = _axis(options.axis)
+    axis = tools.first_axis(options.axis, "frames", "classes")
     scores = _Scores(_score_files(data, splits), classes, axis)
     read = trouble.each(((video, path, scores, options) for video, path in truth.items()), _read_video)
     kind, read = _agreed_kind(read, options.scores, trouble)
@@ -246,15 +246,6 @@ def _predicted(path: Path, classes: Classes) -> list[int]:
         if label not in number:
             raise FormatError(f"{path}: label {label[:80]!r} is not in mapping.txt")
     return [number[label] for label in labels]
-
-
-def _axis(asked: str | Sequence[str]) -> str:
-    """Return which axis is time: "auto", "first" or "second"."""
-    parts = [asked] if isinstance(asked, str) else list(asked)
-    ways = {("auto",): "auto", ("frames", "classes"): "first", ("classes", "frames"): "second"}
-    if tuple(parts) not in ways:
-        raise InputError(f"axis is auto, frames,classes or classes,frames, not {','.join(map(str, parts))!r}")
-    return ways[tuple(parts)]
 
 
 def _score_files(data: Path, splits: Sequence[Split]) -> dict[str, Path]:

@@ -294,6 +294,15 @@ def flow_graph(steps: Sequence[Any], edges: Sequence[Any], title: str, where: st
         raise FormatError(f"{where}: {error}") from error
 
 
+def first_axis(asked: str | Sequence[str], time: str, other: str) -> str:
+    """Read which axis of arrays is time, two names with a comma between: "auto", "first" or "second"."""
+    parts = tuple(asked.split(",")) if isinstance(asked, str) else tuple(map(str, asked))
+    ways = {("auto",): "auto", (time, other): "first", (other, time): "second"}
+    if parts not in ways:
+        raise InputError(f"axis is auto, {time},{other} or {other},{time}, not {','.join(parts)!r}")
+    return ways[parts]
+
+
 def time_axis(shape: tuple[int, ...], width: int, n_labels: int, stated: str, path: Path, of: str, what: str) -> int:
     """Return which of two axes is time: the one beside that of ``width``.
 

@@ -331,9 +331,9 @@ class _Kept:
 
 
 def _costs(
-    dataset: Dataset, options: EvaluationOptions, recording: Recording, evidence: Evidence, factor: float = 1.0
+    dataset: Dataset, options: EvaluationOptions, recording: Recording, evidence: Evidence, plan: Plan | None = None
 ) -> Costs:
-    """Return the costs of a video; ``factor``: of the temperature."""
+    """Return the costs of a video, as a plan asks for them."""
     task = dataset.tasks[recording.task]
     n_steps, n_clips = len(task.procedure), recording.n_clips
     if evidence.similarity.shape != (n_steps, n_clips):
@@ -349,10 +349,16 @@ def _costs(
     temperature, preset = options.temperature, preset_of(options, evidence)
     if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
         temperature = COSINE_TEMPERATURE
-    if factor != 1.0:
-        temperature = factor * (temperature or float(PRESETS[preset].get("temperature", SCORE_TEMPERATURE)))
+    if plan is not None and plan.temperature != 1.0:
+        usual = temperature or float(PRESETS[preset].get("temperature", SCORE_TEMPERATURE))
+        temperature = plan.temperature * usual
     return costs_from_arrays(
-        scores=evidence.similarity, preset=preset, temperature=temperature, drop=options.drop, skip=skip
+        scores=evidence.similarity,
+        preset=preset,
+        match=None if plan is None else plan.match,
+        temperature=temperature,
+        drop=options.drop,
+        skip=skip,
     )
 
 
@@ -390,7 +396,9 @@ class _Runner:
             if isinstance(found, Absent):
                 result.absent[at] = found.reason
             elif isinstance(found, Plan):
-                result.plans[at] = found
+                # The release grounds one order by Drop-DTW, whose costs are others than those of graphs.
+                is_order = self.options.preset == "released" and name.startswith(("linear", "true-order"))
+                result.plans[at] = replace(found, match="likelihood_bg") if is_order else found
             else:
                 result.labels[at] = found
         self._align(result, videos)
@@ -432,9 +440,9 @@ class _Runner:
                     result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
 
     def _costs(self, plan: Plan, video: Video) -> Costs:
-        if plan.temperature == 1.0:
+        if plan.temperature == 1.0 and plan.match is None:
             return video.costs
-        return _costs(self.dataset, self.options, video.recording, video.evidence, plan.temperature)
+        return _costs(self.dataset, self.options, video.recording, video.evidence, plan)
 
     def _labels(self, name: str, pairs: Sequence[tuple[Plan, Costs]]) -> Iterator[Labels | None]:
         """Yield the labels of each plan in its elements; None where its table does not fit."""

@@ -117,6 +117,8 @@ class Plan:
         What the log-odds of edges with a confidence are multiplied by.
     temperature : float
         What the temperature of the costs is multiplied by.
+    match : str or None
+        A match policy in place of that of the video's costs.
     max_marginal : bool
         Max-marginal decoding: each clip has its most probable label over all alignments, instead of that of the
         cheapest one.
@@ -130,6 +132,7 @@ class Plan:
     durations: Durations | None = None
     violation: float = 1.0
     temperature: float = 1.0
+    match: str | None = None
     max_marginal: bool = False
 
     @property

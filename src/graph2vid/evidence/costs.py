@@ -25,8 +25,8 @@ file), ``("vector", array)`` (a name and any value), ``1.5`` (short for ``"const
 
 PRESETS: Mapping[str, dict[str, Any]] = {
     "paper": {"match": "likelihood", "drop": "percentile:30"},
-    # The drop level is the similarity that the top 10% exceed, so the 10th percentile of the costs.
-    "released": {"match": "raw", "temperature": 10.0, "drop": "percentile:10"},
+    # The drop level is the lowest of the top 10% of similarities.
+    "released": {"match": "raw", "temperature": 10.0, "drop": "top:10"},
     # Scores that are log-odds against background: a clip shows a step where that is likelier than not.
     "log_odds": {"match": "raw", "temperature": 1.0, "drop": "constant:0"},
 }

@@ -157,6 +157,19 @@ def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
     return np.full(match.shape[1], np.percentile(finite, _percent(value, DEFAULT_DROP_PERCENTILE, "drop")))
 
 
+@DROP_POLICIES.register("top")
+def drop_top(evidence: ClipEvidence, value: Any) -> Costs64:
+    """One cost for all clips: the largest of the ``value`` percent (10 by default) of lowest finite match costs.
+
+    Without interpolation, and of at least one cost: the level of the released code.
+    """
+    finite = np.sort(evidence.match[np.isfinite(evidence.match)])
+    if finite.size == 0:
+        raise InputError("drop policy 'top': every match cost is infinite, so there is no lowest of them")
+    count = max(1, int(finite.size * _percent(value, 10.0, "drop") / 100))
+    return np.full(evidence.match.shape[1], finite[count - 1])
+
+
 @DROP_POLICIES.register("constant")
 def drop_constant(evidence: ClipEvidence, value: Any) -> Costs64:
     """One given cost for all clips; +∞ means that there is no background."""
