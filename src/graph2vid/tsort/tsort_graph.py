@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 2**22
 """Ideals that :meth:`TSortGraph.compile` allows unless told otherwise."""
 
-_FREE_STEPS = 16  # with so few steps nobody asks how much memory there is
+_FREE_IDEALS = 2**16  # for so few nobody asks how much memory there is
 
 _by_number: WeakValueDictionary[int, TSortGraph] = WeakValueDictionary()
 _numbers = count()
@@ -115,11 +115,17 @@ class TSortGraph:
         may_exceed = 2 ** len(flow) > limit
         if may_exceed and ideals_bound(flow)[0] > limit:
             raise too_large(flow, limit)
-        fitting = MAX_IDEALS if len(flow) <= _FREE_STEPS else available_memory() // 2 // bytes_per_ideal(flow)
+        before = words_of(map(mask_of, flow.predecessors), len(flow))
         try:
-            lattice = build(words_of(map(mask_of, flow.predecessors), len(flow)), min(limit, fitting))
+            lattice = build(before, min(limit, _FREE_IDEALS))
         except ValueError as error:
-            raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
+            fitting = max(_FREE_IDEALS, available_memory() // 2 // bytes_per_ideal(flow))
+            if limit <= _FREE_IDEALS:
+                raise too_large(flow, limit) from error
+            try:
+                lattice = build(before, min(limit, fitting))
+            except ValueError:
+                raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
         for array in lattice:
             array.setflags(write=False)
         return cls(flow, *lattice)
