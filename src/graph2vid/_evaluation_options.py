@@ -224,8 +224,13 @@ class ParserOptions(Options, panel="Data"):
 class MiningOptions(Options, panel="Mining"):
     """How graphs are mined."""
 
-    min_support: int = basic_option(5, "Recordings that must show both steps of an edge.", least=1)
-    tolerance: float = basic_option(0.0, "The share of them that may violate it.", least=0.0, most=0.5)
+    recordings: str = basic_option(
+        "error-free",
+        "error-free, plain (without skipped steps and order errors) or all.",
+        choices=("error-free", "plain", "all"),
+    )
+    min_support: int = basic_option(2, "graph:mined: recordings that must show both steps of an edge.", least=1)
+    tolerance: float = basic_option(0.0, "graph:mined: the share of them that may violate it.", least=0.0, most=0.5)
 
 
 @dataclass(frozen=True)

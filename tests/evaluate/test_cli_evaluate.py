@@ -226,14 +226,14 @@ def test_old_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_mined_graphs_are_compared_with_those_of_experts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, path = write_captaincook4d(tmp_path / "data"), tmp_path / "mining.json"
-    arguments = ["evaluate", "mining", "--data", str(root), "--min-support", "1", "--json", str(path)]
-    assert main(arguments) == 0
+    arguments = ["evaluate", "mining", "--data", str(root), "--recordings", "plain", "--min-support", "1"]
+    assert main([*arguments, "--json", str(path)]) == 0
     rows = {row["method"]: row for row in json.loads(path.read_text())["rows"]}
-    assert list(rows) == ["bag", "linear", "graph:mined", "bag:plain", "linear:plain", "graph:mined:plain"]
-    assert {"precision", "recall", "f1", "recipes"} <= set(rows["graph:mined"])
-    assert rows["bag"]["precision"] is None and rows["bag"]["recall"] == 0
-    # The expert: boil, pour, stir, pour again; the recording shows one pour, which stands for both. So of the five
-    # precedences between different steps four are found, and stirring before the second pour is not.
-    found = rows["graph:mined:plain"]["precedence"]
-    assert (found["right"], found["predicted"], found["gold"]) == (4, 5, 5)
+    mined = ["graph:mined", "graph:executions", "graph:executions+text"]
+    assert list(rows) == ["bag", "linear", *mined, "expert:unviolated", *(f"{name}@3" for name in mined)]
+    assert {"precision", "recall", "f1", "recipes", "interval", "gain_interval"} <= set(rows["graph:mined"])
+    # The expert: boil, pour, stir, pour again. Both pours count as one step: of the five edges between START, boil,
+    # pour, stir and END the bag has two, START to boil and pour to END.
+    assert rows["bag"]["recall"] == 0.4
+    assert rows["graph:mined"]["f1"] == rows["expert:unviolated"]["f1"] == 1
     assert "Mined graphs" in capsys.readouterr().out

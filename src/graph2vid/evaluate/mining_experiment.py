@@ -2,110 +2,259 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, pairwise
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graph2vid._evaluation_options import MiningOptions
-from graph2vid.datasets import Recording, Split, Task, captaincook4d
+from graph2vid.datasets import Recording, Task, captaincook4d
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.counts import LEVEL, Counts, compare, f1_interval, total
-from graph2vid.evaluate.methods import Training
-from graph2vid.evaluate.parser.graph_scores import precedences
+from graph2vid.evaluate.counts import Counts, compare
+from graph2vid.evaluate.intervals import Interval, bootstrap_interval
+from graph2vid.evaluate.parser.graph_scores import expert_texts
 from graph2vid.evaluate.report import Report, Table
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import Execution, ExecutionModel, FlowGraph, mine_executions, mine_precedences
+from graph2vid.grounding import text_prior
+from graph2vid.text import Instruction, Procedure, parse
+from graph2vid.text.precedence import fold_of
 
 EXPERT = "expert"
-_METHODS = ("bag", "linear", "graph:mined")
+RULE, LIKELIHOOD, TEXT, CEILING = "graph:mined", "graph:executions", "graph:executions+text", "expert:unviolated"
+FEW = 3
+"""Executions of each recipe in the second part; drawn anew :data:`DRAWS` times."""
+DRAWS = 3
 
-Pairs: TypeAlias = set[tuple[int, int]]
+Setting: TypeAlias = tuple[ExecutionModel, float]
+"""Of the likelihood, and the weight of the words."""
 
 _KINDS: dict[str, Callable[[Recording], bool]] = {
-    "all": lambda _: True,
+    "error-free": lambda one: not one.notes.get("errors"),
     "plain": lambda one: not one.notes.get("skipped") and not one.notes.get("order_error"),
+    "all": lambda _: True,
 }
-"""Recordings that are mined: all, or those without skipped steps and order errors."""
+"""Recordings that are mined: those without any error, those without skipped steps and order errors, or all."""
+
+_MODELS = [ExecutionModel(*values) for values in product((0.0, 2.0, 4.0), (0.001, 0.01), (1.0, 1.5))]
+_WEIGHTS = (0.25, 0.5, 1.0)
+"""Settings to choose from: each recipe has those that are best on the others."""
+
+
+@dataclass
+class _Recipe:
+    """A recipe, some of its executions over the steps of the procedure, and what was found with each setting."""
+
+    task: Task
+    texts: Mapping[int, str]
+    executions: list[Execution]
+    prior: NDArray[np.float64] | None = None
+    found: dict[Setting, FlowGraph] = field(default_factory=dict)
+
+    def words(self) -> NDArray[np.float64]:
+        """Return what the words say of each pair, of weight 1; the steps are written in the order of mean position."""
+        if self.prior is None:
+            order = self.mean_order()
+            texts = [self.texts[step] for step in order]
+            procedure, at = Procedure(tuple(map(Instruction, texts)), self.task.title), np.argsort(order)
+            self.prior = text_prior(parse(procedure, "auto", fold=fold_of(texts)), 1.0)[np.ix_(at, at)]
+        return self.prior
+
+    def mean_order(self) -> list[int]:
+        """Return the steps by their mean relative position, those that are never shown last."""
+        places: dict[int, list[float]] = {}
+        for one in self.executions:
+            for place, segment in enumerate(one.segments):
+                places.setdefault(int(segment[0]), []).append(place / max(len(one.segments) - 1, 1))
+        return sorted(range(len(self.task.procedure)), key=lambda step: fmean(places.get(step, [2.0])))
+
+    def mined(self, setting: Setting) -> FlowGraph:
+        """Return the most probable graph."""
+        if setting not in self.found:
+            model, weight = setting
+            prior = weight * self.words() if weight else None
+            made = mine_executions(self.executions, self.task.procedure, model=model, prior=prior, bootstrap=0)
+            self.found[setting] = made.flow
+        return self.found[setting]
+
+    def few(self, random: np.random.Generator) -> _Recipe:
+        """Return the recipe with :data:`FEW` of its executions, or all where it has no more."""
+        some = sorted(random.permutation(len(self.executions))[:FEW].tolist())
+        return _Recipe(self.task, self.texts, [self.executions[at] for at in some])
 
 
 def evaluate_mining(data: str | Path, options: MiningOptions | None = None) -> Iterator[Report]:
-    """Compare mined graphs with those of experts; yield the report after each kind of recordings.
+    """Compare mined graphs with those of experts; yield the report after each part.
 
-    Nothing of the expert graphs is used in mining but which nodes a step stands for. The linear procedure, by the mean
-    position of the steps in the same recordings, and the bag of steps stand beside the mined graph.
+    Nothing of the expert graphs is used in mining but which nodes a step stands for: where a step stands for several,
+    its first occurrence is taken as the first of them, and so on. Settings of the likelihood, and the weight of the
+    words, are for each recipe those that are best on all others; the words are read by the network of the parser
+    ``auto`` that was not trained on the recipe.
 
     Parameters
     ----------
     data : path
         As for :func:`graph2vid.datasets.captaincook4d.load`.
     options : MiningOptions, optional
-        As for :meth:`graph2vid.FlowGraph.mine`.
+        Which recordings, and ``min_support`` and ``tolerance`` as for :meth:`graph2vid.FlowGraph.mine`.
     """
     options = options or MiningOptions()
-    min_support, tolerance = options.min_support, options.tolerance
     dataset = captaincook4d.load(data)
-    tasks = list(dataset.tasks.values())
+    kept = [recording for recording in dataset.recordings if _KINDS[options.recordings](recording)]
+    recipes = []
+    for task, text in zip(dataset.tasks.values(), expert_texts(dataset), strict=True):
+        texts = dict(zip(task.flows[EXPERT].topological_order, text.texts, strict=True))
+        executions = [_execution(one, task) for one in kept if one.task == task.id]
+        if executions:
+            recipes.append(_Recipe(task, texts, executions))
     report = Report(
         "mining",
-        f"Graphs mined from the recordings of {len(tasks)} recipes of captaincook4d, compared with their expert "
-        f"graphs: min_support {min_support}, tolerance {tolerance:g}",
+        f"Graphs mined from {len(kept)} recordings ({options.recordings}) of {len(recipes)} recipes of captaincook4d, "
+        f"compared with their expert graphs: {RULE} with min_support {options.min_support}, tolerance "
+        f"{options.tolerance:g}",
         "graph2vid-mining-evaluation",
-        document={"min_support": min_support, "tolerance": tolerance, "rows": []},
+        document={"min_support": options.min_support, "tolerance": options.tolerance, "rows": []},
     )
-    shown: list[tuple[str | int, ...]] = []
-    for number, (kind, is_kept) in enumerate(_KINDS.items(), start=1):
-        kept = [recording for recording in dataset.recordings if is_kept(recording)]
-        training = Training(dataset, "mean-position", min_support, tolerance)
-        for method in _METHODS:
-            edges, closure = [], []
-            for task in tasks:
-                found, gold = _graph(training, task, kept, method), task.flows[EXPERT]
-                unseen = {pair for row in task.correspondence for pair in combinations(sorted(row), 2)}
-                unseen |= {(after, before) for before, after in unseen}
-                edges.append(compare(_edges(found) - unseen, _edges(gold) - unseen))
-                closure.append(compare(precedences(found) - unseen, precedences(gold) - unseen))
-            name = method if kind == "all" else f"{method}:{kind}"
-            report.document["rows"].append(
-                {"method": name, "recordings": len(kept), "recipes": len(tasks)}
-                | total(edges).to_json()
-                | {"interval": list(f1_interval(edges)), "precedence": total(closure).to_json()}
-            )
-            shown.append((method, kind, len(kept), *_cells(edges), *_cells(closure)))
-        report.is_complete = number == len(_KINDS)
-        steps = fmean(len(task.procedure) for task in tasks)
-        note = f"Recipes have {steps:.1f} steps in the mean. {_NOTE}"
-        report.tables = [Table("Mined graphs", note, _COLUMNS, shown, 2, is_growing=not report.is_complete)]
-        yield report
+    settings = _settings(recipes)
+    methods = _methods(options, settings)
+    scores = {name: [_compare(make(one, at), one) for at, one in enumerate(recipes)] for name, make in methods.items()}
+    report.document["settings"] = {
+        name: {
+            one.task.title: [*vars(model).values(), weight] for one, (model, weight) in zip(recipes, of, strict=True)
+        }
+        for name, of in settings.items()
+    }
+    _add(report, {name: [of] for name, of in scores.items()}, len(kept), RULE, ("Mined graphs", _NOTE))
+    yield report
+
+    random = np.random.default_rng(0)
+    drawn = [[one.few(random) for one in recipes] for _ in range(DRAWS)]
+    few = {
+        f"{name}@{FEW}": [[_compare(methods[name](one, at), one) for at, one in enumerate(some)] for some in drawn]
+        for name in (RULE, LIKELIHOOD, TEXT)
+    }
+    title = f"Mined from {FEW} recordings of each recipe"
+    _add(report, few, sum(len(one.executions) for one in drawn[0]), f"{LIKELIHOOD}@{FEW}", (title, _FEW_NOTE))
+    report.is_complete = True
+    yield report
 
 
-def _graph(training: Training, task: Task, recordings: Sequence[Recording], method: str) -> FlowGraph:
-    """Return the graph of a recipe as a method makes it from these recordings."""
-    split = Split(str(len(recordings)), tuple(recording.id for recording in recordings), ())
-    if method == "bag":
-        return FlowGraph.bag(list(task.procedure))
-    if method == "linear":
-        order = training.linear_order(task, split).tolist()
-        return FlowGraph.from_edges(list(task.procedure), list(pairwise(order)))
-    mined = training.mined(task, split)
-    assert mined is not None
-    return mined
+def _execution(recording: Recording, task: Task) -> Execution:
+    """Return a recording over the nodes of the graph: the next occurrence of a step is the next node with its text."""
+    times: Counter[int] = Counter()
+    segments = []
+    for row in sorted(recording.annotations, key=lambda row: row.start):
+        nodes = task.correspondence[row.step]
+        if times[row.step] < len(nodes):
+            segments.append((nodes[times[row.step]], row.start, row.end))
+        times[row.step] += 1
+    return Execution(tuple(segments))
 
 
-def _edges(flow: FlowGraph) -> Pairs:
-    return set(flow.transitive_reduction().edges)
+def _settings(recipes: Sequence[_Recipe]) -> dict[str, list[Setting]]:
+    """Return for each recipe the setting that is best on the others: without the words, and then their weight."""
+
+    def best(of: Sequence[Setting], at: int) -> Setting:
+        others = [one for place, one in enumerate(recipes) if place != at] or list(recipes)
+        return max(of, key=lambda setting: fmean(_f1(one, setting) for one in others))
+
+    alone = [best([(model, 0.0) for model in _MODELS], at) for at in range(len(recipes))]
+    text = [best([(alone[at][0], weight) for weight in _WEIGHTS], at) for at in range(len(recipes))]
+    return {LIKELIHOOD: alone, TEXT: text}
 
 
-def _cells(counts: Sequence[Counts]) -> tuple[str, ...]:
-    whole = total(counts)
-    low, high = f1_interval(counts)
-    shares = (cells.percent(100 * whole.precision), cells.percent(100 * whole.recall))
-    return *shares, cells.span(100 * whole.f1, 100 * low, 100 * high)
+def _f1(recipe: _Recipe, setting: Setting) -> float:
+    return _compare(recipe.mined(setting), recipe).f1
+
+
+def _methods(
+    options: MiningOptions, settings: Mapping[str, Sequence[Setting]]
+) -> dict[str, Callable[[_Recipe, int], FlowGraph]]:
+    """Return what makes the graph of a recipe, given also its number."""
+
+    def rule(recipe: _Recipe, _: int) -> FlowGraph:
+        orders = [[step for step, _, _ in one.segments] for one in recipe.executions]
+        support, tolerance = options.min_support, options.tolerance
+        return mine_precedences(orders, recipe.task.procedure, min_support=support, tolerance=tolerance).flow
+
+    return {
+        "bag": lambda recipe, _: FlowGraph.bag(recipe.task.procedure),
+        "linear": lambda recipe, _: FlowGraph.from_edges(recipe.task.procedure, list(pairwise(recipe.mean_order()))),
+        RULE: rule,
+        LIKELIHOOD: lambda recipe, at: recipe.mined(settings[LIKELIHOOD][at]),
+        TEXT: lambda recipe, at: recipe.mined(settings[TEXT][at]),
+        CEILING: lambda recipe, _: _unviolated(recipe),
+    }
+
+
+def _unviolated(recipe: _Recipe) -> FlowGraph:
+    """Return the graph of the experts without the pairs that executions contradict."""
+    flow = recipe.task.flows[EXPERT].transitive_closure()
+    contrary = set()
+    for one in recipe.executions:
+        spans: dict[int, tuple[float, float]] = {}
+        for step, start, end in one.segments:
+            spans.setdefault(int(step), (start, end))
+        contrary |= {(b, a) for a in spans for b in spans if spans[a][1] <= spans[b][0]}
+    return FlowGraph.from_edges(list(flow.steps), [edge for edge in flow.edges if edge not in contrary])
+
+
+def _compare(flow: FlowGraph, recipe: _Recipe) -> Counts:
+    """Count the edges of the reduced graphs, with those from START and to END; nodes of one step count as one."""
+    step_of = {node: step for step, nodes in enumerate(recipe.task.correspondence) for node in nodes}
+
+    def edges(of: FlowGraph) -> set[tuple[int | str, int | str]]:
+        ends = [("START", step) for step in of.sources] + [(step, "END") for step in of.sinks]
+        named = [(_named(a, step_of), _named(b, step_of)) for a, b in (*of.transitive_reduction().edges, *ends)]
+        return {(a, b) for a, b in named if a != b}
+
+    return compare(edges(flow), edges(recipe.task.flows[EXPERT]))
+
+
+def _named(node: int | str, step_of: Mapping[int, int]) -> int | str:
+    return node if isinstance(node, str) else step_of.get(node, f"node {node}")
+
+
+def _add(
+    report: Report,
+    scores: Mapping[str, Sequence[Sequence[Counts]]],
+    recordings: int,
+    baseline: str,
+    about: tuple[str, str],
+) -> None:
+    """Add a table, and its rows to the document; the scores are by method, draw and recipe."""
+    f1 = {name: np.mean([[one.f1 for one in draw] for draw in draws], axis=0) for name, draws in scores.items()}
+    shown = []
+    for name, draws in scores.items():
+        flat = [one for draw in draws for one in draw]
+        precision, recall = (fmean(getattr(one, key) for one in flat) for key in ("precision", "recall"))
+        mean = bootstrap_interval(f1[name])
+        gain = bootstrap_interval(f1[name] - f1[baseline])
+        report.document["rows"].append(
+            {"method": name, "recordings": recordings, "recipes": len(draws[0])}
+            | {"precision": precision, "recall": recall, "f1": mean.mean, "interval": [mean.low, mean.high]}
+            | {"baseline": baseline, "gain": gain.mean, "gain_interval": [gain.low, gain.high]}
+        )
+        shares = (cells.percent(100 * precision), cells.percent(100 * recall))
+        shown.append((name, recordings, *shares, _span(mean), "" if name == baseline else _span(gain, signed=True)))
+    report.tables.append(Table(*about, (*_COLUMNS, f"F1 - {baseline}"), shown))
+
+
+def _span(of: Interval, *, signed: bool = False) -> str:
+    mean, low, high = (f"{100 * value:{'+' if signed else ''}.1f}" for value in (of.mean, of.low, of.high))
+    return f"{mean} [{low}, {high}]"
 
 
 _NOTE = (
-    "Edges: of the transitively reduced graphs; precedences: all pairs in the closure. Micro averages, in percent; in "
-    f"brackets {LEVEL:.0%} intervals over recipes. Recordings: all, or those without skipped steps and order errors "
-    "(plain). Pairs of nodes that stand for one and the same step are left out: recordings do not tell them apart."
+    "Edges of the transitively reduced graphs, with those from START and to END; means over recipes, in percent; in "
+    f"brackets 95% intervals over recipes. {LIKELIHOOD}: the most probable graph given the executions; {TEXT}: with "
+    f"what the words say as prior; {CEILING}: the graph of the experts without the pairs that executions contradict. "
+    "Nodes with the same text count as one."
 )
-_COLUMNS = ("method", "recordings", "number", "edge P", "R", "F1", "precedence P", "R", "F1")
+_FEW_NOTE = f"Each recipe with {FEW} of its recordings, means over {DRAWS} draws; settings as above."
+_COLUMNS = ("method", "recordings", "P", "R", "F1")

@@ -7,7 +7,7 @@ and plots share, are loaded by who draws.
 from __future__ import annotations
 
 from graph2vid.flow.colours import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, ink_on
-from graph2vid.flow.execution_model import Execution, ExecutionModel, log_likelihood, mine_executions
+from graph2vid.flow.execution_model import BOOTSTRAP, Execution, ExecutionModel, log_likelihood, mine_executions
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.formats import KIND as FLOW_FORMAT
 from graph2vid.flow.formats import known_suffix
@@ -24,7 +24,15 @@ from graph2vid.flow.validate import findings
 __all__ = ["FLOW_FORMAT", "FlowGraph", "Step", "add_soft_precedence", "bits", "findings", "is_text_notation"]
 __all__ += ["known_suffix", "mask_of", "reduction_edges"]
 # How they are mined.
-__all__ += ["Execution", "ExecutionModel", "Mined", "log_likelihood", "mine_executions", "mine_precedences"]
+__all__ += [
+    "BOOTSTRAP",
+    "Execution",
+    "ExecutionModel",
+    "Mined",
+    "log_likelihood",
+    "mine_executions",
+    "mine_precedences",
+]
 # How they are drawn and spoken of.
 __all__ += ["BACKGROUND_COLOUR", "PALETTE", "Box", "Layout", "colour_of", "counted", "hatch_of", "ink_on", "lay_out"]
 __all__ += ["plain", "quoted", "refuse_large", "stages", "unknown_step"]

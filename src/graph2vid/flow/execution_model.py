@@ -49,10 +49,13 @@ class Execution:
         When each step was done, in seconds; steps by index (int) or id (str). A step may come several times.
     weight : float
         How much the execution counts.
+    is_timed : bool
+        Whether the seconds are known, and not the order alone.
     """
 
     segments: tuple[tuple[StepReference, float, float], ...]
     weight: float = 1.0
+    is_timed: bool = True
 
     def __post_init__(self) -> None:
         if not (self.weight > 0 and math.isfinite(self.weight)):
@@ -64,7 +67,7 @@ class Execution:
     @classmethod
     def of(cls, steps: Iterable[StepReference]) -> Execution:
         """Return an execution of which only the order is known."""
-        return cls(tuple((step, float(place), float(place + 1)) for place, step in enumerate(steps)))
+        return cls(tuple((step, float(place), float(place + 1)) for place, step in enumerate(steps)), is_timed=False)
 
 
 ExecutionLike: TypeAlias = Execution | Sequence[StepReference]
@@ -242,7 +245,8 @@ class _Seen:
                     index = resolve(step, index_of)
                 except GraphError as error:
                     raise GraphError(f"execution {number}: {error}") from None
-                lasts.setdefault(index, []).append(end - start)
+                if one.is_timed and end > start:
+                    lasts.setdefault(index, []).append(end - start)
                 if index in spans:
                     repeats[number] += 1
                     repeat_cost[number] += math.log(len(spans))
@@ -255,7 +259,7 @@ class _Seen:
                     before[a, b] += one.weight
                     free_from[number, a, b] = place[number, a] + 1
                     free_from[number, b, a] = place[number, b] + 1
-        durations = {step: _log_normal(seconds) for step, seconds in sorted(lasts.items()) if min(seconds) > 0}
+        durations = {step: _log_normal(seconds) for step, seconds in sorted(lasts.items())}
         weight = np.array([one.weight for one in given])
         return cls(place, free_from, weight, repeats, repeat_cost, before, durations)
 

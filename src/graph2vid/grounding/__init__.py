@@ -14,6 +14,7 @@ from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, expor
 from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, file_name, is_url
 from graph2vid.grounding.grounding_service import Features, ground
+from graph2vid.grounding.mining import durations_document, executions_of, mine_files, read_executions, text_prior
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.step_count import StepCount
@@ -26,6 +27,8 @@ __all__ += ["pack", "read_durations"]
 # How sure a result is, and where a video does not follow its procedure.
 __all__ += ["GAMMAS", "LIKELY", "NARRATION", "Calibrator", "Conflict", "Deviation", "Example", "Observed"]
 __all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviations", "forced_steps", "observe"]
+# Flow graphs from executions.
+__all__ += ["durations_document", "executions_of", "mine_files", "read_executions", "text_prior"]
 # What is shown and written.
 __all__ += ["FORMATS", "Exported", "Film", "Format", "draw_timeline", "export", "file_name", "format_time", "is_url"]
 __all__ += ["parse_span", "parse_time", "print_timeline", "write_export"]
