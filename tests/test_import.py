@@ -24,6 +24,7 @@ BASE_MODULES = {
     "_memory",
     "_options",
     "_processes",
+    "_safetensors",
     "_stopping",
     "_training_options",
     "_transformer",

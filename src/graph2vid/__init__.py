@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graph2vid.flow import FlowGraph as FlowGraph
     from graph2vid.flow import Step as Step
     from graph2vid.grounding import Grounding as Grounding
+    from graph2vid.grounding import adapt as adapt
     from graph2vid.grounding import ground as ground
     from graph2vid.text import Procedure as Procedure
     from graph2vid.text import parse as parse
@@ -37,7 +38,7 @@ _ALIGNMENT = "Alignment Constraint Posterior Problem Stream align align_many k_b
 _PUBLIC = {
     **dict.fromkeys(_ALIGNMENT.split(), "graph2vid.alignment"),
     **dict.fromkeys(("FlowGraph", "Step"), "graph2vid.flow"),
-    **dict.fromkeys(("Grounding", "ground"), "graph2vid.grounding"),
+    **dict.fromkeys(("Grounding", "adapt", "ground"), "graph2vid.grounding"),
     **dict.fromkeys(("Procedure", "parse", "read_procedure"), "graph2vid.text"),
     "Graph2VidError": "graph2vid.errors",
     "TSortGraph": "graph2vid.tsort",

@@ -98,6 +98,14 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
         panel=_EXTENDED,
         metavar="FEATURE,…",
     )
+    adapt: tuple[str, ...] = basic_option(
+        (),
+        "Evaluate the graphs once more with task models: none, unlabelled (learnt from the training videos without "
+        "labels), N (with the labels of N of them, the mean of three draws), all (with all labels); several with "
+        "commas between them.",
+        panel="Methods",
+        metavar="none|unlabelled|N|all,…",
+    )
     tune_for: tuple[str, ...] | None = option(
         None,
         "The metrics by whose mean the weights of these costs are chosen, on training videos alone; by default "
@@ -114,6 +122,7 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
             raise InputError(f"the linear order is auto, listed or mean-position, not {self.linear!r}")
         if self.extended is not None:
             object.__setattr__(self, "extended", _features(self.extended))
+        object.__setattr__(self, "adapt", _amounts(self.adapt))
         if self.tune_for is not None:
             _refuse_unknown(self.tune_for, "metric", METRICS)
         if not self.contiguous and (asked := [one for one in self.extended or () if MAX_MARGINAL in one.split("+")]):
@@ -332,6 +341,15 @@ def _features(given: Iterable[str]) -> tuple[str, ...]:
     for name in named:
         _refuse_unknown(name.split("+"), "feature", (*FEATURES, MAX_MARGINAL))
     return tuple(dict.fromkeys(named))
+
+
+def _amounts(given: Iterable[str]) -> tuple[str, ...]:
+    """Return how much task models learn from: none, unlabelled, numbers of labelled videos, all."""
+    names = [name.strip() for part in given for name in part.split(",")]
+    for name in names:
+        if name not in ("none", "unlabelled", "all") and not (name.isdecimal() and 0 < int(name) < 10**6):
+            raise InputError(f"--adapt is none, unlabelled, a number of labelled videos, or all, not {name!r}")
+    return tuple(dict.fromkeys(names))
 
 
 def _parsers(given: Iterable[str]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
     *("parse", "ground", "view", "check", "studio", "export", "flow", "complexity"),
-    *("batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
+    *("adapt", "batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
 

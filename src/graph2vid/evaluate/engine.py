@@ -16,6 +16,7 @@ from graph2vid._processes import cpu_count, worker_pool
 from graph2vid.alignment import Problem, align_many
 from graph2vid.datasets import Dataset, Evidence, Recording, Split
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
+from graph2vid.evaluate.adapted import adapted_results
 from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
 from graph2vid.evaluate.labels import Labels, shared_classes
 from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, methods_of, true_labels
@@ -379,7 +380,10 @@ class _Runner:
         """Yield what each method did; after a graph, what it did with each feature of the extended model."""
         for name, method in methods.items():
             yield name, self.run(name, method, videos)
-            for features in (self.options.extended or ()) if name.startswith("graph:") else ():
+            if not name.startswith("graph:"):
+                continue
+            yield from adapted_results(name, method, videos, costs.training, self)
+            for features in self.options.extended or ():
 
                 def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
                     return self.run(title, costs.method(method, weights), some)

@@ -132,6 +132,9 @@ class DatasetExperiment:
         for name in self.options.video:
             if name not in known:
                 raise InputError(f"{dataset.name} has no video {name!r}")
+        if self.options.adapt and methods is None:
+            parsed = any("rules" in of_task.flows for of_task in dataset.tasks.values())
+            methods = ("graph:rules" if parsed else "graph:mined", "true-order")
         if task is None:
             return methods
         graph_statistics.find_task(dataset, task)

@@ -35,7 +35,7 @@ from graph2vid.evidence.costs import (
     repeat_costs,
     resolve_choice,
 )
-from graph2vid.evidence.embed import EMBEDDERS, joint_embedder, text_embedder
+from graph2vid.evidence.embed import EMBEDDERS, Embedder, Grid, joint_embedder, text_embedder
 from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 from graph2vid.evidence.fusion import (
     Source,
@@ -46,7 +46,7 @@ from graph2vid.evidence.fusion import (
     log_likelihood,
     log_odds,
 )
-from graph2vid.evidence.language import check_language, language_of
+from graph2vid.evidence.language import check_language, content_words, language_of
 from graph2vid.evidence.media import probe
 from graph2vid.evidence.narration import (
     UNLIKELY,
@@ -70,6 +70,16 @@ from graph2vid.evidence.policies import (
     ClipEvidence,
     StepEvidence,
 )
+from graph2vid.evidence.task_model import (
+    LENGTH,
+    Labelled,
+    TaskModel,
+    clip_vectors,
+    fit_logistic,
+    labelled_inputs,
+    softmax,
+    start_logits,
+)
 
 # From media to a transcript, visual features and log-odds.
 __all__ = ["MOST_CLIPS", "MOST_HOURS", "Evidence", "EvidenceOptions", "Transcript", "acquire", "check_length"]
@@ -81,6 +91,9 @@ __all__ += ["plausibilities", "plausibility", "read_captions", "said_vectors", "
 # Embedders, frames, and several kinds of evidence together.
 __all__ += ["EMBEDDERS", "Source", "VisualFeatures", "frames_evidence", "frames_similarity", "fuse", "joint_embedder"]
 __all__ += ["log_likelihood", "log_odds", "text_embedder"]
+# What is learnt about one task.
+__all__ += ["LENGTH", "Embedder", "Grid", "Labelled", "TaskModel", "clip_vectors", "content_words", "fit_logistic"]
+__all__ += ["labelled_inputs", "softmax", "start_logits"]
 # Arrays, and the costs that policies make of them.
 __all__ += ["COSINE_TEMPERATURE", "DEFAULT_DROP_PERCENTILE", "DROP_POLICIES", "MATCH_POLICIES", "PRESETS"]
 __all__ += ["REPEAT_POLICIES", "SCORE_TEMPERATURE", "SKIP_POLICIES", "Choice", "ClipEvidence", "CostOptions", "Costs"]

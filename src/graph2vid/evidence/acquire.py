@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,11 +18,12 @@ from graph2vid._options import CostOptions, EvidenceOptions
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
 from graph2vid.evidence.costs import Costs, costs_from_arrays
-from graph2vid.evidence.embed import Frames, cached, joint_embedder, text_embedder, video_clips
+from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
 from graph2vid.evidence.language import check_language
 from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
+from graph2vid.evidence.task_model import TaskModel, clip_vectors
 from graph2vid.flow import FlowGraph
 
 MOST_HOURS = 24.0
@@ -72,6 +74,8 @@ class Evidence:
         The transcript, as far as it lies within the video.
     about : dict
         Under ``"narration"`` and ``"frames"``: what was compared, in a form fit for JSON.
+    calibration : dict or None
+        The calibrator that a task model has for this evidence, as JSON.
     """
 
     arrays: Mapping[str, Any]
@@ -79,6 +83,7 @@ class Evidence:
     skip: NDArray[np.float64] | None = None
     cues: tuple[Cue, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
+    calibration: dict[str, Any] | None = None
 
     def costs(self, options: CostOptions, n_steps: int) -> Costs:
         """Return the costs of the clips for a procedure of so many steps."""
@@ -287,7 +292,8 @@ def media_evidence(
     visual : VisualFeatures, optional
         Of clips of ``options.clip_seconds``.
     options : EvidenceOptions
-        ``embedder``, ``language``, ``clip_seconds``, ``max_hours``, ``narration_weight``, ``frames_weight``.
+        ``embedder``, ``language``, ``clip_seconds``, ``max_hours``, ``narration_weight``, ``frames_weight``,
+        ``adapted`` (a :class:`TaskModel`, or the path of one).
     settings : NarrationSettings, optional
         How the transcript becomes log-odds of steps against background.
     cache : Cache, optional
@@ -311,6 +317,7 @@ def media_evidence(
         raise InputError(f"the duration must be a positive number of seconds, not {duration!r}")
     n_clips = clips_of(duration, seconds, options.max_hours)
     chosen = settings or NarrationSettings()
+    model = None if options.adapted is None else task_model(procedure, options)
     sources: list[Source] = []
     about: dict[str, Any] = {}
     cues = [replace(cue, end=min(cue.end, duration)) for cue in transcript.cues if 0 <= cue.start < duration]
@@ -334,6 +341,8 @@ def media_evidence(
         given = f"none of the {len(transcript.cues)} cues lies within the video, which lasts {duration:g} s"
         raise InputError(f"{given}: are they of another video?")
     if visual is not None:
+        if model is not None:
+            raise InputError("a task model is of narration alone: leave out the visual features, or adapted")
         if len(visual.clips) != n_clips:
             wanted = f"a video of {duration:g} s has {n_clips} of {seconds:g} s"
             raise InputError(f"{len(visual.clips)} clips were embedded, but {wanted}")
@@ -343,7 +352,32 @@ def media_evidence(
         raise InputError("nothing is said in the video: give captions, embeddings of its frames, or scores")
     log_odds, skip = fuse(sources, level=chosen.level)
     skip = np.zeros(len(procedure)) if skip is None else skip
-    return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about)
+    if model is None:
+        return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about)
+    vectors, _ = clip_vectors(cues, embed, Grid(seconds, n_clips, 0.0))
+    scores, skip = model.apply(vectors, log_odds, skip)
+    about["narration"]["adapted"] = {name: value for name, value in model.about.items() if name != "words"}
+    return Evidence({"scores": scores}, "log_odds", skip, tuple(cues), about, model.calibration)
+
+
+def task_model(procedure: FlowGraph, options: EvidenceOptions) -> TaskModel:
+    """Return the task model that ``options.adapted`` names; one of another procedure or embedder is refused."""
+    if options.frames is not None or options.narration_weight != 1:
+        raise InputError("a task model is of narration alone: leave out frames and narration_weight, or adapted")
+    given = options.adapted
+    if isinstance(given, TaskModel):
+        found, source = given, "the task model"
+    else:
+        path = Path(given)
+        found, source = _read_task_model(path, path.stat().st_mtime_ns if path.exists() else 0), str(path)
+    found.check(procedure.texts, text_embedder(options.embedder), source)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _read_task_model(path: Path, changed: int) -> TaskModel:
+    """Read a task model once, unless its file was changed."""
+    return TaskModel.load(path)
 
 
 def rank_procedures(

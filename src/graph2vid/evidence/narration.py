@@ -526,7 +526,7 @@ def said_vectors(
     Grid(clip_seconds, n_clips, offset)  # checks
     said = [cue for cue in cues if cue.text.strip()]
     vectors = _apart(embed([cue.text for cue in said] or ["silence"]))
-    weights = _weights(said, n_clips, clip_seconds, offset, settings)
+    weights = cue_weights(said, n_clips, clip_seconds, offset, settings)
     mean = weights @ vectors[: len(said)]
     return np.pad(mean, ((0, 0), (0, 1)), constant_values=settings.silence).astype(np.float32)
 
@@ -545,7 +545,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return unit
 
 
-def _weights(
+def cue_weights(
     cues: Sequence[Cue], n_clips: int, clip_seconds: float, offset: float, settings: SaidSettings
 ) -> NDArray[np.float64]:
     """Return how much of each cue belongs to each clip [N, cues]: shares of time, at most about 1 in sum."""

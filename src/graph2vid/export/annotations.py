@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graph2vid._files import read_text
 from graph2vid._values import count_of, read_number, table_rows
@@ -18,7 +19,7 @@ from graph2vid.errors import FormatError, InputError
 from graph2vid.export.elan import read_elan
 from graph2vid.export.shared import labels, one_line, text_of_cell, titles
 from graph2vid.flow import FlowGraph, quoted, unknown_step
-from graph2vid.grounding import parse_time
+from graph2vid.grounding import Grounding, parse_time
 
 _NAMES = ("id", "step", "label", "name", "text")  # columns that name the step, the best first
 
@@ -78,6 +79,64 @@ def read_annotations(
     return tuple(sorted(found, key=lambda one: (one.start is None, one.start or 0.0, one.step)))
 
 
+def read_video_annotations(
+    paths: Iterable[str | os.PathLike[str]], flow: FlowGraph, videos: Iterable[str | os.PathLike[str]]
+) -> dict[str, list[tuple[int, float, float]]]:
+    """Read what several videos show, as :func:`graph2vid.grounding.adapt` takes it.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        Files, or folders of files: annotations of one video (``.eaf``, ``.csv``, see :func:`read_annotations`), named
+        as the video, with or without something and an underscore before it (CrossTask's ``TASK_VIDEO.csv``); one table
+        (``.csv``) with a column ``video``; results of ``ground``, corrected or not (``.json``).
+    flow : FlowGraph
+    videos : iterable of path
+        Those that they may be of.
+
+    Returns
+    -------
+    dict of str to list of (int, float, float)
+        By the path of the video: steps, starts and ends.
+    """
+    names = {name: str(video) for video in map(Path, videos) for name in (str(video), video.name, video.stem)}
+    files = [
+        file
+        for path in map(Path, paths)
+        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+        if not path.is_dir() or file.suffix.lower() in (".csv", ".eaf", ".json")
+    ]
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    for path in files:
+        rows: dict[str, Iterable[Any]]
+        if path.suffix.lower() == ".json":
+            result = Grounding.load(path)
+            if result.flow.texts != flow.texts:
+                raise InputError(f"{path} is of another procedure ({result.flow.title!r})")
+            rows = {Path(result.video or path).stem: result.segments}
+        elif tables := _by_video(path):
+            steps = _steps_by_name(flow)
+            rows = {video: list(_from_table(path, steps, flow, video)) for video in tables}
+        else:
+            rows = {path.stem: read_annotations(path, flow)}
+        for name, of_video in rows.items():
+            ends = [video for known, video in names.items() if name == known or name.endswith(f"_{known}")]
+            if not ends:
+                raise InputError(f"{path} is about the video {name!r}, which is none of those given")
+            shown = [(one.step, one.start, one.end) for one in of_video if one.start is not None]
+            found.setdefault(ends[0], []).extend(shown)
+    return found
+
+
+def _by_video(path: Path) -> list[str]:
+    """Return the videos that a table has a column for; none where it has no such column."""
+    if path.suffix.lower() != ".csv":
+        return []
+    columns, rows = _table(path)
+    at = columns.index("video") if "video" in columns else None
+    return [] if at is None else list(dict.fromkeys(row[at].strip() for row in rows[1:] if len(row) > at))
+
+
 def to_constraints(annotations: Iterable[Annotation]) -> tuple[Constraint, ...]:
     """Return the annotations as things known, for ``ground(constraints=…)``: the steps in them are just there.
 
@@ -121,13 +180,20 @@ def _annotation(place: str, step: int, start: float | None, end: float | None) -
     return Annotation(step, start, end)
 
 
-def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowGraph) -> Iterator[Annotation]:
+def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
+    """Return what the head of a table says, and all its rows."""
     text = read_text(path)
     sign = max(",;\t", key=text.split("\n", 1)[0].count)
     rows = [row for _, row in table_rows(io.StringIO(text, newline=""), str(path), sign) if any(map(str.strip, row))]
     if not rows:
         raise FormatError(f"{path} is empty")
-    columns = [cell.strip().lower() for cell in rows[0]]
+    return [cell.strip().lower() for cell in rows[0]], rows
+
+
+def _from_table(
+    path: str | os.PathLike[str], steps: dict[str, int], flow: FlowGraph, video: str | None = None
+) -> Iterator[Annotation]:
+    columns, rows = _table(path)
     if "start" not in columns and _is_numbers(rows[0]):
         for number, row in enumerate(rows, start=1):
             place = f"{path}, row {number}"
@@ -146,6 +212,8 @@ def _from_table(path: str | os.PathLike[str], steps: dict[str, int], flow: FlowG
         place = f"{path}, row {number}"
         if len(row) <= max(at_name, at_start, at_end):
             raise FormatError(f"{place} has {len(row)} cells, fewer than the head")
+        if video is not None and row[columns.index("video")].strip() != video:
+            continue
         step = _step(text_of_cell(row[at_name]), steps, flow, place)
         start, end = row[at_start].strip(), row[at_end].strip()
         if bool(start) != bool(end):

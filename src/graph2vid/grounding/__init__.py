@@ -7,6 +7,7 @@ from typing import Any
 
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
+from graph2vid.grounding.adaptation import TaskVideo, adapt, learn_task, speaking_words
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
@@ -24,6 +25,8 @@ from graph2vid.grounding.times import format_time, parse_span, parse_time
 # The service, its options, and what it returns.
 __all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
 __all__ += ["pack", "read_durations"]
+# What is learnt from videos of one task.
+__all__ += ["TaskVideo", "adapt", "learn_task", "speaking_words"]
 # How sure a result is, and where a video does not follow its procedure.
 __all__ += ["GAMMAS", "LIKELY", "NARRATION", "Calibrator", "Conflict", "Deviation", "Example", "Observed"]
 __all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviations", "forced_steps", "observe"]

@@ -117,6 +117,10 @@ def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: Ground
     )
     kind = NARRATION if is_narration else "fused evidence" if told or "frames" in evidence.about else costs["evidence"]
     path = options.alignment.calibration
+    if told is not None and "adapted" in told:
+        is_narration, kind = False, "task model"
+    if path is None and evidence.calibration is not None and options.alignment.contiguous:
+        return Calibrator.from_json(evidence.calibration, "the calibrator of the task model")
     if path is None:
         return Calibrator.shipped() if is_narration else None
     given = path if isinstance(path, Calibrator) else Calibrator.load(path)

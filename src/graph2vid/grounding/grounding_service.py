@@ -131,7 +131,7 @@ def ground(
         _check_media(video, visual, features, chosen.evidence)
     tell("reading the procedure")
     listed = procedure if isinstance(procedure, list | tuple) else [procedure]
-    procedures = [_procedure(one, chosen.procedure.parser) for one in listed]
+    procedures = [procedure_of(one, chosen.procedure.parser) for one in listed]
     flows = [one if isinstance(one, FlowGraph) else one.flow for one in procedures]
     rules = [tuple(constraints(flow) if callable(constraints) else constraints) for flow in flows]
     for flow in flows:  # a file that cannot be read is refused before the work
@@ -207,7 +207,7 @@ def _check_media(
         acquisition.joint_embedder(options.frames)
 
 
-def _procedure(given: Any, parser: str) -> FlowGraph | TSortGraph:
+def procedure_of(given: Any, parser: str) -> FlowGraph | TSortGraph:
     """Return a procedure as a flow graph, or as it was compiled."""
     if isinstance(given, FlowGraph | TSortGraph):
         return given

@@ -1,0 +1,156 @@
+"""Task models: learnt from a small made-up corpus whose videos never say the words of the steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graph2vid as g2v
+from graph2vid.cli import main
+from graph2vid.errors import FormatError, InputError
+from graph2vid.evidence import TaskModel, fit_logistic, softmax
+from graph2vid.flow import FlowGraph
+
+STEPS = ["crack the eggs", "toast the bread", "pour the coffee"]
+# What people say while they do it; the second has nothing of the words of its step.
+SAYINGS = [
+    ["now crack an egg into the bowl", "two eggs go in here", "whisk that until smooth"],
+    ["the slices go down into the slot", "wait until it pops up golden", "push the lever down"],
+    ["pour some coffee into the mug", "hot coffee in the cup", "fill it with coffee"],
+]
+CHATTER = [
+    "hello everyone welcome back",
+    "like and subscribe to my channel",
+    "my dog says hi today",
+    "see you next week",
+]
+
+
+def made_up(folder: Path, number: int, seed: int = 0) -> dict[Path, list[tuple[int, float, float]]]:
+    """Write the captions of videos, and return what they show."""
+    random = np.random.default_rng(seed)
+    found = {}
+    for video in range(number):
+        cues: list[str] = []
+        truth = []
+        for step in random.permutation(3):
+            cues += random.choice(CHATTER, random.integers(1, 4)).tolist()
+            start = 5 * len(cues)
+            cues += random.permutation(SAYINGS[step])[: random.integers(2, 4)].tolist()
+            truth.append((int(step), start, 5 * len(cues)))
+        times = [f"00:{5 * at // 60:02}:{5 * at % 60:02}.000" for at in range(len(cues) + 1)]
+        lines = [f"{times[at]} --> {times[at + 1]}\n{cue}\n" for at, cue in enumerate(cues)]
+        path = folder / f"v{video}.vtt"
+        path.write_text("\n".join(["WEBVTT\n", *lines]))
+        found[path] = truth
+    return found
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[tuple[int, float, float]]]:
+    return made_up(tmp_path_factory.mktemp("corpus"), 18)
+
+
+@pytest.fixture(scope="module")
+def flow() -> FlowGraph:
+    return FlowGraph.bag(STEPS)
+
+
+def right(flow: FlowGraph, corpus: dict[Path, list[tuple[int, float, float]]], **options: object) -> float:
+    """Return the mean share of the steps' seconds that are found, over the corpus."""
+    shares = []
+    for video, truth in corpus.items():
+        found = g2v.ground(flow, video, cache=False, **options)
+        for step, start, end in truth:
+            parts = [part for part in found.segments if part.step == step]
+            shares.append(sum(max(0.0, min(p.end, end) - max(p.start, start)) for p in parts) / (end - start))
+    return float(np.mean(shares))
+
+
+@pytest.mark.filterwarnings("ignore:the transcript hardly")
+def test_labels_teach_words_that_the_procedure_does_not_have(flow: FlowGraph, corpus: dict, tmp_path: Path) -> None:
+    train, test = dict(list(corpus.items())[:12]), dict(list(corpus.items())[12:])
+    labels = {path.name: truth for path, truth in train.items()}
+    model = g2v.adapt(flow, list(train), annotations=labels, cache=False)
+    assert model.about["videos"] == model.about["labelled"] == 12
+    assert model.about["chosen"] == "labelled" and model.about["gain"][0] > 0
+    assert {"slot", "pops", "lever", "slices", "push", "golden"} & set(model.about["words"][1])
+    model.save(tmp_path / "task.safetensors")
+    again = TaskModel.load(tmp_path / "task.safetensors")
+    assert again.about == model.about and again.steps == tuple(STEPS)
+    before, after = right(flow, test), right(flow, test, adapted=tmp_path / "task.safetensors")
+    assert after > before + 0.1
+    found = g2v.ground(flow, next(iter(test)), cache=False, adapted=again)
+    assert found.options["narration"]["adapted"]["chosen"] == "labelled"
+    assert found.options["calibration"]["evidence"] == "task model"
+    assert all(0 <= (part.confidence or 0) <= 1 for part in found.segments)
+
+
+@pytest.mark.filterwarnings("ignore:the transcript hardly")
+def test_without_labels_the_graph_teaches(flow: FlowGraph, corpus: dict) -> None:
+    model = g2v.adapt(flow, list(corpus), cache=False)
+    assert model.about["chosen"] == "unlabelled" and model.labelled is None
+    assert right(flow, corpus, adapted=model) >= right(flow, corpus) - 0.02
+    found = g2v.ground(flow, next(iter(corpus)), cache=False, adapted=model)
+    assert found.options["calibration"] is None  # what comes with graph2vid was fitted on other evidence
+
+
+@pytest.mark.filterwarnings("ignore:the transcript hardly")
+def test_too_little_to_learn_from_leaves_the_general_evidence(flow: FlowGraph, corpus: dict) -> None:
+    few = dict(list(corpus.items())[:3])
+    model = g2v.adapt(
+        flow, list(few), annotations={path.stem: truth for path, truth in list(few.items())[:2]}, cache=False
+    )
+    assert model.about["chosen"] == "general" and model.about["labelled"] == 2
+    video = next(iter(few))
+    labels = [g2v.ground(flow, video, cache=False, adapted=one).labels for one in (None, model)]
+    assert np.array_equal(*labels)
+
+
+def test_wrong_use_is_refused(flow: FlowGraph, corpus: dict, tmp_path: Path) -> None:
+    videos = list(corpus)[:5]
+    model = g2v.adapt(flow, videos, cache=False)
+    path = tmp_path / "task.safetensors"
+    model.save(path)
+    with pytest.raises(InputError, match=r"another procedure.*step 1 is 'crack the eggs' there"):
+        g2v.ground(FlowGraph.bag(["something else", *STEPS[1:]]), videos[0], cache=False, adapted=path)
+    other = TaskModel(**(vars(model) | {"embedder": "st:other"}))
+    with pytest.raises(InputError, match="trained with the embedder st:other"):
+        g2v.ground(flow, videos[0], cache=False, adapted=other)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(FormatError, match="not a whole safetensors file"):
+        g2v.ground(flow, videos[0], cache=False, adapted=path)
+    with pytest.raises(InputError, match="narration alone"):
+        g2v.ground(flow, videos[0], cache=False, adapted=model, narration_weight=0.5)
+    with pytest.raises(InputError, match=r"'nobody', which is none of the 5 videos"):
+        g2v.adapt(flow, videos, annotations={"nobody": [(0, 0, 5)]}, cache=False)
+    with pytest.raises(InputError, match="there is no step 7"):
+        g2v.adapt(flow, videos, annotations={videos[0].name: [(7, 0, 5)]}, cache=False)
+
+
+def test_the_command_reads_tables_of_annotations(flow: FlowGraph, corpus: dict, tmp_path: Path, capsys) -> None:
+    flow.save(tmp_path / "flow.json")
+    rows = [f"{path.name},{STEPS[step]},{start},{end}" for path, truth in corpus.items() for step, start, end in truth]
+    (tmp_path / "labels.csv").write_text("\n".join(["video,step,start,end", *rows]))
+    out, told = tmp_path / "task.safetensors", tmp_path / "told.json"
+    command = ["adapt", str(tmp_path / "flow.json"), *map(str, corpus), "--annotations", str(tmp_path / "labels.csv")]
+    assert main([*command, "-o", str(out), "--json", str(told)]) == 0
+    assert json.loads(told.read_text())["labelled"] == 18
+    assert "18 videos, 18 of them labelled: learnt from labels" in capsys.readouterr().out
+    video = str(next(iter(corpus)))
+    assert (
+        main(["ground", str(tmp_path / "flow.json"), video, "--adapted", str(out), "-o", str(tmp_path / "r.json")]) == 0
+    )
+
+
+def test_the_regression_agrees_with_gradient_descent() -> None:
+    random = np.random.default_rng(0)
+    inputs = np.concatenate([np.ones((200, 1)), random.normal(size=(200, 4))], axis=1)
+    target = softmax(inputs @ random.normal(size=(5, 3)))
+    ridge = np.array([0.1, 2.0, 2.0, 2.0, 2.0])
+    weights = fit_logistic(inputs, target, ridge)
+    gradient = inputs.T @ (softmax(inputs @ weights) - target) + ridge[:, None] * weights
+    assert np.abs(gradient).max() < 0.05
