@@ -50,7 +50,13 @@ def drive(run: Run, pool: WorkerPool) -> Summary:
         # For people, since each row's result knows what it depends on.
         about = {"format": KIND, "version": VERSION, "graph2vid": __version__, "options": dict(run.context.options)}
         write_json(run.out / "run.json", about)
-        usable = replace(run, context=replace(run.context, problems=found.unusable))
+        context = replace(run.context, problems=found.unusable)
+        if run.options.adapt:
+            from graph2vid.batch.learning import learn_models
+
+            context = replace(context, adapted=learn_models(found.rows, context, run.out / "adapted"))
+            _log(run.out, "adapted", {"models": sorted(context.adapted.values())})
+        usable = replace(run, context=context)
         driver = _Driver(usable, found, parts, pool, Summary(len(found)))
         for _ in range(_TRIES):
             wanted = driver.work()

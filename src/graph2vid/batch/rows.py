@@ -56,10 +56,34 @@ def decode(table: Any, context: Context) -> list[Row]:
     inputs |= {name: matrices(table.column(name)) for name in ARRAYS if name in names}
     values = by_row(inputs.values(), len(ids))
     given = [{name: one for name, one in zip(inputs, row, strict=True) if one is not None} for row in values]
-    return [
+    rows = [
         Row(name, procedure or "", of_row, options)
         for name, procedure, of_row, options in zip(ids, procedures, given, _options(table, context), strict=True)
     ]
+    return [_with_model(row, context) for row in rows] if context.adapted else rows
+
+
+def learnt_with(row: Row) -> str | None:
+    """Return what rows that are learnt from together have in common; None of a row that is not learnt from."""
+    options = row.options
+    media = row.inputs.keys() & set(FILES)
+    if not media or "adapted" in options or "frames" in options or options["narration_weight"] != 1:
+        return None
+    return json.dumps([row.procedure, *(options.get(name) for name in ("parser", "embedder", "clip_seconds"))])
+
+
+def _with_model(row: Row, context: Context) -> Row:
+    """Return a row with the task model that its procedure has; rows with the same options still share them."""
+    path = context.adapted.get(learnt_with(row) or "")
+    if path is None:
+        return row
+    return row._replace(options=_shared(json.dumps(row.options | {"adapted": path})))
+
+
+@lru_cache(maxsize=4096)
+def _shared(options: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(options)
+    return found
 
 
 def _options(table: Any, context: Context) -> list[dict[str, Any]]:
@@ -125,8 +149,9 @@ def _files(options: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         _, _, value = options.get(name, "").partition(":")
         if value.endswith(".npy"):
             yield name, [value]
-    if "durations" in options:
-        yield "durations", [options["durations"]]
+    for name in ("adapted", "durations"):
+        if name in options:
+            yield name, [options[name]]
     if options.get("frames", "").startswith(_FRAMES):
         yield "frames", options["frames"].removeprefix(_FRAMES).split(",")
 

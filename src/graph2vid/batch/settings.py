@@ -42,7 +42,8 @@ OF_ARRAYS = frozenset({"offset"})
 """Options that videos and captions have no use for."""
 
 OF_NARRATION = frozenset(
-    {"duration", "max_hours", "embedder", "speech_model", "language", "frames", "narration_weight", "frames_weight"}
+    {"adapted", "duration", "max_hours", "embedder", "speech_model", "language", "frames", "narration_weight"}
+    | {"frames_weight"}
 )
 """Options that arrays have no use for."""
 
@@ -57,8 +58,8 @@ def check_option(name: str, value: Any) -> Any:
             return f"{float(value):g}"
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{name} must be a policy or a number, not {shown(value)}") from None
-    if name == "durations" and not isinstance(value, str):
-        raise InputError(f"durations must be the path of a file, not {shown(value)}")
+    if name in ("adapted", "durations") and not isinstance(value, str):
+        raise InputError(f"{name} must be the path of a file, not {shown(value)}")
     return ROW_OPTIONS[name].checked(value, text=True)
 
 
@@ -76,6 +77,8 @@ class Context:
         Options of all rows that do not say otherwise.
     problems : mapping of str to str
         By id: why a row cannot be worked on.
+    adapted : mapping of str to str
+        The task models that were learnt from the rows themselves: paths by :func:`graph2vid.batch.rows.learnt_with`.
     documents : str or None
         Where each video's grounding is written as JSON, too.
     workers : int
@@ -88,6 +91,7 @@ class Context:
     cache: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
+    adapted: Mapping[str, str] = field(default_factory=dict)
     documents: str | None = None
     workers: int = 1
     processors: tuple[int, ...] = ()
@@ -109,6 +113,11 @@ class RunOptions(Options, panel="Run"):
         basic=True,
     )
     retry_failed: bool = option(False, "With --resume: try again what failed.", basic=True)
+    adapt: bool = option(
+        False,
+        "First learn a task model of each procedure from the transcripts of all its rows, then ground with it.",
+        basic=True,
+    )
     on_error: str = option(
         "skip",
         "A row that fails is reported and left out, or ends the run with what is done.",

@@ -61,8 +61,8 @@ def batch(
     refuse(context, ["margins"], "the data sets have no place for margins (graph2vid ground finds them)")
     by_default = GroundOptions().to_mapping()
     row_options = {name: value for name, value in options.to_mapping().items() if value != by_default[name]}
-    if "durations" in row_options:
-        row_options["durations"] = str(Path(row_options["durations"]).resolve())
+    for name in {"adapted", "durations"} & row_options.keys():
+        row_options[name] = str(Path(row_options[name]).resolve())
     if files.check:
         of_runs = ["out", "documents", *(one.name for one in declared(RunOptions))]
         refuse(context, of_runs, "--check looks at the manifest and does nothing else")

@@ -71,6 +71,7 @@ class DatasetExperiment:
         methods = self._checked_methods(dataset)
         kinds = _kinds(dataset)
         report.name = " ".join((dataset.name, dataset.options["folder"])) if dataset.name in OPEN else dataset.name
+        report.name += ":adapt" if options.adapt else ""  # a section of its own
         everything: Results
         for everything in self._evaluate(dataset, methods):
             groups = {name: part for name, member in kinds.items() if (part := everything.only(member)).videos}
@@ -155,6 +156,7 @@ class DatasetExperiment:
     def _head(summary: Summary, about: str) -> dict[str, Any]:
         results = summary.results
         return {
+            "dataset": results.dataset.name,
             "simulated": results.dataset.simulated,
             "unit": "percent",
             "videos": len(results.videos),
