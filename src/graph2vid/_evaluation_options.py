@@ -94,7 +94,8 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
         None,
         "Evaluate the graphs once more with each of these, their costs learnt from the training videos: skip, repeat, "
         "durations, precedence, share (of the time), temperature, several joined by +, or all; +max-marginal: the most "
-        "probable label of each clip. By default durations and durations+repeat+temperature for framewise, else none.",
+        "probable label of each clip. By default durations for framewise, and durations+repeat where steps are often "
+        "repeated; else none.",
         panel=_EXTENDED,
         metavar="FEATURE,…",
     )

@@ -193,6 +193,7 @@ def damaged(root: Path, seed: int) -> tuple[Path, bytes]:
     return path, before
 
 
+@pytest.mark.filterwarnings("ignore:Reading")  # numpy's, of headers as Python 2 wrote them
 @pytest.mark.parametrize("count", [100, pytest.param(5000, marks=pytest.mark.slow)])
 def test_damaged_folders_are_read_or_refused_in_one_line(tmp_path: Path, count: int) -> None:
     whole = folder(tmp_path / "whole")

@@ -15,6 +15,7 @@ from graph2vid.cli import main
 from graph2vid.datasets import framewise
 from graph2vid.evaluate import edit, evaluate_dataset, f1, f1_counts, mof
 from graph2vid.evaluate.action_segmentation import pooled_rows
+from graph2vid.grounding import Grounding
 from layouts import framewise as folder
 from layouts import real_data, write, write_array
 
@@ -134,15 +135,11 @@ def test_metrics_are_of_frames_where_clips_are_made_of_several(tmp_path: Path) -
 
 def test_repeated_actions_are_found_with_repeats(tmp_path: Path) -> None:
     videos = {f"v{n}": "111222111333222" if n % 2 else "222111222333111" for n in range(9)}
-    results = evaluate_dataset(
-        framewise.load(folder(tmp_path, videos)),
-        ["graph:mined"],
-        EvaluationOptions(extended=("repeat",), min_support=2),
-        workers=1,
-    )
-    plain, repeated = (
-        np.mean([row["edit"] for row in results.methods[name].metrics.values()])
-        for name in ("graph:mined", "graph:mined+repeat")
+    dataset = framewise.load(folder(tmp_path, videos))
+    results = evaluate_dataset(dataset, ["graph:mined"], EvaluationOptions(min_support=2), workers=1)
+    assert list(results.methods) == ["graph:mined", "graph:mined+durations", "graph:mined+durations+repeat"]
+    plain, _, repeated = (
+        np.mean([row["edit"] for row in found.metrics.values()]) for found in results.methods.values()
     )
     assert plain < 0.7 and repeated == 1.0
 
@@ -163,7 +160,7 @@ def test_the_command_tells_what_the_scores_are(tmp_path: Path, capsys: pytest.Ca
     found = json.loads(saved.read_text())
     names = [row["method"] for row in found["rows"]]
     assert {"argmax+background", "bag", "linear", "graph:mined", "graph:mined+durations"} <= set(names)
-    assert "graph:mined+durations+repeat+temperature" in names
+    assert "graph:mined+durations+repeat" not in names  # hardly anything is repeated
     assert found["pooled"][0]["method"] == "argmax" and "intervals" in found["rows"][0]
     pairs = {(row["first"], row["second"]) for row in found["differences"]}
     assert ("graph:mined", "argmax+background") in pairs
@@ -202,3 +199,15 @@ def test_a_large_folder_takes_bounded_memory(tmp_path: Path) -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert len(results.dataset.tasks) == 6 and len(results.videos) == 500
     assert grown < 900, f"{grown:.0f} MB"
+
+
+def test_one_video_in_one_line(tmp_path: Path) -> None:
+    """The command of the guide: log-probabilities of frames, without the class of background."""
+    root = folder(tmp_path / "net", kind="log-probabilities")
+    flow = write(tmp_path / "salad.flow", "tomato: cut tomato\ncheese: cut cheese\nmix: mix\ntomato, cheese -> mix\n")
+    video = write_array(tmp_path / "video.npy", np.load(root / "scores" / "P2_salad.npy")[:, 1:4])
+    asked = ["--log-probabilities", str(video), "--transpose", "--match", "likelihood", "--clip-seconds", "1"]
+    saved = tmp_path / "result.json"
+    assert main(["ground", str(flow), *asked, "--skip", "auto", "-o", str(saved)]) == 0
+    found = Grounding.load(saved)
+    assert [found.flow.ids[step] for step in found.order] == ["cheese", "tomato", "mix"]

@@ -95,7 +95,8 @@ class _Scores:
         """Say what the numbers of a video are, from up to 1,000 of its frames."""
         if path.suffix.lower() != ".npy":
             return "labels"
-        some = rows[:: max(1, len(rows) // 1000)].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            some = rows[:: max(1, len(rows) // 1000)].astype(np.float64)
         if np.isnan(some).any() or np.isposinf(some).any():
             raise FormatError(f"{path} holds numbers that are not finite")
         if (some >= 0).all() and (abs(some.sum(axis=1) - 1) < _ROUNDING).all():
@@ -107,7 +108,8 @@ class _Scores:
 
     def __call__(self, recording: Recording) -> Evidence:
         path = self.files[recording.id]
-        rows = self.rows(recording.id, recording.notes["frames"])[: recording.notes["rows"]].astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused below
+            rows = self.rows(recording.id, recording.notes["frames"])[: recording.notes["rows"]].astype(np.float32)
         if self.kind in ("probabilities", "labels"):
             if (rows < 0).any():
                 raise FormatError(f"{path} holds numbers below 0, which are no probabilities")

@@ -37,6 +37,7 @@ OPEN = frozenset({"framewise"})
 
 FOLDS = 5
 
+_OFTEN_REPEATED = 0.2  # of the segments; where steps are repeated less, repeats are evaluated if asked for
 _MOST_KEPT = 2**28  # bytes of evidence and costs; of further videos they are computed whenever they are asked for
 _MOST_ALIGNED = 2**23  # match costs of videos that are aligned side by side
 
@@ -65,7 +66,11 @@ def extended_of(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]
     """Return with which features of the extended model the graphs of a dataset are evaluated once more."""
     if options.extended is not None:
         return options.extended
-    return ("durations", "durations+repeat+temperature") if dataset.name in OPEN and options.contiguous else ()
+    if dataset.name not in OPEN or not options.contiguous:
+        return ()
+    shown = sum(len(recording.annotations) for recording in dataset.recordings)
+    repeated = shown - sum(len(recording.order) for recording in dataset.recordings)
+    return ("durations", "durations+repeat") if repeated > _OFTEN_REPEATED * shown else ("durations",)
 
 
 def tuned_for(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]:

@@ -70,7 +70,10 @@ class DatasetExperiment:
             dataset = load(noise=middle)
         methods = self._checked_methods(dataset)
         kinds = _kinds(dataset)
-        report.name = " ".join((dataset.name, dataset.options["folder"])) if dataset.name in OPEN else dataset.name
+        about_what = (
+            dataset.options["folder"] if dataset.name in OPEN else options.protocol and f"protocol {options.protocol}"
+        )
+        report.name = f"{dataset.name} {about_what}" if about_what else dataset.name
         report.name += ":adapt" if options.adapt else ""  # a section of its own
         everything: Results
         for everything in self._evaluate(dataset, methods):
