@@ -308,6 +308,12 @@ class ComparisonOptions(Options, panel="Training"):
     )
     seeds: int = basic_option(3, "How often features are trained with each objective.", least=1)
     epochs: int | None = option(None, "In place of the usual number of epochs.", basic=True, least=0)
+    graphs: tuple[str, ...] = basic_option(
+        (),
+        "Where the flow graphs come from: mined, manual, or a parser (auto, rules, learned); one comparison for each. "
+        "By default mined.",
+        metavar="SOURCE,…",
+    )
 
 
 @dataclass(frozen=True)

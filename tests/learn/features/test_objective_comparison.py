@@ -50,6 +50,19 @@ def test_one_command_writes_the_table(tmp_path: Path, capsys: Any) -> None:
     assert "salads50: paired differences" in capsys.readouterr().out
 
 
+def test_graphs_of_a_parser_in_place_of_mined_ones(tmp_path: Path) -> None:
+    segmentation(tmp_path / "salads50", VIDEOS)
+    options = ComparisonOptions(seeds=1, epochs=1, graphs=("mined", "linear"))
+    *_, report = evaluate_training(tmp_path, options, workers=1)
+    assert [found["graph"] for found in report.document["comparisons"]] == ["mined", "linear"]
+    assert [table.title for table in report.tables][::2] == [
+        "salads50: objectives",
+        "salads50, graphs linear: objectives",
+    ]
+    with pytest.raises(InputError, match="salads50 has no graphs 'theirs'"):
+        compare_objectives(tmp_path, "salads50", ComparisonOptions(seeds=1, epochs=1, graphs=("theirs",)))
+
+
 def test_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     segmentation(tmp_path / "salads50", VIDEOS)
     one, two = (compare_objectives(tmp_path, "salads50", QUICK, workers=workers) for workers in (1, 3))

@@ -145,6 +145,7 @@ class Comparison:
     def tables(self) -> list[Table]:
         """Return the metrics of all rows, and the differences."""
         options = self.regime.options
+        title = self.dataset if self.source == MINED else f"{self.dataset}, graphs {self.source}"
         mined = f" from the training videos, tolerance {self.regime.tolerance:g}" if self.source == MINED else ""
         paired = []
         for row in self.differences():
@@ -153,7 +154,7 @@ class Comparison:
             paired.append((named, len(self.videos), *(cells.signed_span(**span) for span in spans)))
         return [
             Table(
-                f"{self.dataset}: objectives",
+                f"{title}: objectives",
                 f"{len(self.videos)} test videos of {len(self.splits)} splits; mean of {len(self.seeds)} seeds ± their "
                 f"standard deviation. {options.smoothing}, gamma {options.gamma:g}, "
                 f"{'' if options.contiguous else 'not '}contiguous, match {options.match}, drop {options.drop}, "
@@ -164,7 +165,7 @@ class Comparison:
                 words=2,
             ),
             Table(
-                f"{self.dataset}: paired differences",
+                f"{title}: paired differences",
                 "Grounded by graph; in points, means over the seeds, with 95% bootstrap intervals over the videos.",
                 ("difference", "videos", *METRICS),
                 paired,
@@ -226,8 +227,10 @@ def evaluate_training(
             raise InputError(f"there is no regime of training for {name!r}; there is for: {', '.join(REGIMES)}")
     if not chosen:
         raise InputError(f"{data} holds none of these datasets: {', '.join(REGIMES)}")
-    for name in chosen:
-        found.append(compare_objectives(data, name, options, workers=workers, progress=progress or (lambda *_: None)))
+    asked = [(name, graph) for name in chosen for graph in options.graphs or (None,)]
+    for name, graph in asked:
+        only = replace(options, graphs=() if graph is None else (graph,))
+        found.append(compare_objectives(data, name, only, workers=workers, progress=progress or (lambda *_: None)))
         names = ", ".join(
             f"{one.dataset} ({len(one.videos)} videos, {len(one.splits)} splits, graphs {one.source})" for one in found
         )
@@ -235,7 +238,7 @@ def evaluate_training(
         report.headline = f"Features trained with each objective, {seeds}, tested on held-out videos: {names}"
         report.tables += found[-1].tables()
         report.document = {"comparisons": [one.to_json() for one in found]}
-        report.is_complete = len(found) == len(chosen)
+        report.is_complete = len(found) == len(asked)
         yield report
 
 
@@ -256,6 +259,8 @@ def compare_objectives(
     regime = REGIMES[name]
     if options.epochs is not None:
         regime = replace(regime, options=replace(regime.options, epochs=options.epochs))
+    if options.graphs:
+        regime = replace(regime, graph=options.graphs[0])
     dataset, source = with_graphs(with_splits(read_dataset(name, Path(data)), regime.folds), regime.graph)
     vectors: dict[str, Embeddings] = {}  # made once
     evaluated = EvaluationOptions(tolerance=regime.tolerance)
