@@ -98,7 +98,7 @@ def reasons(
     for part, sure, raw in zip(found.segments, confidences, posteriors, strict=True):
         why = []
         if sure is not None and sure < least:
-            why.append(f"a confidence of {sure:.0%}")
+            why.append(f"a confidence below {least:.0%}")
         if forced[part.step]:
             why.append("only the order, or that it must be shown, puts it here")
         likely = sure if sure is not None else raw
