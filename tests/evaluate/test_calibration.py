@@ -148,5 +148,5 @@ def test_what_ships_is_calibrated_on_real_narration(monkeypatch: pytest.MonkeyPa
     (report,) = evaluate_calibration(data, CalibrationOptions(datasets=("youcook2",)), workers=1)
     rows = {(row["level"], row["calibrated"]): row for row in report.document["rows"]}
     assert Calibrator.shipped().evidence == NARRATION
-    assert rows["segment", False]["ece"] > 25 and rows["segment", True]["ece"] < 12
+    assert rows["segment", False]["ece"] > 25 and rows["segment", True]["ece"] < 8
     assert rows["segment", True]["auc"] > rows["segment", False]["auc"]
