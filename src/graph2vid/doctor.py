@@ -80,7 +80,7 @@ MODEL = "English model"
 _PATIENCE = 120.0
 """Seconds within which the parts of one extra must have been tried."""
 
-_NO_MODEL = "no rules parser, but the learned one" + (
+_NO_MODEL = "no rules parser; the default one does not need it" + (
     "; pip leaves it out: its package asks for Python 3.12" if sys.version_info < (3, 12) else ""
 )
 

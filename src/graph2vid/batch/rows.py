@@ -232,10 +232,10 @@ def flow_of(procedure: str, parser: str, folder: str, cache: str | None) -> Flow
     if path is not None and path.suffix.lower() in _FLOWS:
         return FlowGraph.load(path)
     from graph2vid.evidence import Cache, content_hash, text_hash
-    from graph2vid.text import chosen_parser, parse, procedure_from_text, read_flow
+    from graph2vid.text import parse, procedure_from_text, read_flow
 
     content = text_hash(procedure) if path is None else content_hash(path)
-    key = {"content": content, "parser": chosen_parser(parser), "graph2vid": __version__}
+    key = {"content": content, "parser": parser, "graph2vid": __version__}
 
     def found() -> dict[str, object]:
         flow = parse(procedure_from_text(procedure), parser).flow if path is None else read_flow(path, parser)

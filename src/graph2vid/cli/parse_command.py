@@ -29,7 +29,7 @@ def parse(
     parser: Annotated[
         str,
         typer.Option(
-            help="Who finds the order: auto (rules, learned and the written order together), rules, learned, linear, "
+            help="Who finds the order: auto (learned and the written order together), rules, learned, linear, "
             "bag, or another."
         ),
     ] = "auto",

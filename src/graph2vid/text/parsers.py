@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,27 +43,16 @@ def parse(procedure: Procedure | str | os.PathLike[str], parser: str = "auto", *
 
 @PARSERS.register("auto")
 def _auto(procedure: Procedure, *, fold: int | None = None) -> Parse:
-    """Both parsers and the written order together: the probability of every precedence."""
+    """The learned parser and the written order together: the probability of every precedence."""
     from graph2vid.text.precedence import parse_by_pairs
 
-    if chosen_parser("auto") != "auto":
-        _tell_fallback()
     return parse_by_pairs(procedure, fold=fold)
 
 
 def chosen_parser(parser: str) -> str:
-    """Return the parser that a name stands for on this machine: ``auto`` may have to do without the rules."""
-    if parser != "auto":
-        return parser
-    from graph2vid.text.rules.dependency_parser import has_model
-
-    return "auto" if has_model() else "auto without rules"
-
-
-@cache
-def _tell_fallback() -> None:
-    said = "no English spaCy model is installed, so the flow graph is found without the rules (see --parser)"
-    warnings.warn(said, stacklevel=5)
+    """Return the name: every parser stands for itself now (deprecated)."""
+    warnings.warn("chosen_parser() goes away in the next release: use the name", DeprecationWarning, stacklevel=2)
+    return parser
 
 
 @PARSERS.register("rules")

@@ -15,8 +15,9 @@ from graph2vid.text import Instruction, Procedure, parse, parse_from_json, parse
 from graph2vid.text import precedence as package
 from graph2vid.text.learned import SHIPPED as PARSER_WEIGHTS
 from graph2vid.text.learned import read_safetensors
-from graph2vid.text.precedence import LEAST, OrderNetwork, closed, fold_of, parse_by_pairs, step_pairs
+from graph2vid.text.precedence import LEAST, OrderNetwork, closed, fold_of, parse_by_pairs
 from graph2vid.text.precedence.order_network import SHIPPED
+from graph2vid.text.precedence.step_pairs import _mentions
 
 TEA = ("Fill the kettle with water.", "Boil the water.", "Put a tea bag into a cup.", "Pour the water into the cup.")
 
@@ -69,19 +70,14 @@ def test_odd_words_still_give_a_graph(texts: tuple[str, ...]) -> None:
     assert len(parse(procedure(*texts)).flow) == len(texts)
 
 
-def test_works_without_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("spacy")
-    with_rules = step_pairs(procedure(*TEA))
-    monkeypatch.setattr("graph2vid.text.rules.dependency_parser.find_spec", lambda name: None)
-    from graph2vid.text.rules.dependency_parser import language_model
-
-    language_model.cache_clear()
-    without = step_pairs(procedure(*TEA))
-    language_model.cache_clear()
-    assert without.rules is None
-    shown = with_rules.without_rules()
-    for name in ("steps", "pairs", "text", "meaning"):
-        assert np.allclose(getattr(without, name), getattr(shown, name)), name
+def test_a_known_thing_is_linked_with_the_step_that_mentioned_it_last() -> None:
+    steps = ("Wash the lettuce.", "Cut the lettuce.", "Fill a bowl.", "Put the green lettuce into your bowl.")
+    split = [step.lower().strip(".").split() for step in steps]
+    content = [frozenset(words) - {"the", "a", "into", "your"} for words in split]
+    mentioned, definite, known, used = _mentions(split, content)
+    assert np.argwhere(mentioned).tolist() == [[0, 1], [1, 3], [2, 3]]
+    assert (mentioned == definite).all()
+    assert known == [0, 0.5, 0, 0.5] and used == [0.5, 0.5, 0.5, 0]
 
 
 def test_a_long_procedure_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +124,6 @@ def test_weights_that_are_missing_or_others(tmp_path: Path) -> None:
 
 
 def test_a_reason_in_the_words_makes_a_pair_sure_sooner() -> None:
-    probability = np.array([[0, 0.65, 0.65], [0, 0, 0.3], [0, 0, 0]], dtype=np.float32)
+    probability = np.array([[0, 0.75, 0.75], [0, 0, 0.42], [0, 0, 0]], dtype=np.float32)
     flow = package._with_soft_precedence(FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2)]), probability, {(0, 1)})
-    assert flow.confidence == {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.3}
+    assert flow.confidence == {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.42}

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, dropout
 
 from graph2vid.datasets import captaincook4d, read_asynchow, read_recipes
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evaluate.parser import expert_texts, recipe_texts
-from graph2vid.text import Instruction, Procedure
+from graph2vid.text import Instruction, Parse, Procedure, parse
 from graph2vid.text.learned import SHIPPED as PARSER_WEIGHTS
 from graph2vid.text.precedence import (
     FARTHEST,
@@ -37,6 +37,9 @@ from graph2vid.text.precedence import (
 Matrix = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
+SEQUENTIAL = 2.5
+"""asynchow leaves out tasks in which every step waits for the one before. Its pairs that hold, two thirds of all, count
+so much more than the others: as if there were as many such tasks, with as many pairs, as there are others."""
 PRIOR = 10.0
 """Of the logistic regression: on the squares of its coefficients."""
 _LARGEST_BATCH = 60_000
@@ -55,8 +58,6 @@ class OrderTrainingOptions:
         The highest learning rate, and the weight decay (AdamW).
     dropout : float
         Share of the inputs and hidden units that are left out.
-    no_rules : float
-        Share of the texts that are shown as if the rules could not work.
     meaning, hidden, between : int
         Sizes: of a step's meaning, of a pair, and of a pair seen from a third step.
     """
@@ -66,7 +67,6 @@ class OrderTrainingOptions:
     rate: float = 3e-3
     decay: float = 3e-2
     dropout: float = 0.3
-    no_rules: float = 0.2
     meaning: int = 16
     hidden: int = 32
     between: int = 8
@@ -83,11 +83,14 @@ class OrderedProcedure:
         The first step must come before the second.
     weight : float
         How much one of its pairs counts.
+    holding : float
+        How much more one counts that holds.
     """
 
     procedure: Procedure
     before: frozenset[tuple[int, int]]
     weight: float = 1.0
+    holding: float = 1.0
 
 
 def procedures_in(data: str | os.PathLike[str]) -> list[OrderedProcedure]:
@@ -96,7 +99,8 @@ def procedures_in(data: str | os.PathLike[str]) -> list[OrderedProcedure]:
     The learned parser was trained on the training recipes and knows them too well: their pairs count for little.
     """
     root = Path(data)
-    found = [_ordered(text.steps, text.title, text.before, 1.0) for text in read_asynchow(root / "asynchow")]
+    tasks = read_asynchow(root / "asynchow")
+    found = [_ordered(task.steps, task.title, task.before, 1.0, SEQUENTIAL) for task in tasks]
     for split, weight in (("train", 0.1), ("dev", 1.0)):
         texts = recipe_texts(read_recipes(root / "recipe_flowgraph", split))
         found += [_ordered(text.texts, text.title, text.gold.edges, weight) for text in texts]
@@ -104,8 +108,10 @@ def procedures_in(data: str | os.PathLike[str]) -> list[OrderedProcedure]:
     return found + [_ordered(text.texts, text.title, text.gold.edges, 0.5) for text in experts]
 
 
-def _ordered(steps: Sequence[str], title: str, before: Iterable[tuple[int, int]], weight: float) -> OrderedProcedure:
-    return OrderedProcedure(Procedure(tuple(map(Instruction, steps)), title), frozenset(before), weight)
+def _ordered(
+    steps: Sequence[str], title: str, before: Iterable[tuple[int, int]], weight: float, holding: float = 1.0
+) -> OrderedProcedure:
+    return OrderedProcedure(Procedure(tuple(map(Instruction, steps)), title), frozenset(before), weight, holding)
 
 
 class TorchOrderNetwork(nn.Module):
@@ -146,12 +152,17 @@ class TorchOrderNetwork(nn.Module):
 @dataclass(frozen=True)
 class _Example:
     seen: StepPairs
+    rules: Parse | None
     right: Matrix
-    weight: float
+    weights: Floats
     fold: int
 
     def __len__(self) -> int:
         return len(self.right)
+
+    @property
+    def upper(self) -> tuple[npt.NDArray[np.intp], ...]:
+        return np.triu_indices(len(self), 1)
 
 
 def train_order(
@@ -180,7 +191,10 @@ def train_order(
             for before, after in text.before:
                 right[before, after] = True
             fold = fold_of(text.procedure.texts)
-            examples.append(_Example(step_pairs(text.procedure), np.triu(closed(right)), text.weight, fold))
+            seen, rules = step_pairs(text.procedure), _rules_parse(text.procedure)
+            right = np.triu(closed(right))
+            weights = np.where(right, text.weight * text.holding, text.weight).astype(np.float32)
+            examples.append(_Example(seen, rules, right, weights, fold))
         tell("reading texts", number, len(texts))
     if {example.fold for example in examples} != set(range(FOLDS)):
         raise InputError(f"{len(examples)} procedures of two or more steps are too few for {FOLDS} folds")
@@ -188,17 +202,11 @@ def train_order(
     tensors = {"mean": mean, "deviation": deviation}
     for fold in range(FOLDS):
         known = [example for example in examples if example.fold != fold]
-        versions = [
-            [
-                np.clip((inputs(seen) - mean) / deviation, -FARTHEST, FARTHEST)
-                for seen in (one.seen, one.seen.without_rules())
-            ]
-            for one in known
-        ]
-        plain = _plain(versions, known, options.no_rules).astype(np.float32)
+        features = [np.clip((inputs(one.seen) - mean) / deviation, -FARTHEST, FARTHEST) for one in known]
+        plain = _plain(features, known).astype(np.float32)
         tensors[f"{fold}.{PLAIN}.weight"], tensors[f"{fold}.{PLAIN}.bias"] = plain[:-1, None], plain[-1:]
         tell_one = partial(tell, f"training network {fold + 1} of {FOLDS}")
-        trained = _train(known, versions, options, options.seed + fold, tell_one)
+        trained = _train(known, features, options, options.seed + fold, tell_one)
         for layer in LAYERS:
             part = getattr(trained, layer)
             tensors[f"{fold}.{layer}.weight"] = np.ascontiguousarray(part.weight.detach().numpy().T)
@@ -209,10 +217,18 @@ def train_order(
     return network
 
 
+def _rules_parse(procedure: Procedure) -> Parse | None:
+    """Parse by the rules, whose own probabilities are calibrated too; None where no English model is installed."""
+    try:
+        return parse(procedure, "rules")
+    except MissingDependencyError:
+        return None
+
+
 def _scale(examples: Sequence[_Example]) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the features over all pairs, as they are weighed."""
-    rows = np.concatenate([inputs(example.seen)[np.triu_indices(len(example), 1)] for example in examples])
-    weights = np.concatenate([np.full(len(e) * (len(e) - 1) // 2, e.weight) for e in examples])
+    rows = np.concatenate([inputs(example.seen)[example.upper] for example in examples])
+    weights = np.concatenate([example.weights[example.upper] for example in examples])
     mean = np.average(rows, axis=0, weights=weights)
     deviation = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weights))
     return mean.astype(np.float32), np.maximum(deviation, 1e-3).astype(np.float32)
@@ -220,7 +236,7 @@ def _scale(examples: Sequence[_Example]) -> tuple[Floats, Floats]:
 
 def _train(
     examples: Sequence[_Example],
-    versions: Sequence[list[Floats]],
+    of_texts: Sequence[Floats],
     options: OrderTrainingOptions,
     seed: int,
     report: Callable[[int, int], None],
@@ -239,11 +255,11 @@ def _train(
             right, later, weight = (np.zeros((len(batch), n, n), dtype=np.float32) for _ in range(3))
             for row, at in enumerate(batch):
                 k = len(examples[at])
-                features[row, :k, :k] = versions[at][int(random.random() < options.no_rules)]
+                features[row, :k, :k] = of_texts[at]
                 meaning[row, :k] = examples[at].seen.meaning
                 right[row, :k, :k] = examples[at].right
                 later[row, :k, :k] = np.triu(np.ones((k, k)), 1)
-                weight[row] = later[row] * examples[at].weight
+                weight[row, :k, :k] = later[row, :k, :k] * examples[at].weights
             logits = network(*map(torch.from_numpy, (features, meaning, later)))
             losses = binary_cross_entropy_with_logits(logits, torch.from_numpy(right), reduction="none")
             loss = (losses * torch.from_numpy(weight)).sum() / float(weight.sum())
@@ -278,13 +294,13 @@ def _calibration(network: OrderNetwork, examples: Sequence[_Example]) -> dict[st
         "learned": [],
     }
     for example in examples:
-        upper = np.triu_indices(len(example), 1)
+        upper = example.upper
         columns["logit"].append(network.logits(example.seen, example.fold)[upper].astype(float))
         columns["right"].append(example.right[upper].astype(float))
-        columns["weight"].append(np.full(len(upper[0]), example.weight))
-        for name, parse in (("rules", example.seen.rules), ("learned", example.seen.learned)):
+        columns["weight"].append(example.weights[upper].astype(float))
+        for name, found in (("rules", example.rules), ("learned", example.seen.learned)):
             has = np.zeros((len(example),) * 2, dtype=bool)
-            for before, after in parse.flow.edges if parse is not None else ():
+            for before, after in found.flow.edges if found is not None else ():
                 has[before, after] = True
             columns[name].append(closed(has)[upper].astype(float))
     logit, right, weight, rules, learned = (np.concatenate(columns[name]) for name in columns)
@@ -305,13 +321,12 @@ def _logistic(rows: Doubles, right: Doubles, weight: Doubles, prior: float = 1e-
     return found
 
 
-def _plain(versions: Sequence[list[Floats]], examples: Sequence[_Example], no_rules: float) -> Doubles:
-    """Fit the logistic regression, the constant last; both versions of each text count by how often they are shown."""
+def _plain(features: Sequence[Floats], examples: Sequence[_Example]) -> Doubles:
+    """Fit the logistic regression, the constant last."""
     rows, right, weight = [], [], []
-    for example, of_text in zip(examples, versions, strict=True):
-        upper = np.triu_indices(len(example), 1)
-        for features, share in zip(of_text, (1 - no_rules, no_rules), strict=True):
-            rows.append(np.pad(features[upper].astype(float), ((0, 0), (0, 1)), constant_values=1))
-            right.append(example.right[upper].astype(float))
-            weight.append(np.full(len(upper[0]), example.weight * share))
+    for example, of_text in zip(examples, features, strict=True):
+        upper = example.upper
+        rows.append(np.pad(of_text[upper].astype(float), ((0, 0), (0, 1)), constant_values=1))
+        right.append(example.right[upper].astype(float))
+        weight.append(example.weights[upper].astype(float))
     return _logistic(np.concatenate(rows), np.concatenate(right), np.concatenate(weight), PRIOR)

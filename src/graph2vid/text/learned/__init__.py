@@ -145,8 +145,8 @@ def _meaning(readings: list[Reading], units: list[int], n: int, width: int) -> n
     """Return the mean of what was read in the words of each instruction, the branches side by side."""
     total, count = np.zeros((n, width), dtype=np.float32), np.zeros((n, 1), dtype=np.float32)
     for reading in readings:
-        of = np.asarray(units[reading.start : reading.stop])
-        np.add.at(total, of, np.concatenate(reading.words, axis=1))
-        np.add.at(count, of, 1)
+        share = (np.arange(n)[:, None] == units[reading.start : reading.stop]).astype(np.float32)
+        total += share @ np.concatenate(reading.words, axis=1)
+        count += share.sum(axis=1, keepdims=True)
     found: npt.NDArray[np.float32] = (total / np.maximum(count, 1)).astype(np.float32)
     return found

@@ -1,15 +1,14 @@
-"""What is known of pairs of steps before a network weighs them: words, links of both parsers, and the written order."""
+"""What is known of pairs of steps before a network weighs them: words, links that a parser found, the written order."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.errors import MissingDependencyError
 from graph2vid.text.learned import observe
 from graph2vid.text.lexicon import words
 from graph2vid.text.parsed_text import Parse, Procedure
@@ -42,10 +41,11 @@ _ENDINGS = ("ing", "ies", "es", "ed", "s")
 _SHORTEST = 3
 _LEAST = 1e-4
 
+_DEFINITE = words("the your this that these those its their")
+
 STEP_FEATURES = len(CUES) + 13
-PAIR_FEATURES = 21
-TEXT_FEATURES = 8
-_REACHED = 4  # among the features of a pair: by the learned parser
+PAIR_FEATURES = 22
+TEXT_FEATURES = 5
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,6 @@ class StepPairs:
         The words of each step as the encoder of the learned parser reads them, on average.
     learned : Parse
         By the learned parser.
-    rules : Parse or None
-        By the rules, where they can work.
     """
 
     steps: Floats
@@ -71,29 +69,11 @@ class StepPairs:
     text: Floats
     meaning: Floats
     learned: Parse
-    rules: Parse | None
-
-    def without_rules(self) -> StepPairs:
-        """Return what is known where the rules cannot work."""
-        steps, pairs, text = self.steps.copy(), self.pairs.copy(), self.text.copy()
-        steps[:, -2:], text[-2:], pairs[..., -3:-1] = 0, 0, 0
-        pairs[..., -1] = pairs[..., _REACHED]
-        return replace(self, steps=steps, pairs=pairs, text=text, rules=None)
-
-
-def rules_parse(procedure: Procedure) -> Parse | None:
-    """Parse by the rules; None where no English model is installed."""
-    from graph2vid.text.rules import parse_by_rules
-
-    try:
-        return parse_by_rules(procedure)
-    except MissingDependencyError:
-        return None
 
 
 def step_pairs(procedure: Procedure) -> StepPairs:
-    """Look at a procedure with both parsers."""
-    seen, rules = observe(procedure), rules_parse(procedure)
+    """Look at a procedure with the learned parser."""
+    seen = observe(procedure)
     n = len(procedure)
     texts = procedure.texts
     split = [_WORD.findall(text.lower()) for text in texts]
@@ -109,8 +89,7 @@ def step_pairs(procedure: Procedure) -> StepPairs:
         linked[before, after] = before < after
     reached = closed(linked)
     freed = closed(_matrix(seen.parse, n))
-    by_rules = np.zeros((n, n), bool) if rules is None else _matrix(rules, n)
-    reached_by_rules = closed(by_rules)
+    mentioned, definite, known, used = _mentions(split, content)
     later, earlier = np.maximum(np.arange(n)[::-1], 1), np.maximum(np.arange(n), 1)
     at = np.arange(n) / max(n - 1, 1)
     after_last = np.concatenate([[_LEAST], np.diagonal(strong, 1)])
@@ -127,8 +106,8 @@ def step_pairs(procedure: Procedure) -> StepPairs:
         _logit(np.maximum(strong.max(axis=0), _LEAST)),
         _logit(after_last),
         reached.sum(axis=1) / later + reached.sum(axis=0) / earlier,
-        reached_by_rules.sum(axis=1) / later,
-        reached_by_rules.sum(axis=0) / earlier,
+        known,
+        used,
     ]
     steps = np.array(columns, dtype=np.float32).T
 
@@ -164,9 +143,10 @@ def step_pairs(procedure: Procedure) -> StepPairs:
         alike,
         alike - mean_alike,
         _between(paths),
-        reached_by_rules,
-        by_rules,
-        reached_by_rules | reached,
+        mentioned,
+        definite,
+        closed(mentioned),
+        closed(definite | linked),
     ]
     pairs = np.stack([np.asarray(grid, dtype=np.float32) for grid in grids], axis=-1)
     text = np.array(
@@ -175,14 +155,11 @@ def step_pairs(procedure: Procedure) -> StepPairs:
             np.log1p(np.mean([len(words) for words in split])),
             np.mean(seen.additions),
             np.diagonal(reached, 1).mean() if n > 1 else 0.0,
-            np.mean([text[:1].islower() for text in texts]),
-            np.mean([text.endswith(".") for text in texts]),
-            np.diagonal(reached_by_rules, 1).mean() if n > 1 else 0.0,
-            rules is not None,
+            np.diagonal(mentioned, 1).mean() if n > 1 else 0.0,
         ],
         dtype=np.float32,
     )
-    return StepPairs(steps, pairs, text, seen.meaning, seen.parse, rules)
+    return StepPairs(steps, pairs, text, seen.meaning, seen.parse)
 
 
 def closed(relation: Flags) -> Flags:
@@ -191,6 +168,32 @@ def closed(relation: Flags) -> Flags:
     for step in range(len(found)):
         found |= np.outer(found[:, step], found[step])
     return found
+
+
+def _mentions(
+    split: Sequence[list[str]], content: Sequence[frozenset[str]]
+) -> tuple[Flags, Flags, list[float], list[float]]:
+    """Return which step was the last to mention a word of a later one; the same where it is a thing known there.
+
+    Also of each step the share of its words that an earlier step mentions, and that a later one does.
+    """
+    n = len(split)
+    mentioned, definite = np.zeros((n, n), bool), np.zeros((n, n), bool)
+    last: dict[str, int] = {}
+    known, used = np.zeros(n), np.zeros(n)
+    for step, spoken in enumerate(split):
+        is_known = {
+            _stem(word) for at, word in enumerate(spoken) if _DEFINITE.intersection(spoken[max(at - 2, 0) : at])
+        }
+        for word in content[step]:
+            if word in last:
+                mentioned[last[word], step] = True
+                definite[last[word], step] |= word in is_known
+                known[step] += 1
+                used[last[word]] += 1
+            last[word] = step
+    size = np.maximum([len(words) for words in content], 1)
+    return mentioned, definite, (known / size).tolist(), (used / size).tolist()
 
 
 def _matrix(parse: Parse, n: int) -> Flags:

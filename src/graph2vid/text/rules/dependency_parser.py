@@ -90,11 +90,6 @@ def _set_parts_of_speech(doc: Any) -> Any:
     return doc
 
 
-def has_model() -> bool:
-    """Say whether spaCy and an English model are installed; nothing is loaded."""
-    return find_spec("spacy") is not None and _find() is not None
-
-
 def _find() -> str | None:
     for name in filter(find_spec, INSTALLED):
         return name
