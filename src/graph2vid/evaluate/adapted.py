@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graph2vid._evaluation_options import EvaluationOptions
 from graph2vid.datasets import Dataset, Narration, Recording, Task
 from graph2vid.errors import InputError, TooLargeError
+from graph2vid.evaluate.extended import LearntCosts, nested_result
 from graph2vid.evaluate.intervals import defined_mean
 from graph2vid.evaluate.labels import Labels
 from graph2vid.evaluate.methods import Method, MethodResult, Plan, Training, Video, true_labels
@@ -26,8 +27,10 @@ from graph2vid.evidence import (
     Grid,
     clip_vectors,
     costs_from_arrays,
+    fit_logistic,
     narration_evidence,
     read_captions,
+    softmax,
     text_embedder,
 )
 from graph2vid.flow import FlowGraph
@@ -63,13 +66,18 @@ class Runner(Protocol):
 
 
 def adapted_results(
-    name: str, method: Method, videos: Sequence[Video], training: Training, runner: Runner
+    name: str, method: Method, videos: Sequence[Video], costs: LearntCosts, runner: Runner
 ) -> Iterator[tuple[str, MethodResult]]:
     """Yield what a graph does with adapted evidence, for each amount of labels in turn."""
     amounts = [amount for amount in runner.options.adapt if amount != "none"]
     if not amounts:
         return
-    if not isinstance(training.dataset.evidence, Narration) or training.dataset.evidence.narration != "weighed":
+    training = costs.training
+    evidence = training.dataset.evidence
+    if not isinstance(evidence, Narration):
+        yield from _context_results(name, method, videos, costs, runner)
+        return
+    if evidence.narration != "weighed":
         raise InputError(f"{training.dataset.name}: task models are learnt from captions that are weighed")
     lessons = _lessons(method, videos, training, amounts)
     found: dict[str, list[dict[str, Adapted]]] = {amount: [{} for _ in range(_draws(amount))] for amount in amounts}
@@ -105,6 +113,100 @@ def _with_evidence(video: Video, adapted: Mapping[str, Adapted]) -> Video:
     costs: Costs = costs_from_arrays(scores=scores.astype(np.float32), preset="log_odds", skip=skip.astype(np.float32))
     evidence = video.evidence
     return replace(video, prepared=lambda _: (evidence, costs))
+
+
+# -- scores --------------------------------------------------------------------------------------------------
+
+_WIDTHS = (2.0, 8.0)  # seconds over which scores are smoothed
+_MOST_ROWS = 1.0  # seconds between the clips that are learnt from
+_RIDGE = 10.0
+_SHARES = (0.15, 0.3, 0.0, 0.6, 1.0)  # of the context's log-probabilities beside the scores; tried from the middle on
+_LENGTHS = (0.25, 1.0, 0.0, 4.0)  # the weight of durations, likewise
+
+
+def _context_results(
+    name: str, method: Method, videos: Sequence[Video], costs: LearntCosts, runner: Runner
+) -> Iterator[tuple[str, MethodResult]]:
+    """Yield what a graph does with given scores, their context and durations, each alone and both together.
+
+    Context models and durations are learnt from the training videos of each split; how much they count is chosen by
+    nested cross-validation.
+    """
+    if set(runner.options.adapt) - {"none", "all"} or any(
+        video.evidence.kind != "scores" or video.split is None for video in videos
+    ):
+        raise InputError("with given scores a context model learns from all labels of the training split: --adapt all")
+    known = {video.recording.id: video for video in videos}
+    models: dict[str, NDArray[Any]] = {}
+
+    def run(title: str, weights: Mapping[str, float], some: Sequence[Video]) -> MethodResult:
+        mixed = []
+        for video in some:
+            assert video.split is not None
+            if video.split.name not in models:
+                train = set(video.split.train) - set(video.split.test)
+                models[video.split.name] = _fit_context([known[one] for one in sorted(train & known.keys())])
+            mixed.append(_mixed(video, models[video.split.name], weights["context"]))
+        lasting = {"durations": weights["durations"]} if weights["durations"] else {}
+        return runner.run(title, costs.method(method, lasting) if lasting else method, mixed)
+
+    tuned = runner.options.tune_for or ("acc", "iou_strict")
+    for title, lengths in ((f"{name}+adapt:context", (0.0,)), (f"{name}+adapt:all", _LENGTHS)):
+        yield title, nested_result(title, {"context": _SHARES, "durations": lengths}, run, videos, tuned)
+
+
+def _log_shares(video: Video) -> NDArray[Any]:
+    """Return the log-probabilities of the steps, and of background last where it has scores [N, K or K + 1]."""
+    evidence = video.evidence
+    rows = [evidence.similarity, *([] if evidence.background is None else [evidence.background[np.newaxis]])]
+    scores = np.concatenate(rows).T.astype(np.float64)
+    scores -= scores.max(axis=1, keepdims=True)
+    found: NDArray[Any] = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return found
+
+
+def _context(video: Video) -> NDArray[Any]:
+    """Return the context of each clip [N, F]: smoothed scores, their past and future maxima, the place in the video."""
+    logs = _log_shares(video)
+    inputs = [np.ones((len(logs), 1)), np.maximum(logs, -8.0) / 4.0]
+    for seconds in _WIDTHS:
+        half = max(1, round(3 * seconds / video.recording.clip_seconds))
+        bell = np.exp(-0.5 * (np.arange(-half, half + 1) * video.recording.clip_seconds / seconds) ** 2)
+        weight = np.convolve(np.ones(len(logs)), bell)[half : half + len(logs)]
+        smooth = np.stack([np.convolve(row, bell)[half : half + len(logs)] / weight for row in np.exp(logs).T], axis=1)
+        inputs.append(2.0 * smooth)
+    past = np.maximum.accumulate(smooth, axis=0)
+    future = np.maximum.accumulate(smooth[::-1], axis=0)[::-1]
+    place = ((np.arange(len(logs)) + 0.5) / len(logs))[:, np.newaxis]
+    return np.concatenate([*inputs, 2.0 * past, 2.0 * future, place, place**2], axis=1).astype(np.float32)
+
+
+def _fit_context(videos: Sequence[Video]) -> NDArray[Any]:
+    """Return the weights of a context model [F, K + 1]; the last column is background."""
+    inputs, targets = [], []
+    for video in videos:
+        some = slice(0, None, max(1, round(_MOST_ROWS / video.recording.clip_seconds)))
+        shown = procedure_truth(video.task, video.truth).T[some].astype(np.float32)
+        shown /= np.maximum(shown.sum(axis=1, keepdims=True), 1.0)
+        targets.append(np.concatenate([shown, 1.0 - shown.sum(axis=1, keepdims=True)], axis=1))
+        inputs.append(_context(video)[some])
+    rows = np.concatenate(inputs)
+    ridge = np.full(rows.shape[1], _RIDGE)
+    ridge[0] = 0.1
+    return fit_logistic(rows, np.concatenate(targets), ridge)
+
+
+def _mixed(video: Video, weights: NDArray[Any], share: float) -> Video:
+    """Return a video to whose scores a share of the log-probabilities is added that its context gives."""
+    if share == 0.0:
+        return video
+    evidence = video.evidence
+    says = np.log(np.maximum(softmax(_context(video).astype(np.float64) @ weights), 1e-6))
+    steps = len(evidence.similarity)
+    mixed = evidence.similarity + share * says[:, :steps].T
+    similarity = np.ascontiguousarray(mixed, dtype=evidence.similarity.dtype)
+    costs = costs_from_arrays(scores=similarity, preset="paper")
+    return replace(video, prepared=lambda _: (replace(evidence, similarity=similarity), costs))
 
 
 # -- narration -----------------------------------------------------------------------------------------------

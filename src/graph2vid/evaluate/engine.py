@@ -387,7 +387,7 @@ class _Runner:
             yield name, self.run(name, method, videos)
             if not name.startswith("graph:"):
                 continue
-            yield from adapted_results(name, method, videos, costs.training, self)
+            yield from adapted_results(name, method, videos, costs, self)
             for features in self.options.extended or ():
 
                 def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
