@@ -81,3 +81,21 @@ def onsets(sound: NDArray[np.float32], rate: int) -> NDArray[np.float64]:
     loud = np.flatnonzero(np.abs(sound) > 0.3)
     firsts = loud[np.diff(loud, prepend=-rate) > rate // 10]
     return firsts / rate
+
+
+def long_film(path: Path, seconds: int) -> Path:
+    """Write a film of one frame a second, whose left part grows."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        picture: Any = container.add_stream("libx264", rate=1)
+        picture.width, picture.height, picture.pix_fmt = 160, 90, "yuv420p"
+        picture.options = {"preset": "ultrafast", "g": "60"}
+        for at in range(seconds):
+            image = np.full((90, 160, 3), 40, np.uint8)
+            image[:, : max(1, 160 * at // seconds)] = (200, 120, at % 255)
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+            frame.pts, frame.time_base = at, Fraction(1, 1)
+            container.mux(picture.encode(frame))
+        container.mux(picture.encode(None))
+    return path

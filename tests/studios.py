@@ -16,16 +16,30 @@ from typing import Any
 
 import httpx
 
+from browser import chromium_page
+
 
 @dataclass
 class Server:
     """A studio in a process of its own."""
 
     process: subprocess.Popen[bytes]
-    address: str
+    opened: str
+    """The address that it printed, with the token."""
+
+    @property
+    def address(self) -> str:
+        """The address, without the token."""
+        return self.opened.partition("?")[0]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What lets a program in."""
+        return {"Authorization": f"Bearer {self.opened.partition('?token=')[2]}"}
 
     def ask(self, method: str, path: str, **options: Any) -> Any:
         """Ask the API, and return the JSON of its answer."""
+        options["headers"] = self.headers | options.get("headers", {})
         answer = httpx.request(method, f"{self.address}api/{path}", timeout=20, **options)
         assert answer.status_code < 400, answer.text
         return answer.json()
@@ -72,6 +86,14 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
             process.kill()
             process.wait()
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def studio_page(server: Server, browser: Any = None, **options: Any) -> Iterator[Any]:
+    """Open a page of a browser in the studio, as its owner; see :func:`browser.chromium_page`."""
+    with chromium_page(browser, base_url=server.address, **options) as page:
+        page.goto(server.opened)
+        yield page
 
 
 def made(client: Any, procedure: str = "1. Cut the tomato.\n2. Cut the cucumber.\n3. Mix everything.") -> str:

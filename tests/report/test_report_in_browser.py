@@ -57,7 +57,7 @@ def page(browser: Any, report: Path) -> Iterator[Any]:
 
 def lit(page: Any) -> dict[str, set[str]]:
     """Return the steps that are lit, for each part of the page."""
-    parts = {"lane": ".lane", "segment": ".lanes .segment", "row": ".row .segment", "node": ".node", "time": "tbody tr"}
+    parts = {"lane": ".lane", "segment": ".lanes .segment", "node": ".node", "time": "tbody tr"}
     script = "at => [...document.querySelectorAll(at + '.on')].map(one => one.dataset.step)"
     return {name: set(page.evaluate(script, at)) for name, at in parts.items()}
 
@@ -109,7 +109,7 @@ def test_a_click_on_a_segment_goes_there_and_the_video_plays(page: Any) -> None:
     ("place", "time"),
     [
         (".node[data-step='{step}']", "{start}"),
-        (".row:last-child .segment[data-step='{step}']", None),
+        ("canvas.row-strip >> nth=0", "{start}"),
         (".lane[data-step='{step}'] .lane-name", "{start}"),
         ("tbody tr[data-step='{step}']", "{start}"),
         (".cue[data-step='{step}']", None),
@@ -118,7 +118,10 @@ def test_a_click_on_a_segment_goes_there_and_the_video_plays(page: Any) -> None:
 def test_everything_leads_to_its_step(page: Any, place: str, time: str | None) -> None:
     step = FOUND.order[3]
     segment = FOUND.segments_of(step)[0]
-    page.locator(place.format(step=step)).first.click()
+    spot = page.locator(place.format(step=step)).first
+    width = spot.bounding_box()["width"]
+    middle = (segment.start + segment.end) / 2 / FOUND.duration * width  # of its block, where it is painted
+    spot.click(position={"x": middle, "y": 12} if "row-strip" in place else None)
     wait_until(page, f"{NOW} > 0")
     if time is not None:
         assert page.evaluate(NOW) == pytest.approx(segment.start)
@@ -168,13 +171,17 @@ def test_the_keyboard_is_enough(page: Any) -> None:
             page.keyboard.press("Home")
         if kind.split(" ")[0] == "segment" and focused("one.dataset.index") is not None:
             for index in (1, 2, 3):
-                page.keyboard.press("ArrowRight")
+                page.keyboard.press("ArrowDown")
                 assert focused("Number(one.dataset.index)") == index
             assert lit(page)["node"] == {str(FOUND.segments[3].step)}
             page.keyboard.press("Enter")
             wait_until(page, f"{NOW} === {FOUND.segments[3].start}")
             page.keyboard.press("ArrowUp")
             assert focused("Number(one.dataset.step)") == FOUND.order[2]
+            page.keyboard.press("ArrowRight")  # a frame
+            wait_until(page, f"Math.abs({NOW} - {FOUND.segments[2].start + 0.04}) < 0.001")
+            page.keyboard.press("Shift+ArrowLeft")  # a second
+            wait_until(page, f"Math.abs({NOW} - {FOUND.segments[2].start - 0.96}) < 0.001")
             page.keyboard.press("Escape")
             assert not any(lit(page).values())
         if kind.split(" ")[0] == "cue":
@@ -187,8 +194,8 @@ def test_the_keyboard_is_enough(page: Any) -> None:
             wait_until(page, f"{NOW} === {FOUND.segments_of(FOUND.order[1])[0].start}")
     shown = " | ".join(stops)
     number = FOUND.order[0] + 1
-    groups = (f"Found: Step {number}", f"Step {number}, ", "Search", f"{number}. ")
-    for name in ("Dark", "Video", "Previous step", "Zoom in", "Time", *groups):
+    groups = (f"Step {number}, ", "Search", f"{number}. ")
+    for name in ("Dark", "Show the keys", "Video", "Previous step", "Zoom in", "Time", *groups):
         assert name in shown
     assert len(stops) < 30  # groups are one stop each
 
@@ -222,7 +229,7 @@ def test_the_theme_is_switched_and_kept(page: Any) -> None:
     assert dark != light
     page.reload()
     assert page.evaluate(colour) == dark
-    page.get_by_role("button", name="Dark").click()
+    page.get_by_role("button", name="Light").click()  # it says what a click does
     assert page.evaluate(colour) == light
     wait_until(page, READY)
 
@@ -238,6 +245,67 @@ def test_time_is_zoomed(page: Any) -> None:
     assert track["x"] <= box["x"] + 1 and box["x"] < track["x"] + track["width"]  # what was looked at stays in sight
     page.locator("canvas.axis").click(position={"x": 10, "y": 10})
     assert page.evaluate(NOW) == pytest.approx(FOUND.segments[6].start, abs=FOUND.duration / 8)
+
+
+def test_time_is_zoomed_with_the_wheel_and_fitted(page: Any) -> None:
+    box = page.locator("canvas.axis").bounding_box()
+    x, y = box["x"] + 0.75 * box["width"], box["y"] + 60
+    page.mouse.move(x, y)
+    page.keyboard.down("Control")
+    for _ in range(5):
+        page.mouse.wheel(0, -120)
+    page.keyboard.up("Control")
+    wait_until(page, "Number.parseFloat(document.querySelector('.zoom-value').textContent) > 5")
+    seen = page.evaluate(
+        "(box => box.scrollLeft / (box.scrollWidth - box.clientWidth))(document.querySelector('.time-scroll'))"
+    )
+    assert seen == pytest.approx(0.75, abs=0.1)  # what lay under the mouse still does
+    assert page.evaluate("scrollY") == 0
+    page.locator("canvas.overview").click(position={"x": 3, "y": 10})  # the frame goes there
+    wait_until(page, "document.querySelector('.time-scroll').scrollLeft === 0")
+    page.get_by_role("button", name="Fit the whole video").click()
+    assert page.locator(".zoom-value").inner_text() == "1×"
+
+
+def test_keys_play_and_say_what_they_do(page: Any) -> None:
+    page.keyboard.press(" ")
+    wait_until(page, "!document.querySelector('video').paused")
+    page.keyboard.press("l")
+    wait_until(page, "document.querySelector('video').playbackRate === 2")
+    page.keyboard.press("k")
+    wait_until(page, "document.querySelector('video').paused")
+    page.evaluate("document.querySelector('video').currentTime = 30")
+    page.keyboard.press("j")
+    wait_until(page, f"{NOW} < 29.5")
+    page.keyboard.press(" ")
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog")
+    assert "next doubtful segment" in keys.inner_text() and "play backwards" in keys.inner_text()
+    assert axe_findings(page) == []
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_links_lead_to_a_time_and_to_a_step(browser: Any, report: Path) -> None:
+    with chromium_page(browser, offline=True) as page:
+        page.goto(f"{report.as_uri()}#t=83.5")
+        assert page.locator(".clock").inner_text() == "1:23.5"
+        page.evaluate("location.hash = '#step=4'")
+        start = FOUND.segments_of(3)[0].start
+        wait_until(page, f"Math.abs({NOW} - {start}) < 0.01")
+        assert lit(page)["node"] == {"3"}
+        page.evaluate("location.hash = '#step=99'")  # there is none: nothing happens
+        assert lit(page)["node"] == {"3"} and page.errors == []
+
+
+def test_a_video_on_a_platform_is_linked_at_its_time(browser: Any, tmp_path: Path) -> None:
+    with chromium_page(browser, offline=True) as page:
+        page.goto(write(tmp_path / "r.html", replace(FOUND, video="https://www.youtube.com/watch?v=abc")))
+        assert "does not let other pages play" in page.locator(".notice").inner_text()
+        page.locator(".lanes .segment").nth(2).click()
+        link = page.get_by_role("link", name="Open it at")
+        assert link.get_attribute("href") == f"https://www.youtube.com/watch?v=abc&t={int(FOUND.segments[2].start)}s"
+        assert page.errors == []
 
 
 def test_words_are_found(page: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from browser import chromium_page
 from graph2vid.report import STATIC, view_model
-from groundings import spaghetti
+from groundings import one_hour, spaghetti
 
 FOUND, _ = spaghetti()
 MODEL = view_model(FOUND)
@@ -22,7 +22,7 @@ PAGE = """<!doctype html><html lang="en"><title>view</title><link rel="styleshee
 START = """import { mountResult } from "/view/view.js";
 window.told = [];
 const here = document.getElementById("here");
-for (const name of ["segment-drag", "segment-select", "step-select"]) {
+for (const name of ["segment-drag", "segment-select", "step-select", "span-draw"]) {
   here.addEventListener(name, (event) => told.push([name, event.detail]));
 }
 window.start = (model, options) => { window.view = mountResult(here, model, options); };"""
@@ -59,14 +59,22 @@ def told(page: Any, name: str) -> list[Any]:
 
 
 def drag(page: Any, index: int, edge: str, seconds: float) -> None:
-    """Drag a border of a segment, without letting go."""
-    grip = page.locator(f'.lanes [data-index="{index}"] .grip.{edge}')
-    grip.scroll_into_view_if_needed()
+    """Choose a segment and drag a border of it, or all of it, without letting go; Alt: nothing snaps."""
+    segment = page.locator(f'.lanes [data-index="{index}"]')
+    segment.click()
+    grip = segment if edge == "move" else page.locator(f".grip.{edge}")
     box, track = grip.bounding_box(), page.locator(".lanes .track").first.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    border = segment.bounding_box()
+    if edge != "move":  # as far as the border itself is
+        seconds += (
+            (x - (border["x"] + (border["width"] if edge == "end" else 0))) * FOUND.duration / track["width"] * -1
+        )
     page.mouse.move(x, y)
     page.mouse.down()
+    page.keyboard.down("Alt")
     page.mouse.move(x + seconds / FOUND.duration * track["width"], y + 30, steps=5)
+    page.keyboard.up("Alt")
 
 
 def test_parts_are_chosen(page: Any) -> None:
@@ -94,21 +102,83 @@ def test_borders_are_dragged_in_whole_clips(page: Any) -> None:
     page.mouse.up()
     last = told(page, "segment-drag")[-1]
     assert last == {"index": 4, "edge": "end", "start": segment.start, "end": segment.end + 2, "done": True}
-    assert told(page, "segment-select") == []  # a drag is no click
+    assert len(told(page, "segment-select")) == 1  # a drag is no click
+    assert page.evaluate("view.time") == pytest.approx(segment.end + 2, abs=0.1)  # the video shows the border
+    start(page, editable=True)
     drag(page, 4, "start", 1000.0)
     page.mouse.up()
     last = told(page, "segment-drag")[-1]
     assert last["start"] == last["end"] - FOUND.clip_seconds  # one clip is left at least
 
 
+def test_a_segment_is_moved_and_a_drag_is_given_up(page: Any) -> None:
+    start(page, editable=True)
+    segment = FOUND.segments[4]
+    drag(page, 4, "move", 3.0)
+    page.mouse.up()
+    last = told(page, "segment-drag")[-1]
+    assert (last["edge"], last["start"], last["end"]) == ("move", segment.start + 3, segment.end + 3)
+    start(page, editable=True)
+    drag(page, 4, "end", 5.0)
+    page.keyboard.press("Escape")
+    page.mouse.up()
+    assert not any(event["done"] for event in told(page, "segment-drag"))
+    assert page.evaluate("view.time") == segment.start  # where it was
+    box = page.locator('.lanes [data-index="4"]').bounding_box()
+    track = page.locator(".lanes .track").first.bounding_box()
+    assert box["width"] == pytest.approx((segment.end - segment.start) / FOUND.duration * track["width"], abs=1)
+
+
+def test_a_span_is_drawn_in_the_lane_of_a_step(page: Any) -> None:
+    start(page, editable=True)
+    step = FOUND.segments[-1].step
+    track = page.locator(f'.lane[data-step="{step}"] .track').bounding_box()
+    x, y = track["x"] + 0.1 * track["width"], track["y"] + 10
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.keyboard.down("Alt")
+    page.mouse.move(x + 0.1 * track["width"], y, steps=5)
+    page.mouse.up()
+    page.keyboard.up("Alt")
+    (drawn,) = told(page, "span-draw")
+    assert drawn["step"] == step
+    assert drawn["start"] == pytest.approx(0.1 * FOUND.duration, abs=1) and drawn["end"] > drawn["start"]
+    assert told(page, "segment-select") == []
+
+
+def test_borders_snap_to_captions_and_neighbours(page: Any) -> None:
+    start(page, editable=True, parts=["lanes"])
+    page.locator('.lanes [data-index="4"]').click()
+    neighbour = FOUND.segments[6]
+    grip, track = page.locator(".grip.end").bounding_box(), page.locator(".lanes .track").first.bounding_box()
+    page.mouse.move(grip["x"] + 12, grip["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(track["x"] + neighbour.start / FOUND.duration * track["width"] + 4, grip["y"], steps=5)
+    assert "at the" in page.locator(".tip").inner_text() and page.locator(".snap-guide").is_visible()
+    page.mouse.up()
+    assert told(page, "segment-drag")[-1]["end"] == pytest.approx(neighbour.start, abs=1)
+
+
+def test_grips_are_large_and_only_on_what_is_chosen(page: Any) -> None:
+    start(page, editable=True)
+    assert page.locator(".grip").count() == 0
+    page.evaluate("view.state.zoomBy(0)")
+    page.locator('.lanes [data-index="2"]').click()
+    assert page.locator(".grip").count() == 2
+    for edge in ("start", "end"):
+        assert page.locator(f".grip.{edge}").bounding_box()["width"] >= 24
+
+
 def test_borders_are_moved_by_the_keyboard(page: Any) -> None:
     start(page, editable=True)
     segment = FOUND.segments[4]
-    page.locator('.lanes [data-index="4"]').focus()
-    for key in ("Shift+ArrowLeft", "Alt+ArrowRight", "Alt+ArrowRight"):
-        page.keyboard.press(key)
+    page.locator('.lanes [data-index="4"]').click()
+    page.evaluate("view.state.nudge('end', { by: 1 })")
     last = told(page, "segment-drag")[-1]
-    assert (last["start"], last["end"], last["done"]) == (segment.start - 1, segment.end + 2, True)
+    assert (last["start"], last["end"], last["done"]) == (segment.start, segment.end + 1, True)
+    page.evaluate(f"view.state.nudge('start', {{ to: {segment.end + 4} }})")  # beyond its end: it goes along
+    last = told(page, "segment-drag")[-1]
+    assert (last["start"], last["end"]) == (segment.end + 4, segment.end + 4 + segment.end - segment.start)
 
 
 def test_another_result_takes_its_place(page: Any) -> None:
@@ -123,3 +193,69 @@ def test_another_result_takes_its_place(page: Any) -> None:
     assert page.evaluate("document.activeElement.dataset.index") == "3"
     assert page.locator('.lanes [data-index="3"].on').count() == 1
     assert page.locator(".playhead").count() == 1
+
+
+FRAMES = """async ([selector, side, frames]) => {
+  const box = document.querySelector(selector);
+  const next = () => new Promise(requestAnimationFrame);
+  const far = side === "y" ? box.scrollHeight - box.clientHeight : box.scrollWidth - box.clientWidth;
+  let last = await next();
+  const times = [];
+  for (let frame = 1; frame <= frames; frame += 1) {
+    box[side === "y" ? "scrollTop" : "scrollLeft"] = (far * frame) / frames;
+    const now = await next();
+    times.push(now - last);
+    last = now;
+  }
+  return times.sort((a, b) => a - b)[frames >> 1];
+}"""
+DRAGGED = """async (frames) => {
+  const next = () => new Promise(requestAnimationFrame);
+  const grip = document.querySelector(".grip.end");
+  const { x, y } = grip.getBoundingClientRect();
+  const more = { bubbles: true, pointerId: 1, clientY: y + 8, buttons: 1 };
+  const send = (type, clientX) => grip.dispatchEvent(new PointerEvent(type, { ...more, clientX }));
+  HTMLElement.prototype.setPointerCapture = () => {};  // there is no such pointer
+  send("pointerdown", x + 12);
+  let last = await next();
+  const times = [];
+  for (let frame = 1; frame <= frames; frame += 1) {
+    send("pointermove", x + 12 + frame);
+    const now = await next();
+    times.push(now - last);
+    last = now;
+  }
+  send("pointercancel", x);
+  return times.sort((a, b) => a - b)[frames >> 1];
+}"""
+
+
+def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> None:
+    """With software rendering: what the page computes for a frame, which other work of the machine does not change."""
+    model = view_model(one_hour())
+    known = model["segments"][0]
+    model["segments"] = [known | {"step": at % 30, "start": 1.2 * at, "end": 1.2 * at + 1} for at in range(3000)]
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("window.view?.destroy(); document.getElementById('here').style.height = '660px'")
+    page.evaluate("model => start(model, { layout: 'workspace', editable: true, theme: false })", model)
+    assert page.locator(".lanes .segment").count() == 3000
+    probe = page.context.new_cdp_session(page)
+    probe.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def work() -> float:
+        found = {one["name"]: one["value"] for one in probe.send("Performance.getMetrics")["metrics"]}
+        return 1000 * float(found["TaskDuration"])
+
+    took = {}
+    for name, before, script, given in (
+        ("down", "0", FRAMES, [".time-scroll", "y", 40]),
+        ("along", "view.state.zoomBy(8)", FRAMES, [".time-scroll", "x", 40]),
+        ("dragged", "view.state.zoomBy(0); view.state.pick(1500)", DRAGGED, 40),
+    ):
+        page.evaluate(before)
+        page.wait_for_timeout(200)
+        began = work()
+        page.evaluate(script, given)
+        took[name] = (work() - began) / 40  # milliseconds for a frame
+    assert max(took.values()) <= 20, took
+    page.evaluate("view.destroy(); document.getElementById('here').style.removeProperty('height')")

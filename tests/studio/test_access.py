@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
 from graph2vid.studio.access import Access, is_loopback
 from graph2vid.studio.app import create_app
-from graph2vid.studio.server import check_token
+from graph2vid.studio.server import check_token, page_to_open
+from studios import serving
 
 TOKEN = "a-token-of-ours-0123456789"
 
@@ -116,7 +118,7 @@ def test_the_printed_address_lets_in(remote: Any) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=Lax" in cookie
     assert remote.get("/api/projects").status_code == 200  # the cookie is kept
     assert remote.get("/api/projects", headers={"origin": "http://evil.example"}).status_code == 403
 
@@ -177,3 +179,29 @@ def test_large_requests_are_refused(client: Any) -> None:
     answer = client.post("/api/projects", content=pieces(), headers={"content-type": "application/json"})
     assert answer.status_code in (400, 413)
     assert client.get("/api/projects").json() == []
+
+
+def test_other_accounts_of_this_machine_stay_outside(tmp_path: Path) -> None:
+    """Also where the studio answers to this machine alone; and a page that is open goes on after a restart."""
+    folder = tmp_path / "projects"
+    with serving(folder) as server:
+        token = (folder / ".token").read_text()
+        assert server.opened == f"{server.address}?token={token}"
+        assert (folder / ".token").stat().st_mode & 0o077 == 0
+        assert httpx.get(f"{server.address}api/projects").status_code == 401
+        closed = httpx.get(server.address)
+        assert closed.status_code == 401 and "not open here" in closed.text and token not in closed.text
+        assert httpx.get(f"{server.address}?token=wrong-one-0123456789").status_code == 401
+        with httpx.Client(follow_redirects=True) as owner:
+            assert owner.get(server.opened).status_code == 200
+            assert owner.get(f"{server.address}api/projects").json() == []
+    with serving(folder) as again:
+        assert again.opened.partition("=")[2] == token
+    (folder / ".token").chmod(0o644)  # others may have read it: it holds no longer
+    with serving(folder) as again:
+        assert again.opened.partition("=")[2] != token
+
+
+def test_the_page_that_is_opened_is_for_its_owner(tmp_path: Path) -> None:
+    page = page_to_open(tmp_path, "http://127.0.0.1:1/?token=secret")
+    assert page.stat().st_mode & 0o077 == 0 and "token=secret" in page.read_text()

@@ -384,15 +384,29 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     assert [row["name"] for row in view["rows"]] == ["before"]
     assert view["video"] == {"url": f"/api/projects/{name}/result/video", "name": "spaghetti.mp4"}
 
-    # What contradicts the procedure is refused with the reason, and nothing is lost by it.
-    first, last = again.order[0], again.order[-1]
-    correct(kind="exact", step=again.flow.ids[last], start=0, end=1)
-    correct(kind="exact", step=again.flow.ids[first], start=2, end=3)
+    # What contradicts the order and another correction is refused when it is made, and names that.
+    last = again.flow.ids[again.order[-1]]
+    refused = correct(kind="exact", step=last, start=0, end=1)
+    assert refused.status_code == 422 and refused.json()["other"] == 0
+    assert "must be finished before" in refused.json()["error"] and "you said that step" in refused.json()["error"]
+    assert len(client.get(f"/api/projects/{name}/corrections").json()) == 3
+
+    # What cannot be done fails with the reason, and nothing is lost by it; undo brings all back.
+    client.delete(f"/api/projects/{name}/corrections/0")
+    assert correct(kind="exact", step=last, start=0.1, end=0.2).status_code == 201
     job = client.post(f"/api/projects/{name}/ground").json()
     ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
     assert ended["state"] == "failed"
-    assert "no alignment is possible" in ended["message"]
+    assert "no clip has its middle in this span" in ended["message"]
     assert Grounding.from_json(client.get(f"/api/projects/{name}/result").json()) == again
+    assert client.get(f"/api/projects/{name}").json()["undo_words"] == "the correction"
+    for _ in range(2):
+        assert client.post(f"/api/projects/{name}/undo").status_code == 200
+    kinds = [one["kind"] for one in client.get(f"/api/projects/{name}/corrections").json()]
+    assert sorted(kinds) == ["background", "exact", "forbid"]
+    assert client.post(f"/api/projects/{name}/redo").json()["can_undo"] is True
+    assert len(client.get(f"/api/projects/{name}/corrections").json()) == 2
+    client.post(f"/api/projects/{name}/undo")
     assert len(client.delete(f"/api/projects/{name}/corrections/0").json()) == len(
         stored(folder / name / "corrections.json")["corrections"]
     )

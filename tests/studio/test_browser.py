@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 import browser
-from browser import axe_findings, chromium_page
+from browser import axe_findings
 from graph2vid.grounding import Grounding
 from graph2vid.sample import NarratedFiles
-from studios import Server, serving
+from studios import Server, serving, studio_page
 
 SAMPLE = NarratedFiles()
 PAGES = ("procedure", "graph", "video", "result")
@@ -49,7 +49,7 @@ def grounded(server: Server) -> str:
 
 def picture(page: Any, name: str, height: int | None = None) -> None:
     """Keep a picture of the page for the documentation, if they are wished for; of a window of this height."""
-    page.evaluate("for (const toast of document.querySelectorAll('.toast')) toast.remove()")
+    page.evaluate("for (const toast of document.querySelectorAll('.toast:not([data-refusal])')) toast.remove()")
     if height is None:
         browser.picture(page, f"studio/{name}")
         return
@@ -83,7 +83,7 @@ def wait_for_orders(page: Any, words: str) -> None:
 
 
 def test_the_whole_way(server: Server, tmp_path: Path) -> None:
-    with chromium_page(base_url=server.address, width=1360, height=850) as page:
+    with studio_page(server, width=1360, height=850) as page:
         page.goto("/")
         page.get_by_role("button", name="New project").first.click()
 
@@ -109,7 +109,17 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         page.get_by_role("button", name="Undo").click()
         wait_for_orders(page, "9 links")
 
-        # A cycle is refused with the reason.
+        # What is highlighted is what Delete deletes: a link, and no step.
+        shaft = page.locator(".edge[data-before='4'][data-after='5'] .hit")
+        shaft.dispatch_event("click")
+        page.locator(".edge.on[data-before='4'][data-after='5']").wait_for()
+        assert page.locator(".node.on").count() == 0
+        page.keyboard.press("Delete")
+        wait_for_orders(page, "10 steps, 8 links")
+        page.keyboard.press("Control+z")
+        wait_for_orders(page, "9 links")
+
+        # A cycle is refused with the reason, and the message goes with the next thing that is done.
         page.locator('.node[data-step="10"]').click()
         page.get_by_label("Kind of link").select_option("before")
         page.get_by_label("Other step").select_option("1")
@@ -118,6 +128,8 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         assert len(page.errors) == 1  # the browser itself notes the refusal
         page.errors.clear()
         assert count(page) == "10 steps, 9 links: 840 possible orders"
+        page.locator('.node[data-step="3"]').click()
+        assert page.locator(".toast").count() == 0
 
         # A link drawn by hand, from the grip of one step to another.
         grip = page.locator('.node[data-step="1"] .link-grip').bounding_box()
@@ -178,17 +190,21 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         button.click()
         until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.start}) < 0.6")
         assert segment.text in page.locator(".correct-chosen").inner_text()
-        picture(page, "result", 1160)
+        picture(page, "result")
 
         # A border is dragged four clips to the left; the next grounding keeps to it exactly.
-        button.scroll_into_view_if_needed()
         track = page.locator(f'.lane[data-step="{segment.step}"] .track').bounding_box()
         second = track["width"] / first.duration
-        box = button.bounding_box()
-        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 8)
+        box, grip = button.bounding_box(), page.locator(".grip.end").bounding_box()
+        page.mouse.move(grip["x"] + 12, grip["y"] + 8)
         page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] - 1 - 4 * second, box["y"] + 8, steps=5)
+        page.keyboard.down("Alt")  # nothing snaps
+        page.mouse.move(box["x"] + box["width"] - 4 * second, box["y"] + 8, steps=5)
+        until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.end - 4}) < 0.6")
+        assert "–" in page.locator(".tip").inner_text()
+        picture(page, "dragging")
         page.mouse.up()
+        page.keyboard.up("Alt")
         page.locator(".correction", has_text="exactly").wait_for()
         page.locator(".stale").wait_for()
         (correction,) = server.ask("GET", f"projects/{name}/corrections")
@@ -208,7 +224,7 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         assert (held.start, held.end) == (segment.start, segment.end - 4)
         (kept,) = again.segments_of(other.step)
         assert (kept.start, kept.end) == (other.start, other.end)
-        picture(page, "corrected", 1160)
+        picture(page, "corrected")
 
         # And if it were wrong.
         page.locator(f'.lanes .segment[data-step="{other.step}"]').click()
@@ -226,19 +242,31 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         page.locator(f'.lanes .segment[data-step="{segment.step}"]').click()
         page.get_by_role("button", name="Right: keep it").click()
         said(page, "is held to")
+
+        # Given to another step: refused, for it was said to be this one; that is taken back in one click.
         page.get_by_label("The step that it shows").select_option(index=1)
+        said(page, f"you said that step {segment.step + 1}")
+        assert len(page.errors) == 1
+        page.errors.clear()
+        picture(page, "refused")
+        page.get_by_role("button", name="Take that back and do this").click()
         said(page, "is given to")
 
         # Export.
         page.locator("summary", has_text="Export").click()
         with page.expect_download() as download:
             page.locator("[data-key=export-json]").click()
+        assert page.locator("[data-key=export-youtube]").inner_text().startswith("YouTube chapters")
         file = tmp_path / "export.json"
         download.value.save_as(file)
         assert Grounding.from_json(json.loads(file.read_text(encoding="utf-8"))).segments == again.segments
         with page.expect_download() as download:
             page.locator("[data-key=export-report]").click()
         assert download.value.suggested_filename == f"{name}.html"
+        with page.expect_download() as download:
+            page.locator("[data-key=export-report-video]").click()
+        download.value.save_as(tmp_path / "report.html")
+        assert 'id="video" data-kind="video/mp4"' in (tmp_path / "report.html").read_text(encoding="utf-8")
         with page.expect_download() as download:
             page.locator("[data-key=export-youtube]").click()
         assert download.value.suggested_filename == f"{name}.youtube.txt"
@@ -260,7 +288,7 @@ def tab_to(page: Any, selector: str, most: int = 80) -> None:
 
 
 def test_the_keyboard_alone(server: Server) -> None:
-    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+    with studio_page(server, width=1280, height=800) as page:
         page.goto("/")
         page.locator("h1").wait_for()
         page.keyboard.press("Tab")
@@ -307,6 +335,10 @@ def test_the_keyboard_alone(server: Server) -> None:
         page.locator("[data-key=keep]").wait_for()
         page.keyboard.press("Alt+ArrowRight")
         page.locator(".correction", has_text="exactly").wait_for()
+        page.keyboard.press("Control+z")
+        page.locator(".correction").wait_for(state="detached")
+        page.keyboard.press("Control+Shift+z")
+        page.locator(".correction", has_text="exactly").wait_for()
         tab_to(page, "[data-key=again]", 160)
         page.keyboard.press("Enter")
         page.locator(".stale").wait_for(state="detached", timeout=60_000)
@@ -314,7 +346,7 @@ def test_the_keyboard_alone(server: Server) -> None:
 
 
 def test_alternatives_and_the_check_of_the_order(server: Server, grounded: str) -> None:
-    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+    with studio_page(server, width=1280, height=800) as page:
         page.goto(f"/#/{grounded}/graph")
         page.locator(".node").first.wait_for()
         first, second = (page.locator(".node").nth(place).get_attribute("data-step") for place in (0, 2))
@@ -335,21 +367,24 @@ def test_alternatives_and_the_check_of_the_order(server: Server, grounded: str) 
 
         page.goto(f"/#/{grounded}/result")
         page.locator(".segment").first.wait_for()
-        assert page.locator(".order-check").count() == 0
+        page.get_by_role("tab", name="Review").click()
+        assert page.locator(".verdict").count() == 0
         page.get_by_role("button", name="Check the order").click()
-        page.locator(".order-check").wait_for(timeout=30_000)
+        page.locator(".verdict").wait_for(timeout=30_000)
         found = server.ask("GET", f"projects/{grounded}/check")
         assert found["format"] == "graph2vid-check"
-        assert page.locator(".finding").count() == len(found["deviations"])
+        assert page.locator(".check .finding").count() == len(found["deviations"])
 
         # On a phone what can be done to a segment is at hand where it is touched, and nothing moves away.
         page.set_viewport_size(PHONE)
         segment = page.locator(".lanes .segment").nth(1)
-        segment.scroll_into_view_if_needed()
+        segment.evaluate("one => one.scrollIntoView({ block: 'center' })")
+        page.wait_for_timeout(100)
         before = segment.bounding_box()
         segment.click()
         sheet = page.locator(".correct-chosen").bounding_box()
         assert sheet["y"] + sheet["height"] == PHONE["height"] and sheet["y"] > PHONE["height"] / 3
+        assert page.locator("video").bounding_box()["y"] >= 0  # the video stays in sight
         assert segment.bounding_box() == before
         page.get_by_role("button", name="Choose nothing").click()
         assert page.locator(".correct-chosen").is_hidden()
@@ -357,7 +392,7 @@ def test_alternatives_and_the_check_of_the_order(server: Server, grounded: str) 
 
 
 def test_two_windows_and_a_studio_that_is_killed(tmp_path: Path) -> None:
-    with serving(tmp_path / "projects") as server, chromium_page(base_url=server.address) as page:
+    with serving(tmp_path / "projects") as server, studio_page(server) as page:
         name = server.ask("POST", "projects/sample")["name"]
         server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
         page.goto(f"/#/{name}/graph")
@@ -399,7 +434,7 @@ def test_two_windows_and_a_studio_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_accessibility_and_width(server: Server, grounded: str) -> None:
-    with chromium_page(base_url=server.address, width=1280, height=800) as page:
+    with studio_page(server, width=1280, height=800) as page:
         for at in ("", "docs", *PAGES):
             page.goto("about:blank")
             page.goto("/docs" if at == "docs" else f"/#/{grounded}/{at}" if at else "/")
@@ -413,7 +448,7 @@ def test_accessibility_and_width(server: Server, grounded: str) -> None:
                 page.wait_for_timeout(250)  # colours fade over
                 assert axe_findings(page) == [], (at, scheme)
                 if at == "result" and scheme == "dark":
-                    picture(page, "result-dark", 1160)
+                    picture(page, "result-dark")
             page.emulate_media(color_scheme="light")
             page.set_viewport_size(PHONE)
             page.wait_for_timeout(100)
@@ -433,7 +468,7 @@ def test_what_users_write_is_text(server: Server, tmp_path: Path) -> None:
     server.ask("PATCH", f"projects/{name}", json={"captions": {"place": "folder", "name": "dinner.vtt"}})
     assert server.wait(server.ask("POST", f"projects/{name}/ground"))["state"] == "done"
     server.ask("POST", f"projects/{name}/corrections", json={"kind": "forbid", "step": evil, "start": 0, "end": 9})
-    with chromium_page(base_url=server.address) as page:
+    with studio_page(server) as page:
         for at in ("", *PAGES):
             page.goto("about:blank")
             page.goto(f"/#/{name}/{at}" if at else "/")
@@ -451,7 +486,7 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
     server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
     wrong = tmp_path / "page.mp4"
     wrong.write_bytes(b"<html>this is not a video</html>")
-    with chromium_page(base_url=server.address) as page:
+    with studio_page(server) as page:
         page.goto(f"/#/{name}/procedure")
         procedure = tmp_path / "salad.md"
         procedure.write_text("# Salat\n\n- Schäle die Gurke.\n- Mische alles.\n", encoding="utf-16")
@@ -475,7 +510,7 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
 
 def test_settings_are_set_and_emptied(server: Server) -> None:
     name = server.ask("POST", "projects/sample")["name"]
-    with chromium_page(base_url=server.address) as page:
+    with studio_page(server) as page:
         page.goto(f"/#/{name}/video")
         page.locator("[data-key=settings]").click()
         for key, text, value in (("gamma", "2.5", 2.5), ("skip", "constant:4", "constant:4"), ("gamma", "", 1)):

@@ -1,7 +1,8 @@
-"""Corrections: the last word wins, and the aligner keeps to every one of them."""
+"""Corrections: those that contradict others are refused, and the aligner keeps to every one of them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -18,7 +19,7 @@ from graph2vid.errors import FormatError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
 from graph2vid.studio import corrections as correcting
-from graph2vid.studio.corrections import Correction, usable, with_correction
+from graph2vid.studio.corrections import ContradictionError, Correction, usable, with_correction
 
 INF = math.inf
 
@@ -35,7 +36,8 @@ def corrections(draw: st.DrawFn, ids: tuple[str, ...], clips: int) -> Correction
 def all_of(added: list[Correction]) -> tuple[Correction, ...]:
     known: tuple[Correction, ...] = ()
     for correction in added:
-        known = with_correction(known, correction)
+        with contextlib.suppress(ContradictionError):
+            known = with_correction(known, correction)
     return known
 
 
@@ -79,8 +81,6 @@ def test_the_aligner_keeps_to_every_correction(data: st.DataObject) -> None:
 @settings(max_examples=60, deadline=None)
 def test_no_clip_is_told_two_things(added: list[Correction]) -> None:
     known = all_of(added)
-    if added:
-        assert known[-1] == added[-1]
     for clip in range(12):
         here = [c for c in known if c.start <= clip < c.end]
         filling = {c.step for c in here if c.kind in ("exact", "show")}
@@ -91,16 +91,33 @@ def test_no_clip_is_told_two_things(added: list[Correction]) -> None:
         assert sum(c.kind in ("exact", "show", "within") for c in known if c.step == step) <= 1
 
 
-def test_a_new_border_trims_what_it_covers() -> None:
-    known = all_of([Correction("exact", "a", 0, 10), Correction("background", None, 10, 20)])
-    known = with_correction(known, Correction("exact", "b", 8, 14))
-    assert known == (
-        Correction("exact", "a", 0, 8),
-        Correction("background", None, 14, 20),
-        Correction("exact", "b", 8, 14),
-    )
-    known = with_correction(known, Correction("forbid", "b", -INF, INF))
-    assert Correction("exact", "b", 8, 14) not in known
+def test_what_contradicts_another_correction_is_refused_and_names_it() -> None:
+    flow = FlowGraph.from_edges([("a", "Cut the onion."), ("b", "Fry it."), ("c", "Toast the bread.")], [("a", "b")])
+    known = with_correction((), Correction("background", None, 50, 60), flow)
+    known = with_correction(known, Correction("exact", "a", 10, 20), flow)
+    refused = {
+        Correction("exact", "c", 15, 25): (
+            1,
+            r"step 3 \(Toast the bread\) is exactly 0:15.0 – 0:25.0: this is refused, for you said that "
+            r"step 1 \(Cut the onion\) is exactly 0:10.0 – 0:20.0",
+        ),
+        Correction("show", "c", 55, 58): (0, "you said that no step is shown in 0:50.0 – 1:00.0"),
+        Correction("background", None, 12, 14): (1, "you said that step 1"),
+        Correction("exact", "b", 2, 8): (1, "step 1 must be finished before step 2 begins, and you said that step 1"),
+        Correction("within", "b", 0, 9): (1, "step 1 must be finished before step 2 begins"),
+    }  # fmt: skip
+    for new, (other, words) in refused.items():
+        with pytest.raises(ContradictionError, match=words) as refusal:
+            with_correction(known, new, flow)
+        assert refusal.value.other == other
+    for new in (Correction("exact", "c", 20, 25), Correction("exact", "b", 20, 30), Correction("forbid", "b", 0, 90)):
+        assert with_correction(known, new, flow)[-1] == new
+
+
+def test_a_correction_of_a_step_takes_the_place_of_older_ones() -> None:
+    known = with_correction((Correction("exact", "b", 8, 14),), Correction("exact", "b", 30, 34))
+    assert known == (Correction("exact", "b", 30, 34),)
+    assert with_correction(known, Correction("forbid", "b", -INF, INF)) == (Correction("forbid", "b", -INF, INF),)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_killed_in_the_middle_of_a_job_and_of_an_upload(folder: Path) -> None:
             yield bytes(100_000)
 
         with pytest.raises(httpx.TransportError):
-            httpx.put(f"{server.address}api/projects/{name}/media/film.mp4", content=slowly())
+            httpx.put(f"{server.address}api/projects/{name}/media/film.mp4", content=slowly(), headers=server.headers)
         until = time.monotonic() + 10
         while is_alive(workers[0]) and time.monotonic() < until:
             time.sleep(0.02)
@@ -87,7 +87,9 @@ def test_killed_in_the_middle_of_saves(folder: Path) -> None:
 
     def write(server: Server, name: str) -> None:
         """Rename a step as fast as the server answers; note what was sent, and what was answered."""
-        with httpx.Client(base_url=f"{server.address}api/projects/{name}/", timeout=20) as client:
+        with httpx.Client(
+            base_url=f"{server.address}api/projects/{name}/", timeout=20, headers=server.headers
+        ) as client:
             while True:
                 text = f"cut the tomato {len(sent)} {'x' * random.randint(0, 1500)}"
                 sent.append(text)
@@ -168,7 +170,7 @@ def test_killed_in_the_middle_of_anything(folder: Path) -> None:
 
     def ask(server: Server, names: list[str]) -> None:
         with (
-            httpx.Client(base_url=f"{server.address}api/projects/", timeout=20) as client,
+            httpx.Client(base_url=f"{server.address}api/projects/", timeout=20, headers=server.headers) as client,
             contextlib.suppress(httpx.TransportError),
         ):
             while not broken:
@@ -211,7 +213,7 @@ def test_the_command_says_what_is_wrong(folder: Path, tmp_path: Path, capsys: py
 
 def test_other_addresses_need_the_token(folder: Path) -> None:
     with serving(folder, "--host", "0.0.0.0") as server:
-        address, _, token = server.address.partition("?token=")
+        address, _, token = server.opened.partition("?token=")
         assert len(token) >= 32
         here = f"http://127.0.0.1:{address.rpartition(':')[2]}"
         assert httpx.get(f"{here}api/projects").status_code == 401
@@ -229,7 +231,9 @@ def test_a_signal_ends_the_studio_with_a_job_and_a_listener(folder: Path, number
         server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=SAMPLE.flow.read_bytes())
         server.ask("PATCH", f"projects/{name}", json={"captions": None})  # speech is transcribed, which takes a while
         job = server.ask("POST", f"projects/{name}/ground")
-        with httpx.stream("GET", f"{server.address}api/jobs/{job['id']}/events", timeout=60) as events:
+        with httpx.stream(
+            "GET", f"{server.address}api/jobs/{job['id']}/events", timeout=60, headers=server.headers
+        ) as events:
             stages = (line for line in events.iter_lines() if "transcribing" in line)
             assert next(stages)
             seen = descendants(server.process.pid)

@@ -23,7 +23,7 @@ def studio(
         str | None,
         typer.Option(
             envvar="GRAPH2VID_STUDIO_TOKEN",
-            help="What every request must carry; made up where --host names another address than this machine's own.",
+            help="What every request must carry; by default that of FOLDER, made up the first time.",
         ),
     ] = None,
     upload_limit: Annotated[int, typer.Option(metavar="MIB", min=1, help="The largest video to hand in.")] = 4096,
@@ -31,7 +31,7 @@ def studio(
 ) -> None:
     """Open the studio, a web app on this machine: from a procedure and a video to a grounding, corrected by hand."""
     from graph2vid.studio.access import is_loopback
-    from graph2vid.studio.server import serve
+    from graph2vid.studio.server import page_to_open, serve
 
     def tell(address: str) -> None:
         typer.echo(f"graph2vid studio: {address}")
@@ -41,6 +41,6 @@ def studio(
         if open_it:
             import webbrowser
 
-            webbrowser.open(address)
+            webbrowser.open(page_to_open(folder.resolve(), address).as_uri())
 
     serve(folder, host=host, port=port, videos=videos, token=token, upload_limit=upload_limit << 20, started=tell)

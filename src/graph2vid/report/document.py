@@ -12,7 +12,7 @@ from graph2vid.errors import InputError
 from graph2vid.evidence import Plausibility
 from graph2vid.flow import FlowGraph, Layout, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
-from graph2vid.grounding import GroundedSegment, Grounding, OrderCheck, file_name, pack
+from graph2vid.grounding import Conflict, GroundedSegment, Grounding, OrderCheck, file_name, pack
 
 KIND = "graph2vid-view"
 VERSION = 2
@@ -36,6 +36,7 @@ def view_model(
     compare: Mapping[str, Grounding | Spans] | None = None,
     check: OrderCheck | None = None,
     video_url: str | None = None,
+    numbers: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return what a view of a grounding shows.
 
@@ -49,6 +50,9 @@ def view_model(
         Where the video does not follow its procedure, as :func:`graph2vid.grounding.check_order` finds it.
     video_url : str, optional
         Where the page finds the video; without it there is none to play.
+    numbers : mapping of str to int, optional
+        The numbers of steps by their ids, where the procedure has changed since: a step that is not there has none. By
+        default the places in the grounding's own flow graph.
 
     Returns
     -------
@@ -59,6 +63,8 @@ def view_model(
     flow = grounding.flow
     place = {step: number for number, step in enumerate(grounding.order, start=1)}
     segments = [_segment(part) for part in grounding.segments]
+    number = [index + 1 if numbers is None else numbers.get(step) for index, step in enumerate(flow.ids)]
+    colours = [colour_of(index if found is None else found - 1) for index, found in enumerate(number)]
     name = grounding.video or video_url or ""
     return {
         "format": KIND,
@@ -72,10 +78,10 @@ def view_model(
         "steps": [
             {
                 "id": step.id,
-                "number": index + 1,
+                "number": number[index],
                 "text": step.text or step.id,
-                "colour": colour_of(index),
-                "ink": ink_on(colour_of(index)),
+                "colour": colours[index],
+                "ink": ink_on(colours[index]),
                 "place": place.get(index),
                 "after": list(flow.predecessors[index]),
                 "absent": round(grounding.absent[index], 4) if grounding.absent else None,
@@ -100,9 +106,14 @@ def view_model(
         ],
         "count": grounding.count.to_json() | {"words": str(grounding.count)},
         "facts": _facts(grounding),
-        "questions": list(grounding.questions),
+        "conflicts": [vars(one) for one in conflicts_of(grounding)],
         "check": None if check is None else _checked(check),
     }
+
+
+def conflicts_of(grounding: Grounding) -> list[Conflict]:
+    """Return the edges that fight the evidence, the worst first, as far as the result names them."""
+    return [Conflict.from_json(one, grounding.flow) for one in grounding.options.get("conflicts") or ()]
 
 
 def mark_of(flow: FlowGraph, step: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 COOKIE = "graph2vid_token"
+"""The name of the cookie, before the port: all studios of a machine share its cookies."""
 
 MOST_BODY = 1 << 20
 """Bytes of a request, except where a file is handed in."""
@@ -26,6 +27,13 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+
+
+_CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>graph2vid studio</title>
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<h1>This studio is not open here</h1>
+<p>It belongs to whoever started it. Open the address that it printed when it started: the token in it lets you in,
+and this browser keeps it.</p></html>"""
 
 
 def is_loopback(host: str) -> bool:
@@ -85,10 +93,15 @@ class Access:
         if scheme.lower() == "bearer":
             return self.admits(value.strip())
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
         except CookieError:
             return False
         return cookie is not None and self.admits(cookie.value)
+
+
+def _cookie_name(headers: dict[str, str]) -> str:
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
 
 
 def _split(url: str) -> SplitResult | None:
@@ -135,7 +148,8 @@ class Guard:
         if objection is not None and objection[0] == 401 and path == "/" and method == "GET":
             token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             if self.access.admits(token):
-                cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
+                # Lax: whoever follows a link to the studio comes in; other sites are refused by their origin.
+                cookie = f"{_cookie_name(headers)}={token}; HttpOnly; SameSite=Lax; Path=/; Max-Age=31536000"
                 await _answer(send_safely, 303, b"", {"location": "/", "set-cookie": cookie})
                 return
         is_upload = self.uploads.fullmatch(f"{method} {path}") is not None
@@ -143,6 +157,9 @@ class Guard:
         if objection is None and not is_upload and length.isdecimal() and int(length) > MOST_BODY:
             objection = 413, f"a request may have up to {MOST_BODY >> 20} MiB"
         if objection is not None:
+            if objection[0] == 401 and path in ("/", "/docs") and method == "GET":
+                await _answer(send_safely, 401, _CLOSED.encode(), {"content-type": "text/html; charset=utf-8"})
+                return
             await _answer(send_safely, objection[0], json.dumps({"error": objection[1]}).encode())
             return
         received = 0

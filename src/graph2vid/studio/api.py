@@ -33,6 +33,7 @@ from graph2vid.studio.edits import History, Replace
 from graph2vid.studio.jobs import Job
 from graph2vid.studio.projects import Media, Project, UnknownError
 from graph2vid.studio.service import Studio, correction_of, flow_from_file, summary
+from graph2vid.studio.work import in_words
 from graph2vid.text import PARSERS, decoded, procedure_from_bytes
 
 MOST_TEXT = 1 << 20
@@ -48,6 +49,24 @@ _TYPES = {
     ".ogv": "video/ogg",
     ".avi": "video/x-msvideo",
 }
+
+
+_TITLES = {
+    "youtube": "YouTube chapters, for the description",
+    "vtt": "Chapters for web players (WebVTT)",
+    "srt": "Steps as subtitles (SRT)",
+    "csv": "Table (CSV)",
+    "json": "Everything, for graph2vid (JSON)",
+    "elan": "ELAN annotation",
+    "label-studio": "Label Studio task",
+    "label-studio-config": "Label Studio labels",
+    "via3": "VIA 3 project",
+    "ffmetadata": "Chapters for FFmpeg",
+    "schema-org": "Clips for search engines (schema.org)",
+    "rttm": "Segments as RTTM",
+    "crosstask": "CrossTask annotation",
+}
+"""What people call the formats, in the order of a menu."""
 
 
 class TooMuchError(InputError):
@@ -143,6 +162,8 @@ def about(studio: InStudio) -> models.About:
         ],
         parsers=list(PARSERS),
         formats={name: FORMATS.get(name).suffix for name in FORMATS},
+        titles={name: title for name, title in _TITLES.items() if name in FORMATS}
+        | {name: name for name in FORMATS if name not in _TITLES},
         videos=studio.videos is not None,
         upload_limit=studio.upload_limit,
         suffixes={"video": list(places.VIDEO_SUFFIXES), "captions": list(places.CAPTION_SUFFIXES)},
@@ -422,7 +443,8 @@ def _by_name(grounding: Grounding) -> Grounding:
 def view(studio: InStudio, project: InProject) -> dict[str, Any]:
     grounding = _with_video(studio, project)
     url = f"/api/projects/{project.name}/result/video" if grounding.video else None
-    return view_model(_by_name(grounding), **studio.beside(project, grounding), video_url=url)
+    beside = studio.beside(project, grounding)
+    return view_model(_by_name(grounding), **beside, video_url=url, numbers=studio.numbers(project))
 
 
 @router.get("/projects/{project}/corrections", summary="What a person knows about the video")
@@ -431,10 +453,12 @@ def corrections(studio: InStudio, project: InProject) -> list[models.CorrectionS
 
 
 @router.post("/projects/{project}/corrections", status_code=201,
-             summary="Add a correction; it wins over those that it contradicts")  # fmt: skip
+             summary="Add a correction; one that contradicts another is refused, and names that")  # fmt: skip
 def correct(studio: InStudio, project: InProject, wanted: models.NewCorrection) -> list[models.CorrectionState]:
     with project.lock:
-        project.corrections = with_correction(project.corrections, correction_of(wanted, project))
+        new = correction_of(wanted, project)
+        flow = None if project.draft is None else project.draft.flow
+        project.corrections = with_correction(project.corrections, new, flow)
         return corrections(studio, project)
 
 
@@ -462,9 +486,18 @@ def exported(studio: InStudio, project: InProject, format: str) -> Response:
 
 
 @router.get("/projects/{project}/report", summary="The report: one self-contained page", response_class=Response)
-def report(studio: InStudio, project: InProject) -> Response:
+def report(
+    studio: InStudio,
+    project: InProject,
+    embed: Annotated[bool, Query(description="Put the video into the page")] = False,
+) -> Response:
     grounding = _with_video(studio, project)
-    made = page(_by_name(grounding), **studio.beside(project, grounding))
+    shown = grounding if embed else _by_name(grounding)
+    try:
+        made = page(shown, **studio.beside(project, grounding), embed_video=embed)
+    except InputError as error:
+        name = _by_name(grounding).video
+        raise InputError(in_words(str(error).replace(str(grounding.video), str(name)))) from None
     return Response(made, media_type="text/html; charset=utf-8", headers=_attachment(f"{project.name}.html"))
 
 

@@ -20,6 +20,7 @@ from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
 from graph2vid.studio import api
 from graph2vid.studio.access import Access, Guard
+from graph2vid.studio.corrections import ContradictionError
 from graph2vid.studio.jobs import Jobs
 from graph2vid.studio.projects import Projects
 from graph2vid.studio.service import Studio
@@ -111,4 +112,5 @@ def _tell(_: Request, error: Exception) -> JSONResponse:
         message = f"{error.strerror or error}"
     elif status == 500:
         message = f"{type(error).__name__}: {error} (this is a defect)"
-    return JSONResponse({"error": " ".join(message.split())}, status)
+    other = {"other": error.other} if isinstance(error, ContradictionError) else {}
+    return JSONResponse({"error": " ".join(message.split()), **other}, status)

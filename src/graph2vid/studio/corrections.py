@@ -91,20 +91,49 @@ class Correction:
         return [Constraint(self.kind, step, self.start, self.end)]
 
 
-def with_correction(corrections: Iterable[Correction], new: Correction) -> tuple[Correction, ...]:
-    """Return the corrections with one more, which wins over what it contradicts.
+class ContradictionError(InputError):
+    """A correction contradicts another one; ``other`` is the place of that in the list."""
 
-    A new pin of a step takes the place of its older ones. Where a clip is told to show one thing, what older
-    corrections say about that clip gives way.
+    status = 422
+
+    def __init__(self, message: str, other: int) -> None:
+        super().__init__(message)
+        self.other = other
+
+
+def with_correction(
+    corrections: Iterable[Correction], new: Correction, flow: FlowGraph | None = None
+) -> tuple[Correction, ...]:
+    """Return the corrections with one more.
+
+    A new correction of a step takes the place of older ones of that step. What contradicts a correction of
+    another step, or the order of the flow graph together with one, is refused.
+
+    Raises
+    ------
+    ContradictionError
+        Names the other correction, in the words of the person who made it.
     """
+    known = tuple(corrections)
     kept: list[Correction] = []
-    for old in corrections:
-        is_older_pin = old.step == new.step and new.kind in _PINS and old.kind in _PINS
-        if old != new and not is_older_pin:
-            kept += _outside(old, new) if _contradicts(new, old) else [old]
+    for place, old in enumerate(known):
+        if old.step == new.step and old.kind != "background":
+            is_older_pin = new.kind in _PINS and old.kind in _PINS
+            if old != new and not is_older_pin:
+                kept += _outside(old, new) if _contradicts(new, old) and _meet(new, old) else [old]
+        elif old != new:
+            kept.append(old)
+            if _contradicts(new, old) and _meet(new, old):
+                raise ContradictionError(_refusal(new, old, "", flow), place)
+            if (order := _order_against(new, old, flow)) is not None:
+                raise ContradictionError(_refusal(new, old, order, flow), place)
     if len(kept) >= MOST:
         raise InputError(f"a project holds up to {MOST} corrections; remove some first")
     return (*kept, new)
+
+
+def _meet(one: Correction, other: Correction) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 def _contradicts(new: Correction, old: Correction) -> bool:
@@ -114,6 +143,33 @@ def _contradicts(new: Correction, old: Correction) -> bool:
         return not is_same
     fills_one = bool(kinds & {*_FILLS})
     return fills_one and ("background" in kinds or ("forbid" in kinds and is_same))
+
+
+def _order_against(new: Correction, old: Correction, flow: FlowGraph | None) -> str | None:
+    """Say which order of the flow graph two pins contradict, or None."""
+    if flow is None or new.kind not in _PINS or old.kind not in _PINS or {new.step, old.step} - {*flow.ids}:
+        return None
+    later = flow.sure.descendants
+    for first, second in ((new, old), (old, new)):
+        a, b = (flow.index(str(one.step)) for one in (first, second))
+        # The first goes on until here at least, and the second has begun by then.
+        until = first.end if first.kind in _FILLS else first.start
+        begun = second.start if second.kind in _FILLS else second.end
+        if later[a] >> b & 1 and until > begun:
+            return f"step {a + 1} must be finished before step {b + 1} begins, and "
+    return None
+
+
+def _refusal(new: Correction, old: Correction, order: str, flow: FlowGraph | None) -> str:
+    def said(one: Correction) -> str:
+        if one.step is None:
+            return f"no step is shown in {one.words.removeprefix('none in ')}"
+        place = flow.ids.index(one.step) if flow is not None and one.step in flow.ids else None
+        text = one.step if flow is None or place is None else flow.texts[place] or one.step
+        number = "" if place is None else f" {place + 1}"
+        return f"step{number} ({text.rstrip('. ')}) is {one.words}"
+
+    return f"{said(new)}: this is refused, for {order}you said that {said(old)}"
 
 
 def _outside(old: Correction, new: Correction) -> list[Correction]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from graph2vid._files import check_format
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow import FlowGraph
+from graph2vid.studio.corrections import Correction
 from graph2vid.studio.drafts import MOST_CHARACTERS, MOST_STEPS, Draft
 
 KIND = "graph2vid-edits"
@@ -34,6 +35,21 @@ class Replace(_Edit):
     op: Literal["replace"]
     source: str
     flow: dict[str, Any]
+
+
+class Corrected(_Edit):
+    """Corrections came or went. The flow graph stays as it is; undo and redo go over this, too."""
+
+    op: Literal["correct"]
+    removed: tuple[dict[str, Any], ...] = ()
+    added: tuple[dict[str, Any], ...] = ()
+
+    def applied(self, corrections: tuple[Correction, ...], is_undo: bool = False) -> tuple[Correction, ...]:
+        """Return the corrections after it, or before."""
+        gone, come = ([Correction.from_json(one) for one in some] for some in (self.removed, self.added))
+        if is_undo:
+            gone, come = come, gone
+        return (*(one for one in corrections if one not in gone), *come)
 
 
 _DONE_BY: dict[str, Callable[..., Draft]] = {}
@@ -66,12 +82,31 @@ _EDITS = (
 Edit: Any = Annotated[reduce(or_, _EDITS), Field(discriminator="op")]
 """What a person does to the graph, one thing at a time."""
 
-_Entry: Any = Annotated[reduce(or_, (*_EDITS, Replace)), Field(discriminator="op")]
+_Entry: Any = Annotated[reduce(or_, (*_EDITS, Replace, Corrected)), Field(discriminator="op")]
 _ENTRIES: TypeAdapter[list[Any]] = TypeAdapter(list[_Entry])
 
 
-def apply(entry: Any, draft: Draft | None) -> Draft:
+_WORDS = {
+    "correct": "the correction",
+    "replace": "the new graph",
+    "add-edge": "the new link",
+    "remove-edge": "the removal of a link",
+    "reverse-edge": "the reversal of a link",
+    "add-step": "the new step",
+    "remove-step": "the removal of a step",
+    "rename": "the new text",
+    "optional": "the change of what is optional",
+    "add-alternative": "the alternative",
+    "remove-alternative": "the removal of an alternative",
+    "split": "the split",
+    "merge": "the merge",
+}
+
+
+def apply(entry: Any, draft: Draft | None) -> Draft | None:
     """Return the draft after an entry of the log."""
+    if isinstance(entry, Corrected):
+        return draft
     if isinstance(entry, Replace):
         return Draft.from_json(entry.flow, entry.source or "flow graph")
     if draft is None:
@@ -102,16 +137,25 @@ class History:
         How many of them hold.
     revision : int
         Grows by one with each edit, undo and redo: it tells two states apart.
+    corrections : tuple of Correction
+        As they are now.
     """
 
-    def __init__(self, drafts: tuple[Draft | None, ...], entries: tuple[Any, ...], at: int, revision: int) -> None:
+    def __init__(
+        self,
+        drafts: tuple[Draft | None, ...],
+        entries: tuple[Any, ...],
+        at: int,
+        revision: int,
+        corrections: tuple[Correction, ...] = (),
+    ) -> None:
         self._drafts = drafts  # before the first entry, and after each
-        self.entries, self.at, self.revision = entries, at, revision
+        self.entries, self.at, self.revision, self.corrections = entries, at, revision, corrections
 
     @classmethod
-    def empty(cls) -> History:
+    def empty(cls, corrections: tuple[Correction, ...] = ()) -> History:
         """Return the history of a project without a flow graph."""
-        return cls((None,), (), 0, 0)
+        return cls((None,), (), 0, 0, corrections)
 
     @property
     def draft(self) -> Draft | None:
@@ -123,7 +167,15 @@ class History:
         drafts = (*self._drafts[: self.at + 1], apply(entry, self.draft))
         entries = (*self.entries[: self.at], entry)
         surplus = max(0, len(entries) - _MOST_ENTRIES)
-        return History(drafts[surplus:], entries[surplus:], len(entries) - surplus, self.revision + 1)
+        known = entry.applied(self.corrections) if isinstance(entry, Corrected) else self.corrections
+        return History(drafts[surplus:], entries[surplus:], len(entries) - surplus, self.revision + 1, known)
+
+    def corrected(self, corrections: tuple[Correction, ...]) -> History:
+        """Return the history after these have taken the place of the corrections; itself if they are the same."""
+        old, new = self.corrections, corrections
+        removed = tuple(one.to_json() for one in old if one not in new)
+        added = tuple(one.to_json() for one in new if one not in old)
+        return self.edited(Corrected(op="correct", removed=removed, added=added)) if removed or added else self
 
     def undone(self) -> History:
         """Return the history one edit back."""
@@ -136,7 +188,19 @@ class History:
     def _moved(self, by: int, what: str) -> History:
         if not 0 <= self.at + by <= len(self.entries):
             raise InputError(f"there is nothing to {what}")
-        return History(self._drafts, self.entries, self.at + by, self.revision + 1)
+        entry = self.entries[min(self.at, self.at + by)]
+        known = entry.applied(self.corrections, by < 0) if isinstance(entry, Corrected) else self.corrections
+        return History(self._drafts, self.entries, self.at + by, self.revision + 1, known)
+
+    @property
+    def undo_words(self) -> str:
+        """What undo would take back; empty where there is nothing."""
+        return _WORDS.get(self.entries[self.at - 1].op, "the last edit") if self.at else ""
+
+    @property
+    def redo_words(self) -> str:
+        """What redo would do again; empty where there is nothing."""
+        return _WORDS.get(self.entries[self.at].op, "the edit") if self.at < len(self.entries) else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the log as a JSON document."""
@@ -147,12 +211,13 @@ class History:
             "revision": self.revision,
             "at": self.at,
             "base": None if base is None else base.to_json(),
+            "corrections": [one.to_json() for one in self.corrections],
             "edits": [entry.model_dump(mode="json") for entry in self.entries],
         }
 
     @classmethod
-    def from_json(cls, value: Any, source: str) -> History:
-        """Read a log; the drafts are made again, edit by edit."""
+    def from_json(cls, value: Any, source: str, corrections: tuple[Correction, ...] = ()) -> History:
+        """Read a log; the drafts are made again, edit by edit. ``corrections`` are those of a log that has none."""
         document = check_format(value, kind=KIND, version=VERSION, source=source)
         entries = read_entries(document.get("edits"), source)
         at, revision = document.get("at"), document.get("revision")
@@ -162,4 +227,8 @@ class History:
         drafts = [None if base is None else Draft.from_json(base, source)]
         for entry in entries:
             drafts.append(apply(entry, drafts[-1]))
-        return cls(tuple(drafts), tuple(entries), at, revision)
+        kept = document.get("corrections")
+        if kept is not None and not isinstance(kept, list):
+            raise FormatError(f"{source}: corrections must be a list")
+        known = corrections if kept is None else tuple(Correction.from_json(one, source) for one in kept)
+        return cls(tuple(drafts), tuple(entries), at, revision, known)

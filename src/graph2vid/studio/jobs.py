@@ -57,6 +57,8 @@ class Job:
     warnings : list of str
     version : int
         Grows with every change.
+    began : float
+        When the stage did, by the monotonic clock.
     """
 
     kind: str
@@ -75,6 +77,7 @@ class Job:
     version: int = 0
     cancelled: bool = False
     process: subprocess.Popen[bytes] | None = None
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def is_over(self) -> bool:
@@ -84,7 +87,8 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """Return what the API says about the job."""
         names = ("id", "kind", "project", "state", "stage", "done", "total", "message", "warnings")
-        return {name: getattr(self, name) for name in names}
+        seconds = round(time.monotonic() - self.began, 1)
+        return {name: getattr(self, name) for name in names} | {"seconds": seconds}
 
 
 class Jobs:
@@ -161,7 +165,7 @@ class Jobs:
                 if self._closed:
                     return
                 job = self._queue.popleft()
-                job.state, job.stage = "running", "starting"
+                job.state, job.stage, job.began = "running", "starting", time.monotonic()
                 job.version += 1
             try:
                 self._run(job)
@@ -216,6 +220,8 @@ class Jobs:
             return False
         with self._change:
             if "stage" in said:
+                if said["stage"] != job.stage:
+                    job.began = time.monotonic()
                 job.stage, job.done, job.total = said["stage"], said.get("done"), said.get("total")
             if "error" in said:
                 job.message = said["error"]

@@ -74,9 +74,10 @@ class NewCorrection(_Request):
 
 
 class Problem(BaseModel):
-    """Why a request was refused."""
+    """Why a request was refused; ``other`` is the place of the correction that a new one contradicts."""
 
     error: str
+    other: int | None = None
 
 
 class MediaFile(MediaChoice):
@@ -107,13 +108,15 @@ class FlowState(BaseModel):
     revision: int
     can_undo: bool
     can_redo: bool
+    undo_words: str
+    redo_words: str
     flow: dict[str, Any] | None
     orders: Orders | None
     picture: dict[str, Any] | None
 
 
 class JobState(BaseModel):
-    """How far a job is."""
+    """How far a job is; ``seconds`` is how long its present stage has taken."""
 
     id: str
     kind: str
@@ -122,6 +125,7 @@ class JobState(BaseModel):
     stage: str
     done: float | None
     total: float | None
+    seconds: float
     message: str
     warnings: list[str]
 
@@ -133,14 +137,27 @@ class CorrectionState(NewCorrection):
     applies: bool
 
 
+class Relaxable(BaseModel):
+    """An edge that fights the evidence: what the alignment would cost less without it, and the doubt it would spare."""
+
+    before: str
+    after: str
+    gain: float
+    relieved: int
+
+
 class ResultState(BaseModel):
     """Whether the result still is that of graph, corrections and media as they are now.
 
-    ``made`` says when it was made, or checked last: seconds since 1970.
+    ``outdated`` lists what has changed since: "graph", "video", "captions", "settings", "corrections". ``made`` says
+    when it was made, or checked last: seconds since 1970. ``conflicts`` are edges of the present graph that fight the
+    evidence.
     """
 
     current: bool
+    outdated: list[str]
     made: float
+    conflicts: list[Relaxable]
 
 
 class ProjectState(FlowState, Settings):  # type: ignore[misc]
@@ -183,12 +200,13 @@ class Setting(BaseModel):
 
 
 class About(BaseModel):
-    """What this studio is and can do."""
+    """What this studio is and can do: of export formats the suffixes, and what people call them (``titles``)."""
 
     version: str
     settings: list[Setting]
     parsers: list[str]
     formats: dict[str, str]
+    titles: dict[str, str]
     videos: bool
     upload_limit: int
     suffixes: dict[str, list[str]]

@@ -2,9 +2,9 @@
 
 FOLDER/NAME/project.json       title, chosen video and captions, settings
             procedure.txt      the procedure in words
-            edits.json         all edits of the flow graph, and the place among them: undo and redo
+            edits.json         all edits of the flow graph and the corrections, and the place among them: undo, redo
             flow.json          the flow graph as it is now, for other tools; made from edits.json
-            corrections.json   what a person knows about the video
+            corrections.json   what a person knows about the video, likewise
             result.json        the grounding, as `graph2vid ground -o` writes it
             check.json         where the video does not follow the procedure, as `graph2vid check --json` writes it
             job.json           what ran last
@@ -154,8 +154,11 @@ class Project:
         with self.lock:
             if self._history is None:
                 path, source = self.file("edits.json"), f"{self.name}/edits.json"
-                self._history = History.from_json(read_json(path), source) if path.is_file() else History.empty()
-                self._write_flow()  # the server may have been killed between the two files
+                old = self._kept_corrections()
+                self._history = (
+                    History.from_json(read_json(path), source, old) if path.is_file() else History.empty(old)
+                )
+                self._write_rest()  # the server may have been killed between the files
             return self._history
 
     @history.setter
@@ -163,7 +166,17 @@ class Project:
         with self.lock:
             write_json(self.file("edits.json"), history.to_json())
             self._history = history
-            self._write_flow()
+            self._write_rest()
+
+    def _write_rest(self) -> None:
+        """Write what is made from the log, for other tools."""
+        self._write_flow()
+        if self._history is not None and self._history.corrections != self._kept_corrections():
+            write_json(self.file("corrections.json"), correcting.to_json(self._history.corrections))
+
+    def _kept_corrections(self) -> tuple[Correction, ...]:
+        path = self.file("corrections.json")
+        return correcting.from_json(read_json(path), f"{self.name}/corrections.json") if path.is_file() else ()
 
     def _write_flow(self) -> None:
         path, draft = self.file("flow.json"), self._history and self._history.draft
@@ -186,13 +199,14 @@ class Project:
     @property
     def corrections(self) -> tuple[Correction, ...]:
         """What a person knows about the video."""
-        path = self.file("corrections.json")
-        return correcting.from_json(read_json(path), f"{self.name}/corrections.json") if path.is_file() else ()
+        return self.history.corrections
 
     @corrections.setter
     def corrections(self, corrections: tuple[Correction, ...]) -> None:
         with self.lock:
-            write_json(self.file("corrections.json"), correcting.to_json(corrections))
+            history = self.history.corrected(corrections)
+            if history is not self.history:
+                self.history = history
 
     @property
     def job(self) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import socket
@@ -23,6 +24,39 @@ def check_token(token: str) -> str:
     return token
 
 
+def kept_token(folder: Path) -> str:
+    """Return the token of a folder of projects, which its owner alone can read; made up the first time.
+
+    It stays the same, so that a page that is open goes on when the studio is started again.
+    """
+    path = folder / ".token"
+    with contextlib.suppress(OSError, InputError):
+        is_private = os.name != "posix" or not path.lstat().st_mode & 0o077
+        if is_private and path.is_file() and not path.is_symlink():
+            return check_token(path.read_text(encoding="utf-8").strip())
+    token = secrets.token_urlsafe(24)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_privately(path, token)
+    except OSError as error:
+        raise Graph2VidError(f"cannot use the folder {folder}: {error.strerror}") from error
+    return token
+
+
+def page_to_open(folder: Path, address: str) -> Path:
+    """Write a page that leads to an address, for its owner alone: others see what a browser is started with."""
+    path = folder / "open-studio.html"
+    lead = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
+    _write_privately(path, f'{lead}<title>graph2vid studio</title><a href="{address}">Open the studio</a>\n')
+    return path
+
+
+def _write_privately(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def serve(
     folder: Path,
     *,
@@ -40,13 +74,14 @@ def serve(
     folder : Path
         Where the projects are kept.
     host : str
-        The address to bind to. On any other than this machine's own every request needs the token.
+        The address to bind to.
     port : int
         0: any that is free.
     videos : Path, optional
         A folder whose videos and captions can be chosen.
     token : str, optional
-        What every request must carry; where one is needed and none is given, one is made up.
+        What every request must carry, so that other accounts of this machine cannot use the studio; by default that
+        of the folder (:func:`kept_token`).
     upload_limit : int, optional
         Bytes of a file that is handed in.
     started : callable
@@ -62,18 +97,17 @@ def serve(
         raise InputError(f"there is no folder {videos}")
     if token is not None:
         check_token(token)
-    elif not is_loopback(host):
-        token = secrets.token_urlsafe(24)
     listening = _bound(host, port)
-    access = Access(loopback=is_loopback(host), token=token)
     try:
+        token = token or kept_token(folder)
+        access = Access(loopback=is_loopback(host), token=token)
         app = create_app(folder, videos=videos, access=access, upload_limit=upload_limit or UPLOAD_LIMIT)
         quiet: Any = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
         server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=2, **quiet))
         name = socket.gethostname() if host in ("0.0.0.0", "::") else host
         shown = f"[{name}]" if ":" in name else name
         address = f"http://{shown}:{listening.getsockname()[1]}/"
-        started(address if token is None else f"{address}?token={token}")
+        started(f"{address}?token={token}")
         with contextlib.suppress(KeyboardInterrupt):  # that is how it is ended
             server.run(sockets=[listening])
     finally:

@@ -16,7 +16,7 @@ from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
 from graph2vid.grounding import Grounding, OrderCheck
-from graph2vid.report import drawn_plan, mark_of
+from graph2vid.report import conflicts_of, drawn_plan, mark_of
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
 from graph2vid.studio.corrections import Correction, usable
@@ -68,7 +68,7 @@ class Studio:
         """Return the path of a file that a project uses."""
         folder = {"upload": project.media, "folder": self.videos, "sample": _SAMPLE.folder}.get(media.place)
         if folder is None:
-            raise UnknownError("no folder of videos was named when the studio was started (--videos)")
+            raise UnknownError("no folder of videos was named when the studio was started")
         path = inside(folder, media.name)
         if kind_of(media.name) is None or not path.is_file():
             raise UnknownError(f"{media.name} is not there any more: choose another file")
@@ -101,6 +101,8 @@ class Studio:
             revision=history.revision,
             can_undo=history.at > 0,
             can_redo=history.at < len(history.entries),
+            undo_words=history.undo_words,
+            redo_words=history.redo_words,
             **dict(zip(("flow", "orders", "picture"), drawn, strict=True)),
         )
 
@@ -133,10 +135,25 @@ class Studio:
         files = [file for file in (project.file(_RESULT), project.file(_CHECK)) if file.is_file()]
         if not project.file(_RESULT).is_file():
             return None
-        is_current = False
+        outdated, conflicts = ["graph"], []
         with suppress(Graph2VidError):
-            is_current = self.result(project).options.get("studio") == self._order(project)[1]
-        return models.ResultState(current=is_current, made=max(file.stat().st_mtime for file in files))
+            found = self.result(project)
+            outdated = _differences(found.options.get("studio"), self._order(project)[1])
+            ids, now = found.flow.ids, None if project.draft is None else project.draft.flow
+            present = set() if now is None else {(now.ids[a], now.ids[b]) for a, b in now.edges}
+            conflicts = [
+                models.Relaxable(before=ids[one.before], after=ids[one.after], gain=one.gain, relieved=one.relieved)
+                for one in conflicts_of(found)
+                if (ids[one.before], ids[one.after]) in present
+            ]
+        made = max(file.stat().st_mtime for file in files)
+        return models.ResultState(current=not outdated, outdated=outdated, made=made, conflicts=conflicts)
+
+    @staticmethod
+    def numbers(project: Project) -> dict[str, int] | None:
+        """Return the numbers of the steps as the graph is now, by their ids."""
+        draft = project.draft
+        return None if draft is None else {step: place for place, step in enumerate(draft.flow.ids, start=1)}
 
     def job_state(self, project: Project) -> Any:
         """Return the last job of a project, if any; one that a killed server left behind is ``interrupted``."""
@@ -146,7 +163,8 @@ class Studio:
         state = {key: str(kept.get(key, "")) for key in ("kind", "state", "message")}
         if state["state"] not in ("done", "failed", "cancelled"):
             state |= {"state": "interrupted", "message": "the studio was ended while this ran: run it again"}
-        return {"id": "", "project": project.name, "stage": "", "done": None, "total": None, "warnings": [], **state}
+        still: dict[str, Any] = {"done": None, "total": None, "seconds": 0.0, "warnings": []}
+        return {"id": "", "project": project.name, "stage": "", **still, **state}
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
@@ -261,6 +279,15 @@ class Studio:
             before = Grounding.from_json(read_json(project.file(_PREVIOUS)))
             compare = {"before": before} if before.flow.ids == grounding.flow.ids else {}
         return {"check": check, "compare": compare}
+
+
+def _differences(was: Any, now: dict[str, Any]) -> list[str]:
+    """Say what has changed since a result was made."""
+    if not isinstance(was, dict):
+        return ["graph"]
+    named = {"flow": "graph", "video": "video", "captions": "captions", "corrections": "corrections"}
+    changed = [named.get(key, "settings") for key in was.keys() | now.keys() if was.get(key) != now.get(key)]
+    return [name for name in ("graph", "video", "captions", "settings", "corrections") if name in changed]
 
 
 def _settings(about: About) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import warnings
@@ -66,12 +67,18 @@ def check(order: dict[str, Any], tell: Tell) -> None:
 KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground, "check": check}
 
 
+def in_words(message: str) -> str:
+    """Return a message of the command line for people who see no command line: a flag is a setting."""
+    message = re.sub(r" \((?:[^()]* )?--[^()]*\)", "", " ".join(message.split()))
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda flag: f"the setting “{flag[1].replace('-', ' ')}”", message)
+
+
 def _by_name(message: str, order: dict[str, Any]) -> str:
     """Return a message in which files are called by their names: where they lie is nobody's concern."""
     for key in ("video", "captions", "result"):
         if path := order.get(key):
             message = message.replace(path, Path(path).name)
-    return message
+    return in_words(message)
 
 
 def _die_with_the_server() -> None:
@@ -92,11 +99,11 @@ def main() -> int:
         output.flush()
 
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: tell(warning=" ".join(str(message).split()))
+        warnings.showwarning = lambda message, *_: tell(warning=in_words(str(message)))
         try:
             KINDS[order["kind"]](order, tell)
         except Graph2VidError as error:
-            tell(error=_by_name(" ".join(str(error).split()), order))
+            tell(error=_by_name(str(error), order))
             return 2
         except MemoryError:
             tell(error="out of memory: use longer clips, or fewer steps that may come in any order")

@@ -14,12 +14,13 @@ export function makeGraph(state) {
     viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`,
     role: "group",
     "aria-label": "Flow graph; left and right follow the order found, up and down the links, Enter plays the step",
-    style: { "max-width": `${width}px`, "min-width": `${Math.round(width * 0.7)}px` },
   });
-  for (const edge of graph.edges) picture.append(arrow(graph, edge));
+  const fights = new Set(state.model.conflicts.map(({ before, after }) => `${before} ${after}`));
+  for (const edge of graph.edges) picture.append(arrow(graph, edge, fights.has(`${edge.from} ${edge.to}`)));
   // In the order found, so that the reading order is the order of the video.
   for (const step of state.rows) picture.append(node(state, step));
   const box = el("div", { class: "graph-scroll" }, picture);
+  const tools = makeGraphZoom(box, picture, { width, height }, state);
 
   const lit = () => {
     const step = state.active;
@@ -57,7 +58,53 @@ export function makeGraph(state) {
     const edge = ["ArrowDown", "ArrowUp"].includes(key) && graph.edges.find((link) => link[from] === step);
     return edge ? picture.querySelector(`.node[data-step="${edge[to]}"]`) : null;
   });
-  return box;
+  return { box, tools };
+}
+
+const LEAST_ZOOM = 0.08;
+
+// Closer and farther, with Ctrl and the wheel too; at first as large as its box is wide. `kept` remembers it as `graphZoom`:
+// "wide", "whole" or a number.
+export function makeGraphZoom(box, picture, { width, height }, kept) {
+  kept.graphZoom ??= "wide";
+  const fitting = (whole) => {
+    const wide = Math.max(box.clientWidth - 4, 80) / width;
+    return whole ? Math.min(wide, Math.max(box.clientHeight - 4, 80) / height, 1) : Math.min(Math.max(wide, 0.7), 1);
+  };
+  const scale = () => (typeof kept.graphZoom === "number" ? kept.graphZoom : fitting(kept.graphZoom === "whole"));
+  const size = () => {
+    const by = scale();
+    picture.style.setProperty("width", `${width * by}px`);
+    picture.style.setProperty("height", `${height * by}px`);
+  };
+  const zoomTo = (wanted, event = null) => {
+    const before = scale();
+    const outer = box.getBoundingClientRect();
+    const [x, y] = event ? [event.clientX - outer.left, event.clientY - outer.top] : [box.clientWidth / 2, box.clientHeight / 2];
+    kept.graphZoom = typeof wanted === "number" ? Math.min(Math.max(wanted, LEAST_ZOOM), 2.5) : wanted;
+    size();
+    const by = scale() / before;
+    box.scrollTo({ left: (box.scrollLeft + x) * by - x, top: (box.scrollTop + y) * by - y, behavior: "instant" });
+  };
+  box.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoomTo(scale() * Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.003)), event);
+    },
+    { passive: false },
+  );
+  const watch = new ResizeObserver(() => (box.isConnected ? size() : watch.disconnect()));
+  watch.observe(box);
+  const button = (label, sign, act, kind = "round") => el("button", { type: "button", class: `button ${kind}`, "aria-label": label, title: label, onclick: act }, sign);
+  return el(
+    "div",
+    { class: "zoom graph-zoom", role: "group", "aria-label": "Zoom of the graph" },
+    button("Graph smaller", "−", () => zoomTo(scale() / 1.4)),
+    button("Graph larger", "+", () => zoomTo(scale() * 1.4)),
+    button("Fit the whole graph", "Fit", () => zoomTo(kept.graphZoom === "whole" ? "wide" : "whole"), "small"),
+  );
 }
 
 // What the strokes mean, as far as they occur.
@@ -67,6 +114,7 @@ export function graphLegend({ model }) {
     ["absent-key", "not shown", absent.length],
     ["optional-key", "optional", steps.some((step) => step.optional)],
     ["unsure-key", "not certain", graph.edges.some((edge) => edge.confidence < 1)],
+    ["fights-key", "fights the evidence", model.conflicts.length],
   ].filter(([, , there]) => there);
   if (!entries.length) return null;
   const sign = (name) => el("span", { class: `key ${name}`, "aria-hidden": "true" });
@@ -94,7 +142,7 @@ function node(state, step) {
   const when = spans.length ? [spokenSpan(spans[0].start, spans[0].end), ...often] : [absence(steps[step])];
   const known = sure === null ? [] : [`${percent(sure)} sure`];
   const order = place ? [`${ordinal(place)} in the video`] : [];
-  const label = [`${number}. ${text}`, ...order, ...when, ...known, ...(mark ? [mark] : [])].join(", ");
+  const label = [`${number ?? "–"}. ${text}`, ...order, ...when, ...known, ...(mark ? [mark] : [])].join(", ");
   const first = spans.length ? `${ordinal(place)} · ${formatTime(spans[0].start, 0)}${often.length ? ` ×${spans.length}` : ""}` : "not shown";
   const group = svg("g", {
     class: `node${spans.length ? "" : " absent"}${optional ? " optional" : ""}`,
@@ -108,7 +156,7 @@ function node(state, step) {
   group.append(
     svg("rect", { class: "box", width, height, rx: 9 }),
     svg("rect", { class: "badge", x: 9, y: 8, width: 24, height: 18, rx: 5 }),
-    svg("text", { class: "badge-text", x: 21, y: 17.5 }, number),
+    svg("text", { class: "badge-text", x: 21, y: 17.5 }, number ?? "–"),
     svg("text", { class: "when", x: width - 11, y: 21 }, first),
     ...lines.map((words, row) => svg("text", { class: "words", x: 11, y: (mark ? 60 : 45) + 17 * row }, words)),
   );
@@ -138,11 +186,11 @@ export function wayOf({ boxes }, { from, to, lanes }) {
   return { shaft, head: `M${tipX} ${tipY}l-4.5 ${-HEAD - 1}q4.5 2 9 0Z` };
 }
 
-function arrow(graph, edge) {
+function arrow(graph, edge, fights) {
   const { shaft, head } = wayOf(graph, edge);
   return svg(
     "g",
-    { class: edge.confidence < 1 ? "edge unsure" : "edge", "data-from": edge.from, "data-to": edge.to, "aria-hidden": "true" },
+    { class: `edge${edge.confidence < 1 ? " unsure" : ""}${fights ? " fights" : ""}`, "data-from": edge.from, "data-to": edge.to, "aria-hidden": "true" },
     svg("path", { class: "shaft", d: shaft }),
     svg("path", { class: "head", d: head }),
   );

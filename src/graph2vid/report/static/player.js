@@ -11,8 +11,26 @@ function escaped(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
+const SITES = /^https?:\/\/(?:[\w-]+\.)*(youtube\.com|youtu\.be|youtube-nocookie\.com|vimeo\.com|dailymotion\.com)(?:[/:]|$)/i;
+const FRAME = 1 / 25; // seconds; browsers do not say how long a frame is
+const MOST_SPEED = 8;
+
+// A page of a video platform is no file that could be played here: say so, and lead there at this time.
+function makeElsewhere(state, { url }) {
+  const link = el("a", { target: "_blank", rel: "noopener noreferrer" });
+  const show = () => {
+    const at = Math.floor(state.time);
+    link.href = `${url}${url.includes("?") ? "&" : "?"}t=${at}s`;
+    link.textContent = `Open it at ${formatTime(at, 0)}`;
+  };
+  state.on("time", show);
+  show();
+  return el("div", { class: "screen" }, el("p", { class: "notice", role: "status" }, "This video is on a platform that does not let other pages play its files. All else works without it. ", link));
+}
+
 export function makePlayer(state) {
   const { video } = state.model;
+  if (SITES.test(video.url)) return makeElsewhere(state, video);
   const player = el("video", { class: "video", controls: true, preload: "metadata", playsinline: true });
   player.setAttribute("aria-label", `Video ${video.name}`);
   const notice = el("p", { class: "notice", role: "status", hidden: true });
@@ -28,8 +46,9 @@ export function makePlayer(state) {
     if (end > start) captions.addCue(new VTTCue(start, end, escaped(text)));
   }
   captions.mode = "hidden";
+  let wanted = null; // where to go as soon as the frame before is there: who drags is quicker than the video
   const follow = () => {
-    state.setTime(player.currentTime);
+    if (wanted === null) state.setTime(player.currentTime);
     if (!player.paused && !player.ended) requestAnimationFrame(follow);
   };
   const turn = (playing) => () => {
@@ -38,10 +57,62 @@ export function makePlayer(state) {
   };
   player.addEventListener("play", turn(true));
   for (const name of ["pause", "ended"]) player.addEventListener(name, turn(false));
-  for (const name of ["timeupdate", "seeked"]) player.addEventListener(name, () => state.setTime(player.currentTime));
+  player.addEventListener("timeupdate", () => player.seeking || wanted !== null || state.setTime(player.currentTime));
+  player.addEventListener("seeked", () => {
+    if (wanted === null) {
+      if (!state.dragging) state.setTime(player.currentTime);
+      return;
+    }
+    player.currentTime = wanted;
+    wanted = null;
+  });
+  state.showFrame = (seconds) => {
+    if (player.seeking) wanted = seconds;
+    else player.currentTime = seconds;
+  };
   if (/^(https?:|file:|blob:|\/|[^:]*$)/.test(video.url)) player.src = video.url;
   state.video = player;
   return el("div", { class: "screen" }, player, notice);
+}
+
+// Playing, stopping, and stepping, as the keys Space, J, K, L and the arrows do.
+export function makeTransport(state) {
+  let back = 0; // times the speed, backwards
+  let last = 0;
+  const rewind = (now) => {
+    if (!back) return;
+    state.seek(state.time - (back * Math.min(now - last, 200)) / 1000);
+    last = now;
+    if (state.time > state.model.offset) requestAnimationFrame(rewind);
+    else back = 0;
+  };
+  const stop = () => {
+    back = 0;
+    state.video?.pause();
+    if (state.video) state.video.playbackRate = 1;
+  };
+  const forth = (rate) => {
+    back = 0;
+    if (!state.video) return;
+    state.video.playbackRate = rate;
+    state.video.play()?.catch(() => {}); // what cannot be played says so itself
+  };
+  return {
+    stop,
+    toggle: () => (back || (state.video && !state.video.paused) ? stop() : forth(1)),
+    faster: () => forth(state.video && !state.video.paused ? Math.min(2 * state.video.playbackRate, MOST_SPEED) : 1),
+    backwards() {
+      const speed = back ? Math.min(2 * back, MOST_SPEED) : 1;
+      stop();
+      back = speed;
+      last = performance.now();
+      requestAnimationFrame(rewind);
+    },
+    step(by, isSecond) {
+      stop();
+      state.seek(state.time + by * (isSecond ? 1 : state.video ? FRAME : state.model.clip_seconds));
+    },
+  };
 }
 
 export function makeNow(state) {
@@ -54,7 +125,7 @@ export function makeNow(state) {
     const before = state.starts.findLastIndex((start) => start <= state.time);
     const index = by > 0 ? before + 1 : at >= 0 || before < 0 ? before - 1 : before;
     const target = state.model.segments[Math.min(Math.max(index, 0), state.starts.length - 1)];
-    if (target) state.choose(target.step, target.start);
+    if (target) state.pick(Math.min(Math.max(index, 0), state.starts.length - 1));
   };
   const button = (label, path, by) => {
     const attributes = { type: "button", class: "button round", "aria-label": label, title: label };

@@ -10,5 +10,14 @@ if (embedded) {
   embedded.remove();
 }
 const view = mountResult(document.getElementById("view"), model);
-const asked = /^#t=([\d.]+)$/.exec(location.hash);
-if (asked) view.seek(Number(asked[1]));
+
+// "#t=83.5" goes to a time, "#step=4" to a step by its number; in links to the report, and while it is open.
+function follow() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const [time, step] = [Number.parseFloat(asked.get("t")), Number(asked.get("step"))];
+  const place = model.steps.findIndex(({ number }) => number === step);
+  if (place >= 0) view.state.choose(place);
+  if (Number.isFinite(time)) view.seek(time);
+}
+window.addEventListener("hashchange", follow);
+follow();

@@ -1,83 +1,76 @@
-// Segments as buttons on a track; where a result may be corrected, with grips on both borders.
+// Segments: as buttons on the lane of their step, and as blocks that are painted where there are many in one row.
 
 import { el, ordinal } from "./dom.js";
 import { formatMargin, formatSpan, percent, spokenSpan } from "./time.js";
 
-export function place(state, button, start, end) {
-  button.style.setProperty("left", `${100 * state.fraction(start)}%`);
-  button.style.setProperty("width", `${(100 * (end - start)) / state.duration}%`);
+export function place(state, element, start, end) {
+  element.style.setProperty("left", `${100 * state.fraction(start)}%`);
+  element.style.setProperty("width", `${(100 * (end - start)) / state.duration}%`);
 }
 
-export function makeSegment(state, segment, attributes) {
+export function aboutSegment(state, segment, isOwn = true) {
   const step = state.model.steps[segment.step];
-  const sure = segment.confidence;
-  const known = sure === null ? [] : [`${percent(sure)} sure`];
+  const known = segment.confidence === null ? [] : [`${percent(segment.confidence)} sure`];
   if (segment.uncalibrated) known.push("uncalibrated");
   if (segment.margin !== null) known.push(`margin ${formatMargin(segment.margin)}`);
+  if (segment.kept) known.push("kept by you");
   if (segment.why) known.push(`doubtful: ${segment.why}`);
-  const label = [`Step ${step.number}`, step.text, spokenSpan(segment.start, segment.end), ...known].join(", ");
+  const order = step.place && isOwn ? [`${ordinal(step.place)} in the video`] : [];
+  return [`${step.number ?? "–"}. ${step.text}`, [...order, formatSpan(segment.start, segment.end), ...known].join(", ")];
+}
+
+export function makeSegment(state, segment, index) {
+  const step = state.model.steps[segment.step];
+  const [, known] = aboutSegment(state, segment, false);
+  const rest = known.split(", ").slice(1);
+  const label = [`Step ${step.number ?? "–"}`, step.text, spokenSpan(segment.start, segment.end), ...rest].join(", ");
   const button = el(
     "button",
     {
       type: "button",
-      class: segment.why ? "segment doubtful" : "segment",
+      class: `segment${segment.why ? " doubtful" : ""}${segment.kept ? " kept" : ""}`,
       "data-step": segment.step,
-      "aria-label": attributes.of ? `${attributes.of}: ${label}` : label,
-      "data-index": attributes.index,
-      style: { "--colour": step.colour, "--ink": step.ink, "--sure": String(sure ?? 1) },
+      "aria-label": label,
+      "data-index": index,
+      style: { "--colour": step.colour, "--ink": step.ink, "--sure": String(segment.confidence ?? 1) },
       tabindex: -1,
     },
     el("span", { class: "fill" }),
-    el("span", { class: "number" }, step.number),
   );
   place(state, button, segment.start, segment.end);
   button.segment = segment;
-  const order = step.place && !attributes.of ? [`${ordinal(step.place)} in the video`] : [];
-  const lines = [`${step.number}. ${step.text}`, [...order, formatSpan(segment.start, segment.end), ...known].join(", ")];
-  button.addEventListener("pointermove", (event) => state.tip(event, ...lines));
-  button.addEventListener("pointerleave", () => state.untip());
   return button;
 }
 
-// Grips on the borders: "segment-drag" tells of every move, and of the end of it.
-export function makeEditable(state, button, index, track) {
-  const { segments, clip_seconds: clip, offset, end: last } = state.model;
-  const segment = segments[index];
-  const span = { start: segment.start, end: segment.end };
-  const snapped = (time) => offset + Math.round((time - offset) / clip) * clip;
-  const move = (edge, time) => {
-    const [least, most] = edge === "start" ? [offset, span.end - clip] : [span.start + clip, last];
-    span[edge] = Math.min(Math.max(snapped(time), least), most);
-    place(state, button, span.start, span.end);
-  };
-  const tell = (edge, done) => state.tell("segment-drag", { index, edge, ...span, done });
-  for (const edge of ["start", "end"]) {
-    const grip = el("span", { class: `grip ${edge}`, "aria-hidden": "true" });
-    grip.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      event.stopPropagation();
-      grip.setPointerCapture(event.pointerId);
-    });
-    grip.addEventListener("pointermove", (event) => {
-      if (!grip.hasPointerCapture(event.pointerId)) return;
-      const box = track.getBoundingClientRect();
-      move(edge, offset + ((event.clientX - box.left) / box.width) * state.duration);
-      state.tip(event, formatSpan(span.start, span.end));
-      tell(edge, false);
-    });
-    grip.addEventListener("lostpointercapture", () => {
-      state.untip();
-      if (span[edge] !== segment[edge]) tell(edge, true);
-    });
-    grip.addEventListener("click", (event) => event.stopPropagation());
-    button.append(grip);
+// Paints the segments of a row into a strip; those that fall on the same pixels are painted once.
+export function paintSegments(state, brush, segments, { x, width, top, height, numbers = false }) {
+  const { steps } = state.model;
+  let [painted, last] = [-1, null];
+  for (const segment of segments) {
+    const left = x(segment.start);
+    const right = Math.max(x(segment.end), left + 2);
+    if (right < 0 || left > width) continue;
+    if (right <= painted && segment.step !== state.active && last === segment.step) continue;
+    [painted, last] = [right, segment.step];
+    const { colour, ink, number } = steps[segment.step];
+    const sure = segment.why ? 0.22 : 0.25 + 0.75 * (segment.confidence ?? 1);
+    brush.globalAlpha = sure * (state.active === null || state.active === segment.step ? 1 : 0.45);
+    brush.fillStyle = colour;
+    brush.fillRect(left, top, right - left - (right - left > 4 ? 1 : 0), height);
+    brush.globalAlpha = state.active === null || state.active === segment.step ? 1 : 0.45;
+    if (right - left > 5) {
+      brush.strokeStyle = segment.step === state.active ? state.theme.text : colour;
+      brush.lineWidth = segment.step === state.active ? 2 : 1.5;
+      brush.setLineDash(segment.why ? [3, 2] : []);
+      brush.strokeRect(left + 0.75, top + 0.75, right - left - 2.5, height - 1.5);
+    }
+    if (numbers && right - left > 24) {
+      brush.fillStyle = colour;
+      brush.fillRect(left + 3, top + height / 2 - 8, 20, 16);
+      Object.assign(brush, { fillStyle: ink, font: `700 11px ${state.theme.font}`, textAlign: "center", textBaseline: "middle" });
+      brush.fillText(String(number ?? "–"), left + 13, top + height / 2 + 0.5);
+    }
   }
-  button.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -clip, ArrowRight: clip }[event.key];
-    if (!by || event.shiftKey === event.altKey) return;
-    event.preventDefault();
-    const edge = event.shiftKey ? "start" : "end";
-    move(edge, span[edge] + by);
-    tell(edge, true);
-  });
+  brush.setLineDash([]);
+  brush.globalAlpha = 1;
 }

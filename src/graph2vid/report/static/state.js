@@ -10,7 +10,9 @@ export class State {
     this.zoom = 1;
     this.playing = false;
     this.printing = false;
-    this.selected = null;
+    this.selected = null; // a step
+    this.picked = null; // the index of its segment that was chosen
+    this.dragging = false; // a border, a segment or a new span
     this.hovered = null;
     this.listeners = new Map();
     this.show(model);
@@ -22,6 +24,8 @@ export class State {
     this.starts = model.segments.map((segment) => segment.start);
     this.rows = [...model.order, ...model.not_shown]; // steps from top to bottom
     if (this.selected !== null && this.selected >= model.steps.length) this.selected = null;
+    const picked = model.segments[this.picked ?? -1];
+    if (picked?.step !== this.selected) this.picked = this.selected === null ? null : this.indexOf(this.selected, this.time);
     this.hovered = null;
   }
 
@@ -61,6 +65,22 @@ export class State {
     return index < 0 ? null : this.model.segments[index].step;
   }
 
+  // The segment of a step at a time, or its first; null where it is not shown.
+  indexOf(step, time) {
+    const { segments } = this.model;
+    const now = segments.findIndex((one) => one.step === step && one.start <= time && time < one.end);
+    const index = now < 0 ? segments.findIndex((one) => one.step === step) : now;
+    return index < 0 ? null : index;
+  }
+
+  // The doubtful segment after (by > 0) or before what is looked at; null where there is none.
+  nextDoubtful(by) {
+    const doubtful = [...this.model.segments.keys()].filter((index) => this.model.segments[index].why);
+    const from = this.picked ?? lastAt(this.starts, this.time) + (by > 0 ? 0 : 1);
+    const found = by > 0 ? doubtful.find((index) => index > from || (this.picked === null && index === from)) : doubtful.findLast((index) => index < from);
+    return found ?? (by > 0 ? doubtful[0] : doubtful.at(-1)) ?? null;
+  }
+
   segmentsOf(step) {
     return this.model.segments.filter((segment) => segment.step === step);
   }
@@ -85,16 +105,19 @@ export class State {
     this.emit("active");
   }
 
-  select(step) {
+  select(step, index = null) {
     this.selected = step;
+    this.picked = index;
     this.hovered = null;
     this.emit("active");
+    this.emit("pick");
     this.tell("step-select", { step });
+    if (index !== null) this.tell("segment-select", { index, segment: this.model.segments[index] });
   }
 
   seek(time) {
     const seconds = Math.min(Math.max(time, this.model.offset), this.model.end);
-    if (this.video) this.video.currentTime = seconds;
+    this.showFrame?.(seconds);
     this.setTime(seconds);
     this.emit("seek");
     this.options.onSeek?.(seconds);
@@ -102,9 +125,16 @@ export class State {
 
   // A step was chosen somewhere: look at it, and go where it begins (or to `time`).
   choose(step, time) {
-    this.select(step);
-    const begin = time ?? this.segmentsOf(step)[0]?.start;
+    const index = this.indexOf(step, time ?? this.time);
+    this.select(step, index);
+    const begin = time ?? this.model.segments[index ?? -1]?.start;
     if (begin !== undefined) this.seek(begin);
+  }
+
+  pick(index) {
+    const { step, start } = this.model.segments[index];
+    this.select(step, index);
+    this.seek(start);
   }
 }
 

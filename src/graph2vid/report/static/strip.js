@@ -2,14 +2,17 @@
 
 import { el } from "./dom.js";
 
-// `draw(brush, sight)` paints in CSS pixels; `sight` has width, height, left and right in seconds, and x(seconds).
-export function makeStrip(state, { name, height, draw, ...attributes }) {
+// `draw(brush, sight)` paints in CSS pixels, when the view changes, and on the events in `also`; `sight` has width, height, left and right in seconds, and x(seconds).
+export function makeStrip(state, { name, height, draw, also = [], ...attributes }) {
   const canvas = el("canvas", { class: `strip ${name}`, style: { height: `${height}px` }, ...attributes });
   let pending = false;
+  let isSeen = true;
+  let isOld = false; // it was not seen when it should have been painted
   const paint = () => {
     pending = false;
     const { width } = state.sight;
-    if (!width || !canvas.isConnected) return;
+    isOld = !isSeen && !state.printing;
+    if (!width || isOld || !canvas.isConnected) return;
     const density = Math.min(window.devicePixelRatio || 1, 2);
     Object.assign(canvas, { width: Math.round(width * density), height: Math.round(height * density) });
     canvas.style.setProperty("width", `${width}px`);
@@ -22,7 +25,11 @@ export function makeStrip(state, { name, height, draw, ...attributes }) {
     else if (!pending) requestAnimationFrame(paint);
     pending = !state.printing;
   };
-  for (const event of ["layout", "theme", "active"]) state.on(event, later);
+  new IntersectionObserver(([entry]) => {
+    isSeen = entry.isIntersecting;
+    if (isSeen && isOld) later();
+  }).observe(canvas);
+  for (const event of ["layout", "theme", "active", ...also]) state.on(event, later);
   return canvas;
 }
 
@@ -31,7 +38,7 @@ export function readTheme(element) {
   const probe = el("span", { hidden: true });
   element.append(probe);
   const theme = { font: getComputedStyle(element).fontFamily };
-  for (const name of ["text", "dim", "line", "panel", "panel-2", "accent"]) {
+  for (const name of ["text", "dim", "line", "panel", "panel-2", "accent", "warn"]) {
     probe.style.setProperty("color", `var(--${name})`);
     theme[name] = getComputedStyle(probe).color;
   }

@@ -46,3 +46,32 @@ export function lastAt(starts, at) {
   }
   return low - 1;
 }
+
+// The nearest of `targets` ({at, name}) that lies within `reach` of a time; null where none does.
+export function nearest(targets, time, reach) {
+  let best = null;
+  for (const target of targets) {
+    const far = Math.abs(target.at - time);
+    if (far <= reach && (best === null || far < Math.abs(best.at - time))) best = target;
+  }
+  return best;
+}
+
+// The border of a clip that is nearest to a time.
+export function onClips(time, offset, clip) {
+  return offset + Math.round((time - offset) / clip) * clip;
+}
+
+// A span after one of its borders, or all of it, was moved to `time`: whole clips, at least one, inside of [first, last].
+export function movedSpan({ start, end }, edge, time, { first, last, clip }) {
+  const at = onClips(time, first, clip);
+  if (edge === "start") return { start: Math.min(Math.max(at, first), end - clip), end };
+  if (edge === "end") return { start, end: Math.max(Math.min(at, last), start + clip) };
+  const begin = Math.min(Math.max(at, first), last - (end - start));
+  return { start: begin, end: begin + end - start };
+}
+
+// Zooms so that the second under the pointer stays there; returns the left end in pixels of the whole.
+export function scrollFor(fraction, whole, share, width) {
+  return fraction * whole - share * width;
+}

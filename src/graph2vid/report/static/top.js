@@ -1,9 +1,11 @@
 // The head of a report: what this is, in a few facts, and the switch between light and dark.
 
 import { el, icon } from "./dom.js";
+import { conflictWords } from "./review.js";
 import { formatTime, percent } from "./time.js";
 
 const MOON = "M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z";
+const SUN = "M12 7a5 5 0 1 1 0 10 5 5 0 0 1 0-10zM11 1h2v4h-2zM11 19h2v4h-2zM1 11h4v2H1zM19 11h4v2h-4zM4.2 5.6l1.4-1.4 2.8 2.8L7 8.4zM15.6 17l1.4-1.4 2.8 2.8-1.4 1.4zM15.6 7l2.8-2.8 1.4 1.4L17 8.4zM4.2 18.4 7 15.6 8.4 17l-2.8 2.8z";
 const KEY = "graph2vid-theme";
 
 export function makeTop(state) {
@@ -19,7 +21,7 @@ export function makeTop(state) {
       el("h1", null, model.title || "When each step happens"),
       el("ul", { class: "facts" }, facts),
       warning(model),
-      model.questions.map((text) => el("p", { class: "warning" }, text)),
+      model.conflicts.map((one) => el("p", { class: "warning" }, conflictWords(model, one))),
     ),
     themeSwitch(),
   );
@@ -54,8 +56,14 @@ export function themeSwitch() {
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const button = el("button", { type: "button", class: "button theme-switch" }, icon(MOON), el("span", null, "Dark"));
-  const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  const button = el("button", { type: "button", class: "button theme-switch" });
+  // It says what a click does.
+  const show = () => {
+    const other = isDark() ? "Light" : "Dark";
+    button.replaceChildren(icon(isDark() ? SUN : MOON), el("span", null, other));
+    button.setAttribute("aria-label", `${other} colours`);
+    button.title = `Switch to ${other.toLowerCase()} colours`;
+  };
   if (["light", "dark"].includes(stored())) root.dataset.theme = stored();
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";

@@ -4,7 +4,10 @@ import { makeCheck } from "./check.js";
 import { makeTranscript } from "./cues.js";
 import { el } from "./dom.js";
 import { graphLegend, makeGraph } from "./graph.js";
+import { bindKeys, showKeys, viewKeys } from "./keys.js";
+import { isFolded, makeBorder, makeTabs, remember } from "./panes.js";
 import { makeNow, makePlayer } from "./player.js";
+import { makeReview, reviewCount } from "./review.js";
 import { State, followPointer, highlight } from "./state.js";
 import { readTheme } from "./strip.js";
 import { makeTable } from "./table.js";
@@ -14,12 +17,18 @@ import { makeTop } from "./top.js";
 
 const PARTS = ["player", "lanes", "check", "cues", "evidence", "graph", "table"];
 
+// Options: `parts` to show; `theme`: with a head; `editable`; `layout`: "page", or "workspace" that fills its element;
+// `side`: a first tab of the workspace, as [title, element]; `keys(state)`: more keys, as in keys.js.
 export function mountResult(element, model, options = {}) {
-  const state = new State(element, model, { parts: PARTS, theme: true, ...options });
+  const state = new State(element, model, { parts: PARTS, theme: true, layout: "page", ...options });
   element.classList.add("g2v");
+  element.classList.toggle("workspace", state.options.layout === "workspace");
   let stops = [];
   let screen = null;
   let shownVideo;
+  let tab = "side";
+  let tabs = null;
+  let scrolled = [0, 0];
 
   function build() {
     for (const stop of stops) stop();
@@ -31,37 +40,82 @@ export function mountResult(element, model, options = {}) {
     if (!state.model.check) parts.delete("check");
     const video = parts.has("player") ? (state.model.video?.url ?? null) : null;
     if (video !== shownVideo) {
-      state.video = null;
+      state.video = state.showFrame = null;
       screen = video === null ? null : makePlayer(state); // kept as long as the video is the same: it goes on playing
       shownVideo = video;
     }
     state.theme = readTheme(element);
-    const stage = el("div", { class: "stage" });
+    const isWork = state.options.layout === "workspace";
+    const stage = el("div", { class: isWork ? "work" : "stage" });
     const marked = highlight(state, stage);
     const timeline = makeTimeline(state, parts);
     const transcript = parts.has("cues") ? makeTranscript(state, marked) : null;
-    stops = [timeline.stop, ...(transcript ? [transcript.stop] : [])];
+    const listed = () => [...viewKeys(state), ...(state.options.keys?.(state) ?? [])];
+    stops = [timeline.stop, bindKeys(listed), ...(transcript ? [transcript.stop] : [])];
+    const made = { parts, timeline, transcript, listed, screen };
+    stage.append(...(isWork ? workspace(made) : columns(made)));
+    element.replaceChildren(...[state.options.theme ? makeTop(state) : null, stage, makeTip(state)].filter(Boolean));
+    followPointer(state, stage);
+    marked();
+    timeline.measure();
+    state.emit("pick");
+    timeline.scroll.scrollTo(...scrolled);
+    timeline.scroll.addEventListener("scroll", () => (scrolled = [timeline.scroll.scrollLeft, timeline.scroll.scrollTop]), { passive: true });
+    if (focused?.index !== undefined) element.querySelector(`.segment[data-index="${focused.index}"]`)?.focus({ preventScroll: true });
+  }
+
+  function columns({ parts, timeline, transcript, listed }) {
     const lower = [
       transcript && panel("said", "Transcript", transcript.search, transcript.list),
       parts.has("table") && panel("times", "Times", null, makeTable(state)),
     ].filter(Boolean);
+    const tools = el("div", { class: "panel-tools" }, timeline.zoom, keysButton(listed));
     const left = [
       parts.has("player") && panel("player", "Video", null, screen, makeNow(state)),
-      panel("timeline", "Timeline", timeline.zoom, timeline.scroll, legend(parts)),
+      panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll, legend(parts)),
       parts.has("check") && panel("order-check", "Does the video follow the procedure?", null, makeCheck(state)),
       lower.length && el("div", { class: "lower" }, lower),
     ].filter(Boolean);
-    stage.append(el("div", { class: "column" }, left));
+    const column = el("div", { class: "column" }, left);
+    if (!parts.has("graph")) return [column];
+    const graph = makeGraph(state);
+    return [column, el("div", { class: "column beside" }, panel("flow", "Flow graph", graph.tools, note(state), graph.box, graphLegend(state)))];
+  }
+
+  // Video, what is known, and the graph above; the timeline below, as high as is left.
+  function workspace({ parts, timeline, transcript, listed }) {
+    const top = el("div", { class: "work-top" });
+    const entries = [
+      state.options.side && ["side", ...state.options.side],
+      ["review", "Review", makeReview(state), reviewCount(state.model)],
+      transcript && ["said", "Transcript", [transcript.search, transcript.list]],
+      parts.has("table") && ["times", "Times", makeTable(state)],
+    ].filter(Boolean);
+    tabs = makeTabs("What is known", entries, tab, (key) => {
+      tab = key;
+      state.emit("time"); // the transcript follows
+    });
+    top.append(panel("player", "Video", null, screen ?? el("p", { class: "notice" }, "There is no video to play: captions alone were grounded."), makeNow(state)), el("section", { class: "panel side", "aria-label": "What is known" }, tabs.element));
     if (parts.has("graph")) {
-      const graph = panel("flow", "Flow graph", note(state), makeGraph(state), graphLegend(state));
-      stage.append(el("div", { class: "column beside" }, graph));
+      const graph = makeGraph(state);
+      const fold = el("button", { type: "button", class: "button small fold", "aria-expanded": String(!isFolded("graph")), title: "Fold the flow graph away, or bring it back" }, "Graph");
+      const flow = panel("flow", "Flow graph", graph.tools, graph.box);
+      const border = makeBorder(top, "graph-width", { label: "Width of the flow graph", isRow: false, usual: 32, least: 14, most: 60 });
+      const show = (isOpen) => {
+        fold.setAttribute("aria-expanded", String(isOpen));
+        border.hidden = flow.hidden = !isOpen;
+        remember("folded-graph", isOpen ? "no" : "yes");
+      };
+      fold.addEventListener("click", () => show(flow.hidden));
+      top.append(border, flow);
+      show(!isFolded("graph"));
+      timeline.zoom.append(fold);
     }
-    element.replaceChildren(...[state.options.theme ? makeTop(state) : null, stage, makeTip(state)].filter(Boolean));
-    followPointer(state, stage);
-    stage.addEventListener("keydown", (event) => event.key === "Escape" && state.select(null));
-    marked();
-    timeline.measure();
-    if (focused?.index !== undefined) element.querySelector(`.segment[data-index="${focused.index}"]`)?.focus();
+    const tools = el("div", { class: "panel-tools" }, legend(parts), timeline.zoom, keysButton(listed));
+    const work = el("div", { class: "work-rows" });
+    const border = makeBorder(work, "top-height", { label: "Height of the video", isRow: true, usual: 50, least: 25, most: 78 });
+    work.append(top, border, panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll));
+    return [work];
   }
   build();
 
@@ -84,12 +138,14 @@ export function mountResult(element, model, options = {}) {
   window.addEventListener("afterprint", after);
 
   return {
+    state,
     update(next) {
       state.show(next);
       build();
     },
     seek: (seconds) => state.seek(seconds),
     select: (step) => state.select(step),
+    showTab: (key) => tabs?.show(key),
     get time() {
       return state.time;
     },
@@ -104,7 +160,7 @@ export function mountResult(element, model, options = {}) {
       window.removeEventListener("afterprint", after);
       state.forget();
       element.replaceChildren();
-      element.classList.remove("g2v");
+      element.classList.remove("g2v", "workspace");
     },
   };
 }
@@ -115,10 +171,12 @@ function panel(name, title, tool, ...content) {
   return el("section", { class: `panel ${name}`, "aria-label": title }, head, ...content);
 }
 
+const keysButton = (listed) => el("button", { type: "button", class: "button round", "aria-label": "Show the keys", title: "Show the keys (?)", onclick: () => showKeys(listed()) }, "?");
+
 function note(state) {
   const { order } = state.model;
   const asWritten = order.every((step, at) => at === 0 || order[at - 1] < step);
-  return el("p", { class: "dim small" }, asWritten ? "done in the order written" : "numbers: as written; 1st, 2nd, …: as done");
+  return el("p", { class: "dim small graph-note" }, asWritten ? "done in the order written" : "numbers: as written; 1st, 2nd, …: as done");
 }
 
 function legend(parts) {
@@ -128,6 +186,7 @@ function legend(parts) {
     { class: "legend dim small" },
     entry("sure", "sure"),
     entry("unsure", "less sure"),
+    entry("doubtful-key", "doubtful"),
     entry("idle-key", "no step"),
     parts.has("evidence") ? entry("heat-key", "evidence, with the path found") : null,
   );

@@ -1,16 +1,17 @@
 // Asking the server. What it refuses becomes an Error with its one line.
 
 export class Refusal extends Error {
-  constructor(status, message) {
+  constructor(status, message, other = null) {
     super(message);
     this.status = status;
+    this.other = other; // the place of the correction that a new one contradicts
   }
 }
 
 async function answered(response) {
   if (response.status === 204) return null;
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refusal(response.status, body.error ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw new Refusal(response.status, body.error ?? `The server answered ${response.status}.`, body.other);
   return body;
 }
 

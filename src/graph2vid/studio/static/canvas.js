@@ -5,16 +5,13 @@ import { reasonsOf } from "./inspector.js";
 import { wayOf } from "/view/graph.js";
 
 const MARGIN = 14;
-const LEAST = 0.72;
 
-// Draws the graph into a room of this size: a large one smaller, as long as it can be read.
-export function makeCanvas(editor, room) {
+export function makeCanvas(editor) {
   const { project } = editor;
   const { picture, flow } = project;
   const [width, height] = [picture.width + 2 * MARGIN, picture.height + 2 * MARGIN + 8];
-  const scale = Math.min(1, Math.max(LEAST, Math.min(room.width / width, room.height / height)));
-  const label = editor.linking ? "Choose the step that must wait; Enter links, Escape gives up" : "Flow graph; arrow keys move, Enter chooses a step, L links it, Delete removes it";
-  const drawing = svg("svg", { class: `graph editing${editor.linking ? " linking" : ""}`, viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`, width: width * scale, height: height * scale, role: "group", "aria-label": label });
+  const label = editor.linking ? "Choose the step that must wait; Enter links, Escape gives up" : "Flow graph; arrow keys move, Enter chooses a step, L links it, Delete removes what is highlighted";
+  const drawing = svg("svg", { class: `graph editing${editor.linking ? " linking" : ""}`, viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`, role: "group", "aria-label": label });
   for (const edge of picture.edges) drawing.append(arrow(editor, edge));
   flow.steps.forEach((step, place) => drawing.append(node(editor, step, picture.boxes[place])));
   const loose = svg("path", { class: "loose-link" });
@@ -22,6 +19,7 @@ export function makeCanvas(editor, room) {
   dragging(editor, drawing, loose);
 
   drawing.addEventListener("click", (event) => {
+    if (editor.drawn) return; // the end of a link that was drawn
     const hit = event.target.closest(".node, .edge");
     if (!hit) editor.choose(null);
     else if (hit.dataset.step === undefined) editor.choose({ edge: [hit.dataset.before, hit.dataset.after] });
@@ -38,7 +36,7 @@ export function makeCanvas(editor, room) {
   drawing.addEventListener("keydown", (event) => {
     const id = event.target.closest(".node")?.dataset.step;
     if (id === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { Enter: () => take(editor, id), " ": () => take(editor, id), l: () => editor.link(id), L: () => editor.link(id), Delete: () => editor.edit({ op: "remove-step", step: id }) }[event.key];
+    const act = { Enter: () => take(editor, id), " ": () => take(editor, id), l: () => editor.link(id), L: () => editor.link(id) }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
@@ -53,7 +51,8 @@ function take(editor, id) {
 
 function node(editor, step, { x, y, width, height, lines, mark, colour, ink }) {
   const { chosen, linking, project } = editor;
-  const isChosen = chosen?.step === step.id || chosen?.edge?.includes(step.id);
+  const isChosen = chosen?.step === step.id;
+  const isEnd = chosen?.edge?.includes(step.id);
   const isOptional = step.optional ?? false;
   const waits = project.flow.edges.filter(([, after]) => after === step.id).map(([before]) => before);
   const name = String(editor.number(step.id));
@@ -62,7 +61,7 @@ function node(editor, step, { x, y, width, height, lines, mark, colour, ink }) {
   return svg(
     "g",
     {
-      class: `node${isChosen ? " on" : ""}${isOptional ? " optional" : ""}${linking === step.id ? " from" : ""}`,
+      class: `node${isChosen ? " on" : ""}${isEnd ? " end" : ""}${editor.matches(step) ? " found" : ""}${isOptional ? " optional" : ""}${linking === step.id ? " from" : ""}`,
       "data-step": step.id,
       "data-key": `node-${step.id}`,
       role: "button",
@@ -85,12 +84,14 @@ function arrow(editor, edge) {
   const { steps } = editor.project.flow;
   const [before, after] = [steps[edge.from].id, steps[edge.to].id];
   const { chosen } = editor;
-  const isChosen = chosen?.edge ? chosen.edge[0] === before && chosen.edge[1] === after : chosen?.step === before || chosen?.step === after;
+  const isChosen = chosen?.edge && chosen.edge[0] === before && chosen.edge[1] === after;
+  const isBeside = chosen?.step === before || chosen?.step === after;
+  const fights = editor.fights(before, after);
   const { shaft, head } = wayOf(editor.project.picture, edge);
   return svg(
     "g",
-    { class: `edge${isChosen ? " on" : ""}${edge.implied ? " implied" : ""}${edge.confidence < 1 ? " unsure" : ""}`, "data-before": before, "data-after": after, "aria-hidden": "true" },
-    svg("title", null, [`${editor.number(before)} → ${editor.number(after)}`, ...reasonsOf(editor.project.flow, before, after)].join("\n")),
+    { class: `edge${isChosen ? " on" : ""}${isBeside ? " beside-chosen" : ""}${fights ? " fights" : ""}${edge.implied ? " implied" : ""}${edge.confidence < 1 ? " unsure" : ""}`, "data-before": before, "data-after": after, "aria-hidden": "true" },
+    svg("title", null, [`${editor.number(before)} → ${editor.number(after)}`, ...(fights ? ["fights what the video shows"] : []), ...reasonsOf(editor.project.flow, before, after)].join("\n")),
     svg("path", { class: "hit", d: shaft }),
     svg("path", { class: "shaft", d: shaft }),
     svg("path", { class: "head", d: head }),
@@ -127,6 +128,8 @@ function dragging(editor, drawing, loose) {
     loose.removeAttribute("d");
     for (const one of drawing.querySelectorAll(".target")) one.classList.remove("target");
     if (target === undefined || target === start) return;
+    editor.drawn = true;
+    setTimeout(() => (editor.drawn = false));
     editor.linking = start;
     editor.linkTo(target);
   };

@@ -4,7 +4,8 @@ import { el, rove } from "/view/dom.js";
 import * as api from "./api.js";
 import { makeCanvas } from "./canvas.js";
 import { makeInspector } from "./inspector.js";
-import { button, fileButton, keepingFocus, plural, toast, trying } from "./parts.js";
+import { button, fileButton, forgetRefusals, keepingFocus, plural, toast, trying } from "./parts.js";
+import { makeGraphZoom } from "/view/graph.js";
 
 export function mountEditor(main, context) {
   const { project } = context;
@@ -12,6 +13,20 @@ export function mountEditor(main, context) {
     project,
     chosen: null, // {step: id} or {edge: [before, after]}
     linking: null, // the id of the step that a link is being drawn from
+    found: "", // the words that are searched for
+    graphZoom: "wide",
+    // Edges that fight the evidence of the last result.
+    fights: (before, after) => project.result?.conflicts.find((one) => one.before === before && one.after === after),
+    // Removes the link, and grounds the video again.
+    async relax(before, after) {
+      if (await editor.edit({ op: "remove-edge", before, after })) context.start("/ground");
+    },
+    // What is highlighted goes: a link, or a step.
+    remove() {
+      const { chosen } = editor;
+      if (chosen?.edge) editor.edit({ op: "remove-edge", before: chosen.edge[0], after: chosen.edge[1] });
+      else if (chosen?.step) editor.edit({ op: "remove-step", step: chosen.step });
+    },
     get steps() {
       return project.flow?.steps ?? [];
     },
@@ -19,6 +34,7 @@ export function mountEditor(main, context) {
     number: (id) => project.flow.steps.findIndex((step) => step.id === id) + 1, // its place in the procedure
     choose(chosen) {
       editor.chosen = chosen;
+      forgetRefusals();
       draw();
     },
     link(from) {
@@ -45,13 +61,21 @@ export function mountEditor(main, context) {
     last = last.then(() =>
       context.upToDate(async () => {
         const state = await ask();
+        forgetRefusals();
         if (state) context.take(state);
         return state;
       }),
     );
     return last;
   }
-  const step = (way) => () => inTurn(() => project[`can_${way}`] && api.post(context.path(`/${way}?revision=${project.revision}`)));
+  const step = (way) => () =>
+    inTurn(async () => {
+      if (!project[`can_${way}`]) return null;
+      const words = project[`${way}_words`];
+      const state = await api.post(context.path(`/${way}?revision=${project.revision}`));
+      if (words === "the correction") toast(`${way === "undo" ? "Undone" : "Done again"}: ${words} of the result.`);
+      return state;
+    });
   const undo = button("Undo", step("undo"), { sign: "undo", key: "undo", title: "Ctrl+Z" });
   const redo = button("Redo", step("redo"), { sign: "redo", key: "redo", title: "Ctrl+Shift+Z" });
   const add = button("Add a step", addStep, { sign: "plus", key: "add" });
@@ -59,6 +83,19 @@ export function mountEditor(main, context) {
   const open = fileButton("Open", ".flow,.json,.dot,.gv,.txt", (file) => trying(async () => context.take(await api.put(context.path(`/flow?name=${encodeURIComponent(file.name)}`), file))), { key: "open", title: "Open a flow graph (.flow, .json, .dot)" });
   const save = el("a", { class: "button", href: `/api/${context.path("/flow")}`, download: `${project.name}.flow.json`, "data-key": "save" }, "Save a copy");
   const canvas = el("div", { class: "canvas", "data-canvas": "" });
+  const search = el("input", { type: "search", class: "field search", placeholder: "Find a step", "aria-label": "Find a step", "data-key": "search" });
+  search.addEventListener("input", () => {
+    editor.found = search.value.trim().toLowerCase();
+    draw();
+    canvas.querySelector(".node.found")?.scrollIntoView({ block: "center", inline: "center" });
+  });
+  search.addEventListener("keydown", (event) => {
+    const first = editor.steps.find((one) => matches(one));
+    if (event.key === "Enter" && first) editor.choose({ step: first.id });
+  });
+  const matches = (one) => editor.found && `${editor.number(one.id)} ${one.text}`.toLowerCase().includes(editor.found);
+  editor.matches = matches;
+  const zoom = el("div", { class: "canvas-zoom" });
   const inspector = el("section", { class: "panel inspector", "aria-label": "What is chosen" });
   const next = button("Choose a video", () => context.go("video"), { kind: "primary", sign: "film", key: "next" });
 
@@ -87,11 +124,17 @@ export function mountEditor(main, context) {
     keepingFocus(main, () => {
       undo.disabled = !project.can_undo;
       redo.disabled = !project.can_redo;
-      next.hidden = save.hidden = !project.flow;
+      next.hidden = save.hidden = search.hidden = !project.flow;
+      undo.title = project.can_undo ? `Undo ${project.undo_words} (Ctrl+Z)` : "Ctrl+Z";
+      redo.title = project.can_redo ? `Redo ${project.redo_words} (Ctrl+Shift+Z)` : "Ctrl+Shift+Z";
       const words = project.orders ? `${plural(editor.steps.length, "step")}, ${plural(project.flow.edges.length, "link")}: ${project.orders.words}` : "No graph yet";
       if (orders.textContent !== words) orders.textContent = words;
       const [left, top] = [canvas.scrollLeft, canvas.scrollTop];
-      canvas.replaceChildren(project.flow ? makeCanvas(editor, { width: canvas.clientWidth, height: canvas.clientHeight }) : emptyNote());
+      canvas.replaceChildren(project.flow ? makeCanvas(editor) : emptyNote());
+      if (project.flow) {
+        const box = canvas.firstChild.viewBox.baseVal;
+        zoom.replaceChildren(makeGraphZoom(canvas, canvas.firstChild, { width: box.width, height: box.height }, editor));
+      }
       canvas.scrollTo(left, top);
       inspector.replaceChildren(...(project.flow ? makeInspector(editor) : []));
       inspector.hidden = !project.flow;
@@ -108,7 +151,12 @@ export function mountEditor(main, context) {
     const typing = event.target.matches("input, textarea, select");
     const control = event.ctrlKey || event.metaKey;
     if (event.key === "Escape" && editor.linking) editor.link(null);
-    if (typing) return;
+    if (typing || event.defaultPrevented) return;
+    if (event.key === "Delete" || event.key === "Backspace") {
+      event.preventDefault();
+      editor.remove();
+    }
+    if (event.key === "Escape" && editor.chosen) editor.choose(null);
     if (control && event.key.toLowerCase() === "z") {
       event.preventDefault();
       (event.shiftKey ? redo : undo).click();
@@ -121,8 +169,8 @@ export function mountEditor(main, context) {
 
   main.replaceChildren(
     el("h1", { class: "visually-hidden" }, "Flow graph"),
-    el("div", { class: "editor-bar" }, undo, redo, add, open, save, orders, el("span", { class: "spring" }), next),
-    el("div", { class: "editor-body" }, el("section", { class: "panel canvas-panel", "aria-label": "Graph" }, canvas), inspector),
+    el("div", { class: "editor-bar" }, undo, redo, add, open, save, search, orders, el("span", { class: "spring" }), next),
+    el("div", { class: "editor-body" }, el("section", { class: "panel canvas-panel", "aria-label": "Graph" }, zoom, canvas), inspector),
   );
   draw();
   return {

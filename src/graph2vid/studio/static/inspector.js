@@ -15,7 +15,8 @@ export function makeInspector(editor) {
       { class: "tips small" },
       tip("Drag", "from the dot under a step to the step that must wait for it"),
       tip("Double click", "on a step to write another text"),
-      tip("L", "links the step in focus, Delete removes it"),
+      tip("L", "links the step in focus"),
+      tip("Del", "removes what is highlighted: a step or a link"),
       tip("Ctrl+Z", "undoes whatever you did"),
     ),
   ];
@@ -86,10 +87,13 @@ export function reasonsOf(flow, before, after) {
 
 function why(editor, before, after) {
   const sure = editor.project.flow.edges.find((edge) => edge[0] === before && edge[1] === after)?.[2];
-  const weak = sure === undefined ? [] : [el("p", { class: "reason dim small" }, `${Math.round(100 * sure)}% sure`)];
+  const weak = [el("p", { class: "reason dim small" }, sure === undefined ? "certain" : `${Math.round(100 * sure)}% sure`)];
+  const conflict = editor.fights(before, after);
+  const fewer = conflict?.relieved ? `; without it ${conflict.relieved === 1 ? "one step" : `${conflict.relieved} steps`} less would be doubtful` : "";
+  const fights = conflict ? [el("p", { class: "reason fights-note small" }, `It fights what the video shows${fewer}.`), button("Relax: remove it and ground again", () => editor.relax(before, after), { kind: "small relax", key: `relax-${before}-${after}` })] : [];
   const implied = isImplied(editor, before, after) ? [el("p", { class: "reason dim small" }, "Other links say so already.")] : [];
   const said = reasonsOf(editor.project.flow, before, after).map((words) => el("p", { class: "reason dim small" }, words));
-  return el("div", null, said, weak, implied);
+  return el("div", null, fights, said, weak, implied);
 }
 
 function isImplied(editor, before, after) {

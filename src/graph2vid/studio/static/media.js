@@ -25,7 +25,7 @@ export function mountMedia(main, context) {
       return;
     }
     if (file.size > about.upload_limit) {
-      toast(`${file.name} is larger than the ${formatBytes(about.upload_limit)} that are taken. Start the studio with --videos and the folder that it lies in.`, "bad");
+      toast(`${file.name} is larger than the ${formatBytes(about.upload_limit)} that are taken. Ask whoever started the studio to open it with the folder of videos.`, "bad");
       return;
     }
     await trying(async () => {
@@ -111,7 +111,7 @@ export function mountMedia(main, context) {
       progress.value = sending?.part ?? 0;
       const accept = [...about.suffixes.video, ...about.suffixes.captions].join(",");
       const tool = sending ? el("span", { class: "sending" }, el("span", { class: "small" }, sending.name), progress, button("Stop", sending.stop, { kind: "small", key: "stop" })) : fileButton("Hand in a file", accept, send, { key: "hand-in" });
-      const note = about.videos ? null : el("p", { class: "dim small tip-note" }, "Tip: start the studio with --videos FOLDER to choose from your own videos without handing them in.");
+      const note = about.videos ? null : el("p", { class: "dim small tip-note" }, "A studio that was opened with a folder of videos lists them here, without handing them in.");
       main.replaceChildren(
         el("h1", { class: "visually-hidden" }, "Video"),
         el(

@@ -46,23 +46,33 @@ export function fileButton(text, accept, take, attributes = {}) {
   return el("span", { class: "file-button" }, button(text, () => input.click(), { sign: "open", ...attributes }), input);
 }
 
-// Says something for a while; what went wrong stays until it is dismissed.
-export function toast(text, kind = "good") {
+// Says something for a while; what went wrong stays until it is dismissed. A refusal goes as soon as something else is done.
+// `act` and `words` offer something to do about it.
+export function toast(text, kind = "good", { act = null, words = "", isRefusal = false } = {}) {
   const place = document.getElementById("toasts");
-  const made = el("div", { class: `toast ${kind}` }, el("p", null, text), button("", () => made.remove(), { sign: "cross", kind: "round quiet", "aria-label": "Dismiss" }));
-  for (const old of place.children) if (old.textContent === text) old.remove(); // once is enough
+  const go = () => {
+    made.remove();
+    act();
+  };
+  const made = el("div", { class: `toast ${kind}`, "data-refusal": isRefusal }, el("p", null, text), act ? button(words, go, { kind: "small" }) : null, button("", () => made.remove(), { sign: "cross", kind: "round quiet", "aria-label": "Dismiss" }));
+  for (const old of place.children) if (old.firstChild.textContent === text) old.remove(); // once is enough
   while (place.children.length > 2) place.firstChild.remove();
   place.append(made);
-  if (kind === "good") setTimeout(() => made.remove(), 4000);
+  if (kind === "good") setTimeout(() => made.remove(), act ? 8000 : 4000);
   return made;
+}
+
+export function forgetRefusals() {
+  for (const one of document.querySelectorAll(".toast[data-refusal]")) one.remove();
 }
 
 // Does something and tells what goes wrong.
 export async function trying(work) {
   try {
-    return await work();
+    const done = await work();
+    return done;
   } catch (error) {
-    toast(error.message, "bad");
+    toast(error.message, "bad", { isRefusal: error.status === 422 || error.status === 409 });
     if (error.status === undefined) throw error;
     return undefined;
   }

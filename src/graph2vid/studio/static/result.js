@@ -1,20 +1,23 @@
-// The result as in the report, and what a person knows better.
+// The result as in the report, all on one screen, and what a person knows better.
 
 import { chip, el } from "/view/dom.js";
-import { formatSpan, formatTime } from "/view/time.js";
+import { formatSpan, formatTime, onClips } from "/view/time.js";
 import { mountResult as mountView } from "/view/view.js";
 import * as api from "./api.js";
-import { button, choice, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
+import { button, choice, forgetRefusals, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
+
+const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet" };
 
 export function mountResult(main, context) {
   const { project, about } = context;
   const bar = el("div", { class: "result-bar" });
   const stage = el("div", { class: "result-view" });
-  const side = el("div", { class: "correct-panel" });
+  const side = el("div", { class: "correct" });
   let result = null; // what the server gave
   let model = null; // the same, with borders where they were dragged to since
   let view = null;
   let chosen = null; // {segment} or {step}
+  let begun = null; // where a span of a step that is not shown was begun: {step, start}
   let shown = null; // when the result that is shown was made
 
   async function load() {
@@ -27,80 +30,182 @@ export function mountResult(main, context) {
     result = (await trying(() => api.get(context.path("/view")))) ?? result;
     if (!result) return;
     model = overlaid();
-    main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), bar, side, stage);
+    main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), bar, stage);
     const step = chosen ? placeOf(before.steps[chosen.segment?.step ?? chosen.step].id) : -1;
     const segment = model.segments.find((one) => one.step === step);
     chosen = segment ? { segment } : step >= 0 ? { step } : null;
     if (view) view.update(model);
-    else view = mountView(stage, model, { editable: true, theme: false });
+    else view = mountView(stage, model, { editable: true, theme: false, layout: "workspace", side: ["Correct", side], keys });
+    view.state.say = (words) => toast(words);
     draw();
   }
 
   const idOf = (step) => model.steps[step].id;
   const placeOf = (id) => model.steps.findIndex((step) => step.id === id);
-  const nameOf = (step) => `${step.number}. ${shortened(step.text, 60)}`;
+  const nameOf = (step) => `${step.number ?? "–"}. ${shortened(step.text, 60)}`;
   const called = (id) => `“${shortened(model.steps[placeOf(id)].text, 40)}”`;
 
+  // Corrections show at once, before the next grounding.
   function overlaid() {
     const held = new Map(project.corrections.filter((one) => one.kind === "exact").map((one) => [one.step, one]));
     const isFirst = (segment, index) => result.segments.findIndex((one) => one.step === segment.step) === index;
     const moved = result.segments.flatMap((segment, index) => {
       const exact = held.get(result.steps[segment.step].id);
       if (!exact) return segment;
-      return isFirst(segment, index) ? { ...segment, start: exact.start, end: exact.end } : []; // it has one place
+      return isFirst(segment, index) ? { ...segment, start: exact.start, end: exact.end, why: "", kept: true } : []; // it has one place
     });
+    const there = new Set(moved.map((one) => one.step));
+    for (const [id, { start, end }] of held) {
+      const step = result.steps.findIndex((one) => one.id === id);
+      if (step >= 0 && !there.has(step)) moved.push({ step, start, end, confidence: null, margin: null, uncalibrated: false, why: "", kept: true });
+    }
     return { ...result, segments: moved.sort((a, b) => a.start - b.start) };
   }
   async function known(corrections) {
     context.take({ corrections });
-    model = overlaid();
-    view.update(model);
+    show();
     await context.reload();
   }
-  const correct = (correction, said) =>
-    trying(async () => {
-      await known(await api.post(context.path("/corrections"), correction));
-      toast(said);
-    });
+  function show() {
+    model = overlaid();
+    const place = chosen?.segment?.step ?? chosen?.step;
+    const segment = model.segments.find((one) => one.step === place);
+    if (chosen && place !== undefined) chosen = segment ? { segment } : { step: place };
+    view.update(model);
+    draw();
+  }
+  // Whoever is quicker than the server waits: each change builds on the one before.
+  let last = Promise.resolve();
+  const inTurn = (work) => (last = last.then(work, work));
+  // One that contradicts another is refused by the server, which names that one: it can be taken back right there.
+  const correct = (correction, said) => inTurn(() => trying(async () => {
+      try {
+        await known(await api.post(context.path("/corrections"), correction));
+        toast(said, "good", { act: undo, words: "Undo" });
+      } catch (error) {
+        show(); // borders go back to where they were
+        if (error.other === null || error.other === undefined) throw error;
+        const { other } = error;
+        toast(sentence(error.message), "bad", { act: async () => (await takeBack(other)) && correct(correction, said), words: "Take that back and do this", isRefusal: true });
+      }
+    }));
   const takeBack = (number) => {
     const words = encodeURIComponent(project.corrections[number].words);
-    return context.upToDate(async () => known(await api.remove(context.path(`/corrections/${number}?words=${words}`))));
+    return inTurn(() => context.upToDate(async () => {
+      await known(await api.remove(context.path(`/corrections/${number}?words=${words}`)));
+      return true;
+    }));
   };
-  const again = () => context.start("/ground");
+  const step = (way) => () =>
+    inTurn(() => context.upToDate(async () => {
+      const words = project[`${way}_words`];
+      if (!project[`can_${way}`]) return;
+      await api.post(context.path(`/${way}?revision=${project.revision}`));
+      await context.reload();
+      show();
+      toast(`${way === "undo" ? "Undone" : "Done again"}: ${words}.`);
+    }));
+  const [undo, redo] = [step("undo"), step("redo")];
+  const again = () => inTurn(() => context.start("/ground"));
+  const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
   stage.addEventListener("segment-select", (event) => {
     chosen = { segment: event.detail.segment };
     draw();
   });
   stage.addEventListener("step-select", (event) => {
-    const { step } = event.detail;
-    const segment = model.segments.find((one) => one.step === step);
-    if (step === null) chosen = null;
-    else if (chosen?.segment?.step !== step) chosen = segment ? { segment } : { step };
+    const { step: place } = event.detail;
+    forgetRefusals();
+    const segment = model.segments.find((one) => one.step === place);
+    if (place === null) chosen = null;
+    else if (chosen?.segment?.step !== place) chosen = segment ? { segment } : { step: place };
+    // Who goes through a list beside it stays there; on a phone what can be done lies over all tabs.
+    const isInList = document.activeElement?.closest(".side") && window.innerWidth > 860;
+    if (place !== null && !isInList) view?.showTab("side");
     draw();
   });
   stage.addEventListener("segment-drag", async (event) => {
     const { index, start, end, done } = event.detail;
     if (!done) return;
     const segment = model.segments[index];
-    chosen = { segment: { ...segment, start, end } };
-    await correct({ kind: "exact", step: idOf(segment.step), start, end }, `${called(idOf(segment.step))} is held to ${formatSpan(start, end)}.`);
+    chosen = { segment };
+    await exactly(idOf(segment.step), start, end);
   });
+  stage.addEventListener("span-draw", (event) => {
+    const { step: place, start, end } = event.detail;
+    chosen = { step: place };
+    exactly(idOf(place), start, end);
+  });
+  stage.addEventListener("relax", (event) => relax(event.detail));
+
+  const exactly = (id, start, end) => correct({ kind: "exact", step: id, start, end }, `${called(id)} is held to ${formatSpan(start, end)}.`);
+  const relax = ({ before, after }) =>
+    context.upToDate(async () => {
+      context.take(await api.post(context.path("/edits"), { edit: { op: "remove-edge", before, after }, revision: project.revision }));
+      again();
+    });
+  const act = {
+    keep: () => chosen?.segment && exactly(idOf(chosen.segment.step), chosen.segment.start, chosen.segment.end),
+    wrong() {
+      if (!chosen?.segment) return;
+      const { step: place, start, end } = chosen.segment;
+      correct({ kind: "forbid", step: idOf(place), start, end }, `${called(idOf(place))} is kept out of ${formatSpan(start, end)}.`);
+    },
+    none() {
+      if (!chosen?.segment) return;
+      const { start, end } = chosen.segment;
+      correct({ kind: "background", step: null, start, end }, `${formatSpan(start, end)} shows no step.`);
+    },
+    // Of a step that is not shown, the begin is remembered until its end is set.
+    begin() {
+      if (chosen?.segment) view.state.nudge("start", { to: view.time });
+      else if (chosen) {
+        begun = { step: chosen.step, start: onClips(view.time, model.offset, model.clip_seconds) };
+        toast(`${called(idOf(chosen.step))} begins at ${formatTime(begun.start)}: go to its end and press O.`);
+      } else toast("Choose a step or a segment first.");
+    },
+    end() {
+      const at = onClips(view.time, model.offset, model.clip_seconds);
+      if (chosen?.segment) view.state.nudge("end", { to: view.time });
+      else if (chosen && begun?.step === chosen.step && at > begun.start) exactly(idOf(chosen.step), begun.start, at);
+      else toast(chosen ? "Set where it begins first: press I there." : "Choose a step or a segment first.");
+    },
+  };
+  function keys(state) {
+    return [
+      ["Correct", ["y", "Y"], "the chosen segment is right: keep it", act.keep],
+      ["Correct", ["Delete", "Backspace"], "it is wrong: not this step here", act.wrong],
+      ["Correct", ["b", "B"], "no step is shown there", act.none],
+      ["Correct", ["i", "I"], "it begins at the playhead", act.begin],
+      ["Correct", ["o", "O"], "it ends at the playhead", act.end],
+      ["Correct", ["Alt+ArrowLeft"], "it ends a clip earlier", () => state.nudge("end", { by: -1 })],
+      ["Correct", ["Alt+ArrowRight"], "it ends a clip later", () => state.nudge("end", { by: 1 })],
+      ["Correct", ["Alt+Shift+ArrowLeft"], "it begins a clip earlier", () => state.nudge("start", { by: -1 })],
+      ["Correct", ["Alt+Shift+ArrowRight"], "it begins a clip later", () => state.nudge("start", { by: 1 })],
+      ["Project", ["Ctrl+z"], "undo, corrections and links alike", undo],
+      ["Project", ["Ctrl+Shift+z", "Ctrl+y"], "redo", redo],
+      ["Project", ["Ctrl+Enter"], "ground again", again],
+    ];
+  }
 
   function drawBar() {
     const busy = ["waiting", "running"].includes(project.job?.state);
     const number = project.corrections.filter((one) => one.applies).length;
-    const stale = project.result.current ? null : el("p", { class: "stale", role: "status" }, number ? "Your corrections are not in this result yet." : "The graph or the video has changed since.");
     const { job } = project;
-    const failed = job?.state === "failed" && job.kind !== "parse" ? el("p", { class: "warning", role: "status" }, job.message) : null;
+    const why = project.result.outdated.map((name) => CHANGED[name]).join(", ");
+    const stale = project.result.current ? null : el("p", { class: "stale", role: "status", title: `Since this result was made: ${why}.` }, el("strong", null, "Outdated"), el("span", null, `: ${why}`));
+    const failed = job?.state === "failed" && job.kind !== "parse" && context.failedAt === project.revision ? el("p", { class: "warning", role: "status" }, job.message) : null;
     const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "The transcript hardly goes with this procedure: is it the right one for this video?") : null;
+    const undoing = (way, sign, go) => button("", go, { sign, kind: "round", key: way, disabled: !project[`can_${way}`], "aria-label": way === "undo" ? "Undo" : "Redo", title: project[`can_${way}`] ? `${way === "undo" ? "Undo" : "Redo"} ${project[`${way}_words`]} (Ctrl+${way === "undo" ? "" : "Shift+"}Z)` : null });
     bar.replaceChildren(
       ...[
-        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset)} · ${plural(number, "correction")}`)),
+        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)} · ${plural(number, "correction")}`)),
         stale,
         failed,
         unlikely,
         el("span", { class: "spring" }),
+        undoing("undo", "undo", undo),
+        undoing("redo", "redo", redo),
         button("Check the order", () => context.start("/check"), { key: "check", disabled: busy, title: "Is a step left out, done out of order or repeated?" }),
         exporting(),
         button(busy ? "Running …" : "Ground again", again, { kind: project.result.current ? "" : "primary", sign: "play", key: "again", disabled: busy }),
@@ -109,13 +214,15 @@ export function mountResult(main, context) {
   }
 
   function exporting() {
-    const save = (name, path) => trying(async () => {
+    const save = (title, path) => trying(async () => {
       const notes = await api.download(context.path(path));
-      toast([`${name} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
+      toast([`${title} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
     });
-    const entry = (name, suffix, path) => el("li", null, el("button", { type: "button", "data-key": `export-${name}`, onclick: () => save(name, path) }, el("strong", null, name), el("span", { class: "dim small" }, suffix)));
-    const formats = Object.entries(about.formats).map(([name, suffix]) => entry(name, suffix, `/export/${name}`));
-    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, entry("report", ".html", "/report"), formats));
+    const entry = (key, title, suffix, path) => el("li", null, el("button", { type: "button", "data-key": `export-${key}`, onclick: () => save(title, path) }, el("strong", null, title), el("span", { class: "dim small" }, suffix)));
+    const name = model.video?.name;
+    const reports = [entry("report", name ? `Report, to lie beside ${shortened(name, 24)}` : "Report", ".html", "/report"), name ? entry("report-video", "Report with the video inside", ".html", "/report?embed=true") : null];
+    const formats = Object.entries(about.titles).map(([key, title]) => entry(key, title, about.formats[key], `/export/${key}`));
+    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, reports, formats));
     menu.addEventListener("toggle", () => {
       const outside = (event) => {
         if (menu.contains(event.target)) return;
@@ -126,6 +233,7 @@ export function mountResult(main, context) {
     });
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !menu.open) return;
+      event.preventDefault();
       menu.open = false;
       menu.firstChild.focus();
     });
@@ -133,29 +241,30 @@ export function mountResult(main, context) {
   }
 
   function drawSide() {
-    const known = project.corrections.map((one, number) => {
+    const listed = project.corrections.map((one, number) => {
       const place = one.step === null ? -1 : placeOf(one.step);
-      const step = model.steps[place];
-      const sign = chip(step ?? {});
-      const name = step ? shortened(step.text.replace(/[.\s]+$/, ""), 34) : one.step === null ? "no step" : `step ${one.step}`;
-      const note = one.applies ? null : el("span", { class: "warning small" }, "this step is no longer in the graph");
+      const found = model.steps[place];
+      const name = found ? shortened(found.text.replace(/[.\s]+$/, ""), 34) : one.step === null ? "no step" : `step ${one.step}`;
+      const note = one.applies ? null : el("span", { class: "warning small" }, " this step is no longer in the graph");
       const jump = one.start === null ? null : () => view.seek(one.start);
-      return el("li", { class: "correction" }, sign, el(jump ? "button" : "span", { type: jump ? "button" : null, class: "link-name", "data-key": `see-${number}`, onclick: jump }, `${name}: ${one.words}`, note), button("", () => takeBack(number), { sign: "cross", kind: "round quiet", "aria-label": `Take back: ${name} ${one.words}`, key: `back-${number}` }));
+      return el("li", { class: "correction" }, chip(found ?? {}), el(jump ? "button" : "span", { type: jump ? "button" : null, class: "link-name", "data-key": `see-${number}`, onclick: jump }, `${name}: ${one.words}`, note), button("", () => takeBack(number), { sign: "cross", kind: "round quiet", "aria-label": `Take back: ${name} ${one.words}`, key: `back-${number}` }));
     });
-    const list = known.length ? el("ul", { class: "corrections" }, known) : el("p", { class: "dim small" }, "Nothing yet. Say of a segment or step what is right or wrong: the next grounding keeps to it.");
+    const list = listed.length ? el("ul", { class: "corrections" }, listed) : el("p", { class: "dim small" }, "Nothing yet. Say of a segment or step what is right or wrong: the next grounding keeps to it.");
     side.classList.toggle("chosen", Boolean(chosen));
-    side.replaceChildren(el("section", { class: "panel correct", "aria-label": "Correct" }, el("div", { class: "correct-body" }, el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("h2", null, "What you know"), list))));
+    side.replaceChildren(el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("h3", null, "What you know"), list));
   }
 
   function actions() {
-    if (!chosen) return el("div", null, el("h2", null, "Correct"), el("p", { class: "dim" }, "Choose a segment in the timeline, or a step in the graph; drag the borders of segments."));
-    const segment = chosen.segment;
+    if (!chosen) return el("div", null, el("p", { class: "dim" }, "Choose a segment in the timeline, or a step in the graph. Drag its borders or all of it; draw in the lane of a step that is missing. ", el("kbd", null, "N"), " goes to the next doubtful segment, ", el("kbd", null, "?"), " shows all keys."));
+    const { segment } = chosen;
     const place = segment ? segment.step : chosen.step;
-    const step = model.steps[place];
-    const id = step.id;
-    const title = el("h2", { class: "chosen-name" }, chip(step), el("span", null, step.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null, button("", () => view.select(null), { sign: "cross", kind: "round quiet", "aria-label": "Choose nothing", key: "nothing" }));
+    const found = model.steps[place];
+    const { id } = found;
+    const title = el("h2", { class: "chosen-name" }, chip(found), el("span", null, found.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null, button("", () => view.select(null), { sign: "cross", kind: "round quiet", "aria-label": "Choose nothing", key: "nothing" }));
+    const doubt = segment?.why ? el("p", { class: "warning small" }, `Doubtful: ${segment.why}.`) : null;
+    const ends = [button("Begins here", act.begin, { key: "begin", title: "At the playhead (I)" }), button("Ends here", act.end, { key: "end", title: "At the playhead (O)" })];
     const anywhere = [button("Shown at the playhead", () => atPlayhead(id), { sign: "pin", key: "at-playhead" }), button("Not shown at all", () => correct({ kind: "forbid", step: id, start: null, end: null }, `${called(id)} is said not to be shown.`), { key: "absent" })];
-    if (!segment) return el("div", null, title, el("div", { class: "buttons" }, anywhere));
+    if (!segment) return el("div", null, title, el("div", { class: "buttons" }, anywhere, ends));
     const span = { start: segment.start, end: segment.end };
     const other = choice([["", "It shows another step …"], ...model.steps.filter((one) => one.id !== id).map((one) => [one.id, nameOf(one)])], { key: "other", label: "The step that it shows" });
     other.addEventListener("change", () => other.value && correct({ kind: "show", step: other.value, ...span }, `${formatSpan(span.start, span.end)} is given to ${called(other.value)}.`));
@@ -163,12 +272,14 @@ export function mountResult(main, context) {
       "div",
       null,
       title,
+      doubt,
       el(
         "div",
         { class: "buttons" },
-        button("Right: keep it", () => correct({ kind: "exact", step: id, ...span }, `${called(id)} is held to ${formatSpan(span.start, span.end)}.`), { sign: "pin", key: "keep" }),
-        button("Wrong: not this step", () => correct({ kind: "forbid", step: id, ...span }, `${called(id)} is kept out of ${formatSpan(span.start, span.end)}.`), { sign: "cross", key: "wrong" }),
-        button("No step here", () => correct({ kind: "background", step: null, ...span }, `${formatSpan(span.start, span.end)} shows no step.`), { key: "none" }),
+        button("Right: keep it", act.keep, { sign: "pin", key: "keep", title: "Y" }),
+        button("Wrong: not this step", act.wrong, { sign: "cross", key: "wrong", title: "Del" }),
+        button("No step here", act.none, { key: "none", title: "B" }),
+        ends,
         other,
         anywhere,
       ),
@@ -191,16 +302,11 @@ export function mountResult(main, context) {
     });
   }
 
-  // What is held at the top must not lie on what is scrolled to.
-  const watch = new ResizeObserver(() => document.documentElement.style.setProperty("--held", `${side.offsetHeight}px`));
-  watch.observe(side);
-
   load();
   return {
     update: () => (project.result && project.result.made !== shown ? load() : draw()),
     destroy() {
-      watch.disconnect();
-      document.documentElement.style.removeProperty("--held");
+      forgetRefusals();
       view?.destroy();
     },
   };

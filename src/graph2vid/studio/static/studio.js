@@ -6,7 +6,7 @@ import * as api from "./api.js";
 import { mountEditor } from "./editor.js";
 import { mountHome } from "./home.js";
 import { mountMedia } from "./media.js";
-import { button, toast, trying } from "./parts.js";
+import { button, forgetRefusals, plural, toast, trying } from "./parts.js";
 import { mountProcedure } from "./procedure.js";
 import { mountResult } from "./result.js";
 
@@ -20,7 +20,7 @@ const TABS = [
 const head = document.getElementById("head");
 const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
-const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0 };
+const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, failedAt: null };
 const TAB_OF = { parse: "graph", ground: "result", check: "result" };
 const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
 const isRunning = (job) => ["waiting", "running"].includes(job?.state);
@@ -31,6 +31,10 @@ const context = {
   },
   get about() {
     return studio.about;
+  },
+  // The revision of the project whose job failed last: its message goes when something is changed.
+  get failedAt() {
+    return studio.failedAt;
   },
   path: (rest = "") => `projects/${studio.project.name}${rest}`,
   go: (tab) => {
@@ -76,6 +80,7 @@ function wanted() {
 
 async function show() {
   const { name, tab } = wanted();
+  forgetRefusals();
   studio.page?.destroy?.();
   studio.page = null;
   studio.about ??= await api.get("about");
@@ -92,6 +97,7 @@ async function show() {
         return;
       }
       const { job } = studio.project;
+      studio.failedAt = studio.project.revision;
       if (isRunning(job)) followJob(job, TAB_OF[job.kind]);
       else tellInterruption();
     }
@@ -123,7 +129,7 @@ function firstTab() {
 
 function drawHead() {
   const { project } = studio;
-  const home = el("a", { class: "studio-brand", href: "#/" }, el("img", { src: "/static/icon.svg", alt: "", width: 26, height: 26 }), el("span", null, "graph2vid studio"));
+  const home = el("a", { class: "studio-brand", href: "#/", "aria-label": "graph2vid studio: all projects" }, el("img", { src: "/static/icon.svg", alt: "", width: 26, height: 26 }), el("span", null, "graph2vid studio"));
   const parts = [home];
   if (project) {
     const title = el("input", {
@@ -156,6 +162,15 @@ function tellInterruption() {
   if (state === "interrupted") toast(`${message[0].toUpperCase()}${message.slice(1)}.`, "warn");
 }
 
+// How far a stage is, and how long it will take; how long it has taken where that is all that is known.
+function timeLeft({ done, total, seconds }) {
+  const words = (time) => (time < 90 ? plural(Math.max(1, Math.round(time)), "second") : plural(Math.round(time / 60), "minute"));
+  if (!total || !done) return seconds >= 3 ? `for ${words(seconds)}` : "";
+  const share = Math.min(1, done / total);
+  const left = share > 0.02 && seconds >= 2 ? ` · about ${words((seconds * (1 - share)) / share)} left` : "";
+  return `${Math.round(100 * share)}%${left}`;
+}
+
 function followJob(job, tab) {
   const { name } = studio.project;
   studio.stopFollowing?.();
@@ -163,12 +178,14 @@ function followJob(job, tab) {
   const bar = el("progress", { max: 1, "aria-label": "Progress of the job" });
   const stage = el("span", { class: "job-stage", role: "status" });
   const stop = button("Cancel", () => trying(() => api.remove(`jobs/${job.id}`)), { kind: "cancel-job" });
-  jobBar.replaceChildren(el("span", { class: "spinner", "aria-hidden": "true" }), stage, bar, stop);
+  const left = el("span", { class: "job-left dim small" });
+  jobBar.replaceChildren(el("span", { class: "spinner", "aria-hidden": "true" }), stage, bar, left, stop);
   jobBar.hidden = false;
   const tell = async (state) => {
     if (studio.project?.name !== name) return;
     const words = state.stage[0].toUpperCase() + state.stage.slice(1);
     if (stage.textContent !== `${words} …`) stage.textContent = `${words} …`;
+    left.textContent = timeLeft(state);
     if (state.total) bar.value = Math.min(1, state.done / state.total);
     else bar.removeAttribute("value");
     studio.project.job = state;
@@ -178,7 +195,11 @@ function followJob(job, tab) {
     await context.reload();
     studio.page?.update?.(); // also where nothing came of it
     for (const warning of state.warnings) toast(warning, "warn");
-    if (state.state === "failed") toast(state.message, "bad");
+    if (state.state === "failed") {
+      studio.failedAt = studio.project.revision;
+      toast(state.message, "bad", { isRefusal: true });
+      studio.page?.update?.();
+    }
     if (state.state === "cancelled") toast("Cancelled. Nothing was changed.");
     if (state.state === "done") {
       toast({ parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked." }[state.kind]);
