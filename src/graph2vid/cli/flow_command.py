@@ -124,7 +124,7 @@ def mine(
     bootstrap: Annotated[int, typer.Option(min=0, help="Draws of the executions behind confidences.")] = 30,
     habit: Annotated[float, typer.Option(min=0, help="How much people keep to the usual order; 0: not at all.")] = 4.0,
     error: Annotated[float, typer.Option(help="The probability that a step is done before what it waits for.")] = 0.001,
-    edge_cost: Annotated[float, typer.Option(min=0, help="What an edge costs, in units of log-likelihood.")] = 1.5,
+    edge_cost: Annotated[float, typer.Option(min=0, help="What an edge costs, in units of log-likelihood.")] = 1.0,
     json: _Json = None,
 ) -> None:
     """Find the flow graph that is most probable given executions, and the confidence of its edges.

@@ -94,7 +94,7 @@ class ExecutionModel:
 
     habit: float = 4.0
     error: float = 0.001
-    edge_cost: float = 1.5
+    edge_cost: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.error < 1:
