@@ -21,10 +21,10 @@ from layouts import real_data, write, write_array
 
 
 def published_segments(labels: list[int], background: int | None) -> list[tuple[int, int, int]]:
-    """Maximal runs of one label, those of background left out (Lea et al. 2017, section 5)."""
+    """Segments of one label, those of background left out (Lea et al. 2017, section 5)."""
     cuts = [0, *(at for at in range(1, len(labels)) if labels[at] != labels[at - 1]), len(labels)]
-    runs = [(labels[a], a, b) for a, b in pairwise(cuts)]
-    return [run for run in runs if run[0] != background]
+    found = [(labels[a], a, b) for a, b in pairwise(cuts)]
+    return [segment for segment in found if segment[0] != background]
 
 
 def published_f1(predicted: list[int], true: list[int], overlap: float, background: int | None = -1) -> list[int]:

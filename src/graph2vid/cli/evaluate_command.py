@@ -33,6 +33,7 @@ DATASETS = {
     "youcook2": "YouCook2: cooking videos with sentences, by captions.",
     "captaincook4d": "CaptainCook4D: recordings with expert graphs; simulated evidence.",
     "captioned": "A folder of captioned videos of your own.",
+    "featured": "A folder of videos of your own with features.",
     "synthetic": "Random procedures in random legal orders; simulated evidence.",
 }
 """The datasets that come with graph2vid; other packages offer theirs as entry points."""

@@ -203,9 +203,11 @@ def _recording(
 ) -> Recording:
     captions = tools.caption_file(places.caption_of, video.name)
     duration = video.duration if video.duration is not None else durations.get(video.name)
-    step_of, source, slack = _step_names(task), places.procedure_of[task.id], max(1.0, options.clip_seconds)
+    step_of, source, slack = step_names(task), places.procedure_of[task.id], max(1.0, options.clip_seconds)
     rows = [
-        tools.annotation(_step(named, len(task.steps), step_of, f"{source}", here), start, end, here, duration, slack)
+        tools.annotation(
+            named_step(named, len(task.steps), step_of, f"{source}", here), start, end, here, duration, slack
+        )
         for here, named, start, end in video.rows
     ]
     if not rows:
@@ -218,7 +220,8 @@ def _plain(name: str) -> str:
     return " ".join(_BETWEEN_WORDS.split(name.casefold())).strip()
 
 
-def _step_names(task: Task) -> dict[str, list[int]]:
+def step_names(task: Task) -> dict[str, list[int]]:
+    """Return the steps by what an annotation may call them: their words or ids."""
     names: dict[str, list[int]] = {}
     for step, text in enumerate(task.steps):
         names.setdefault(_plain(text), []).append(step)
@@ -229,7 +232,7 @@ def _step_names(task: Task) -> dict[str, list[int]]:
     return names
 
 
-def _step(named: Any, n_steps: int, step_of: Mapping[str, list[int]], source: str, where: str) -> int:
+def named_step(named: Any, n_steps: int, step_of: Mapping[str, list[int]], source: str, where: str) -> int:
     """Return the step of a procedure that an annotation names, by its number from 1 or in words."""
     if str(named).isdecimal():
         number = count_of(str(named), f"{where}: the number of a step")
