@@ -1,6 +1,6 @@
 """Make the pictures of the documentation with the product itself: ``python docs/pictures.py [NAME…]``.
 
-Without names all are made: sample, lattice, report. Those of the report need Chromium and playwright.
+Without names all are made: sample, lattice, report, studio. The last two need Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -32,7 +33,7 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORM
 
 def main(names: list[str]) -> None:
     """Make the pictures that are named, or all."""
-    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report}
+    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report, "studio": studio}
     for name in names or pictures:
         pictures[name]()
 
@@ -135,6 +136,89 @@ def report() -> None:
                 wait_until(page, "document.querySelector('video').readyState >= 2")
                 page.wait_for_timeout(500)  # the player's own controls fade
                 page.screenshot(path=ASSETS / f"{name}.png")
+
+
+def studio() -> None:
+    """Take pictures of the studio with the sample, light and dark, and on a phone."""
+    sys.path.append(str(Path(__file__).parent.parent / "tests"))
+    from browser import chromium, wait_until
+    from studios import serving, studio_page
+
+    narrated = sample.load_narrated()
+    true = {narrated.flow.ids[step]: span for step, span in narrated.truth.items()}
+
+    def shown(page: Any, name: str) -> None:
+        wait_until(page, "[...document.querySelectorAll('video')].every(one => !one.seeking && one.readyState > 1)")
+        page.wait_for_timeout(900)  # what moves has come to rest
+        page.screenshot(path=ASSETS / "studio" / f"{name}.png")
+
+    def opened(page: Any, name: str, tab: str) -> None:
+        page.goto("about:blank")
+        page.goto(f"/#/{name}/{tab}")
+        page.locator({"graph": ".node", "result": ".lanes .segment"}.get(tab, ".checks")).first.wait_for()
+
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "projects") as server, chromium() as browser:
+        name = server.ask("POST", "projects/sample")["name"]
+        server.wait(server.ask("POST", f"projects/{name}/parse", json={"parser": "rules"}))
+        with studio_page(server, browser, height=720) as page:
+            opened(page, name, "graph")
+            page.locator('.node[data-step="5"]').click()
+            shown(page, "graph")
+            opened(page, name, "video")
+            shown(page, "video")
+        flow = narrated.files.flow.read_bytes()
+        server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=flow)
+        server.wait(server.ask("POST", f"projects/{name}/ground"))
+        server.wait(server.ask("POST", f"projects/{name}/check"))
+        for suffix, dark, size in (
+            ("", False, (1280, 720)),
+            ("-dark", True, (1280, 720)),
+            ("-phone", False, (390, 844)),
+        ):
+            with studio_page(server, browser, dark=dark, width=size[0], height=size[1]) as page:
+                opened(page, name, "result")
+                page.locator('.lanes [data-index="3"]').click()
+                page.mouse.move(1, 1)
+                shown(page, f"result{suffix}")
+        with studio_page(server, browser, height=720) as page:
+            opened(page, name, "result")
+            page.keyboard.press("?")
+            shown(page, "keys")
+            page.keyboard.press("Escape")
+            # The segment that is farthest from the truth at its end is dragged there.
+            found = server.ask("GET", f"projects/{name}/result")["segments"]
+            index = max(range(len(found)), key=lambda at: abs(found[at]["end"] - true[found[at]["step"]][1]))
+            step, (start, end) = found[index]["step"], true[found[index]["step"]]
+            page.locator(f'.lanes [data-index="{index}"]').click()
+            grip = page.locator(".grip.end").bounding_box()
+            track = page.locator(".lanes .track").first.bounding_box()
+            page.mouse.move(grip["x"] + 12, grip["y"] + 8)
+            page.mouse.down()
+            page.keyboard.down("Alt")
+            page.mouse.move(track["x"] + end / narrated.duration * track["width"], grip["y"] + 8, steps=5)
+            shown(page, "dragging")
+            page.keyboard.press("Escape")
+            page.mouse.up()
+            page.keyboard.up("Alt")
+            held = {"kind": "exact", "step": step, "start": round(start), "end": round(end)}
+            server.ask("POST", f"projects/{name}/corrections", json=held)
+            page.evaluate("window.dispatchEvent(new Event('focus'))")
+            page.locator(".correction").wait_for()
+            # Its neighbour cannot be there, too.
+            other = page.locator(f'.lanes [data-index="{index + 1}"]')
+            other.click()
+            grip = page.locator(".grip.start").bounding_box()
+            page.mouse.move(grip["x"] + 12, grip["y"] + 8)
+            page.mouse.down()
+            page.mouse.move(track["x"] + (start + 1) / narrated.duration * track["width"], grip["y"] + 8, steps=5)
+            page.mouse.up()
+            page.locator(".toast.bad").wait_for()
+            shown(page, "refused")
+            server.wait(server.ask("POST", f"projects/{name}/ground"))
+            opened(page, name, "result")
+            page.locator(f'.lanes [data-index="{index}"]').click()
+            page.mouse.move(1, 1)
+            shown(page, "corrected")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import time
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,17 +103,6 @@ def _note(errors: list[str], message: Any) -> None:
 def _note_request(errors: list[str], url: str) -> None:
     if url.startswith(("http:", "https:", "ws:", "wss:")):
         errors.append(f"asks for {url}")
-
-
-def picture(page: Any, name: str) -> None:
-    """Keep a picture of the page for the documentation, if ``GRAPH2VID_SCREENSHOTS`` names a folder for them."""
-    if folder := os.environ.get("GRAPH2VID_SCREENSHOTS"):
-        path = Path(folder) / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        page.evaluate("document.activeElement?.blur()")
-        wait_until(page, "[...document.querySelectorAll('video')].every(one => !one.seeking && one.readyState > 2)")
-        page.wait_for_timeout(900)  # what moves has come to rest, and the player no longer shows that it loads
-        page.screenshot(path=path)
 
 
 def axe_findings(page: Any) -> list[str]:

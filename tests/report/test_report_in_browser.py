@@ -1,11 +1,7 @@
-"""The report in a real browser, opened from disk with the network cut off.
-
-With ``GRAPH2VID_SCREENSHOTS=FOLDER`` the pictures of the documentation are written there.
-"""
+"""The report in a real browser, opened from disk with the network cut off."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser import axe_findings, chromium, chromium_page, picture, wait_until
-from graph2vid.evidence import Transcript
+from browser import axe_findings, chromium, chromium_page, wait_until
 from graph2vid.flow import FlowGraph
 from graph2vid.flow.messages import ordinal
 from graph2vid.grounding import Deviation, Grounding, OrderCheck, check_order, ground
 from graph2vid.report import write_report
-from graph2vid.sample import load_narrated
 from groundings import hostile, one_hour, onions, spaghetti
 
 FOUND, COMPARE = spaghetti()
@@ -473,32 +467,6 @@ def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_pa
         assert page.locator(".verdict").inner_text() == "1 deviation (3 of 4 steps shown)."
         assert "Peel is left out" in page.locator(".finding").inner_text()
         assert page.errors == []
-
-
-@pytest.mark.skipif(not os.environ.get("GRAPH2VID_SCREENSHOTS"), reason="no pictures are wished for")
-def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
-    sample = load_narrated()
-    video = shutil.copy(str(FOUND.video), tmp_path / "spaghetti.mp4")
-
-    def grounded(flow: FlowGraph) -> Grounding:
-        return ground(flow, Transcript(FOUND.cues, sample.duration), video_name=str(video))
-
-    linear = grounded(FlowGraph.chain(sample.flow.steps, sample.flow.title))
-    compare = {"Order as written": linear, "Truth": COMPARE["Truth"]}
-    url = write(tmp_path / "r.html", grounded(sample.flow), compare=compare)
-    for name, dark, width, height in (
-        ("report", False, 1440, 1470),
-        ("report-dark", True, 1440, 1470),
-        ("report-phone", False, 390, 1400),
-    ):
-        with chromium_page(browser, offline=True, dark=dark, width=width, height=height) as page:
-            page.goto(url)
-            wait_until(page, READY)
-            page.locator('.lanes [data-index="4"]').click()
-            page.mouse.move(2, 2)
-            page.evaluate("scrollTo(0, 0)")
-            picture(page, name)
-            assert page.errors == []
 
 
 def test_it_is_fit_for_paper(page: Any) -> None:

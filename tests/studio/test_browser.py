@@ -1,7 +1,4 @@
-"""The studio in a real browser: the whole way, by mouse and by keyboard, in both themes and on a phone.
-
-With ``GRAPH2VID_SCREENSHOTS=FOLDER`` the pictures of the documentation are written there.
-"""
+"""The studio in a real browser: the whole way, by mouse and by keyboard, in both themes and on a phone."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-import browser
 from browser import axe_findings
 from graph2vid.grounding import Grounding
 from graph2vid.sample import NarratedFiles
@@ -45,19 +41,6 @@ def grounded(server: Server) -> str:
     job = server.wait(server.ask("POST", f"projects/{name}/ground"))
     assert job["state"] == "done", job
     return name
-
-
-def picture(page: Any, name: str, height: int | None = None) -> None:
-    """Keep a picture of the page for the documentation, if they are wished for; of a window of this height."""
-    page.evaluate("for (const toast of document.querySelectorAll('.toast:not([data-refusal])')) toast.remove()")
-    if height is None:
-        browser.picture(page, f"studio/{name}")
-        return
-    size = page.viewport_size
-    page.set_viewport_size({**size, "height": height})
-    page.evaluate("scrollTo(0, 0)")
-    browser.picture(page, f"studio/{name}")
-    page.set_viewport_size(size)
 
 
 def said(page: Any, words: str) -> None:
@@ -99,7 +82,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         # The reason of a link, its removal, and undo.
         page.locator('.node[data-step="5"]').click()
         assert "Fry → the onion" in page.locator(".inspector").inner_text()
-        picture(page, "graph")
         page.get_by_role("button", name="Remove 4 → 5").click()
         wait_for_orders(page, "8 links")
         page.keyboard.press("Control+z")
@@ -178,7 +160,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         page.get_by_role("radio", name="dinner.mp4").check()
         page.get_by_role("radio", name="dinner.vtt").check()
         page.locator(".checks", has_text="dinner.vtt").wait_for()
-        picture(page, "video")
         page.get_by_role("button", name="Ground the video").click()
         page.locator(".job-bar").wait_for()
         page.locator(".segment").first.wait_for(timeout=60_000)
@@ -190,7 +171,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         button.click()
         until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.start}) < 0.6")
         assert segment.text in page.locator(".correct-chosen").inner_text()
-        picture(page, "result")
 
         # A border is dragged four clips to the left; the next grounding keeps to it exactly.
         track = page.locator(f'.lane[data-step="{segment.step}"] .track').bounding_box()
@@ -202,7 +182,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         page.mouse.move(box["x"] + box["width"] - 4 * second, box["y"] + 8, steps=5)
         until(page, f"Math.abs(document.querySelector('video').currentTime - {segment.end - 4}) < 0.6")
         assert "–" in page.locator(".tip").inner_text()
-        picture(page, "dragging")
         page.mouse.up()
         page.keyboard.up("Alt")
         page.locator(".correction", has_text="exactly").wait_for()
@@ -224,7 +203,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         assert (held.start, held.end) == (segment.start, segment.end - 4)
         (kept,) = again.segments_of(other.step)
         assert (kept.start, kept.end) == (other.start, other.end)
-        picture(page, "corrected")
 
         # And if it were wrong.
         page.locator(f'.lanes .segment[data-step="{other.step}"]').click()
@@ -248,7 +226,6 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         said(page, f"you said that step {segment.step + 1}")
         assert len(page.errors) == 1
         page.errors.clear()
-        picture(page, "refused")
         page.get_by_role("button", name="Take that back and do this").click()
         said(page, "is given to")
 
@@ -447,14 +424,10 @@ def test_accessibility_and_width(server: Server, grounded: str) -> None:
                 page.emulate_media(color_scheme=scheme)
                 page.wait_for_timeout(250)  # colours fade over
                 assert axe_findings(page) == [], (at, scheme)
-                if at == "result" and scheme == "dark":
-                    picture(page, "result-dark")
             page.emulate_media(color_scheme="light")
             page.set_viewport_size(PHONE)
             page.wait_for_timeout(100)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), at
-            if at == "graph":
-                picture(page, "phone")
             page.set_viewport_size({"width": 1280, "height": 800})
         assert page.errors == []
 

@@ -56,6 +56,7 @@ export function toast(text, kind = "good", { act = null, words = "", isRefusal =
   };
   const made = el("div", { class: `toast ${kind}`, "data-refusal": isRefusal }, el("p", null, text), act ? button(words, go, { kind: "small" }) : null, button("", () => made.remove(), { sign: "cross", kind: "round quiet", "aria-label": "Dismiss" }));
   for (const old of place.children) if (old.firstChild.textContent === text) old.remove(); // once is enough
+  for (const old of place.querySelectorAll(".toast.good")) old.remove(); // what was done before is seen by now
   while (place.children.length > 2) place.firstChild.remove();
   place.append(made);
   if (kind === "good") setTimeout(() => made.remove(), act ? 8000 : 4000);
