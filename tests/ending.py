@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -20,11 +21,21 @@ _START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status, what it wrote on stderr, how many processes it had had."""
+    """How a command ended: its exit status, what it wrote on stderr, how many processes it had had.
+
+    ``seconds`` is the processor time that the command itself took after the signal.
+    """
 
     status: int
     stderr: str
     processes: int
+    seconds: float
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(root: int) -> dict[int, str]:
@@ -91,15 +102,18 @@ def end_by_signal(
                 assert time.monotonic() < limit, "it does not get to work"
                 time.sleep(0.02)
             seen = now | descendants(process.pid)
+            before = after = processor_seconds(process.pid)
             process.send_signal(number)
             limit = time.monotonic() + SECONDS
             while (process.poll() is None or left(seen)) and time.monotonic() < limit:
+                with contextlib.suppress(OSError):
+                    after = max(after, processor_seconds(process.pid))
                 time.sleep(0.02)
             status = process.poll()
             assert status is not None, f"it runs on after {number.name}"
             assert not left(seen), f"left running after {number.name}: {left(seen)}"
             told.seek(0)
-            return Ended(status, told.read(), len(seen))
+            return Ended(status, told.read(), len(seen), after - before)
         finally:
             process.kill()
             for pid in left(seen):

@@ -197,5 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 end_now(status)  # all is unwound, and libraries may take seconds over their own ending
             return status
     if status == 130:  # how newer versions of typer hand over an interrupt
-        return _report(KeyboardInterrupt())
+        status = _report(KeyboardInterrupt())
+        if is_program:
+            end_now(status)
     return status if isinstance(status, int) else 0
