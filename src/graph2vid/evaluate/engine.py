@@ -17,7 +17,7 @@ from graph2vid.alignment import Problem, align_many
 from graph2vid.datasets import Dataset, Evidence, Recording, Split
 from graph2vid.errors import Graph2VidError, InputError, TooLargeError
 from graph2vid.evaluate.adapted import adapted_results
-from graph2vid.evaluate.extended import GRID, GRID_OF_FRAMES, LearntCosts, Weights, nested_result
+from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
 from graph2vid.evaluate.labels import Labels, shared_classes
 from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, methods_of, true_labels
 from graph2vid.evaluate.metrics import OVERLAPS, evaluate_video, f1_counts
@@ -393,8 +393,7 @@ class _Runner:
                 def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
                     return self.run(title, costs.method(method, weights), some)
 
-                known = GRID_OF_FRAMES if self.dataset.name in OPEN else GRID
-                title, grid = f"{name}+{features}", {feature: known[feature] for feature in features.split("+")}
+                title, grid = f"{name}+{features}", {feature: GRID[feature] for feature in features.split("+")}
                 yield title, nested_result(title, grid, run, videos, self.options.tune_for or ())
 
     def run(self, name: str, method: Method, videos: Sequence[Video]) -> MethodResult:

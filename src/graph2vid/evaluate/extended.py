@@ -38,9 +38,6 @@ calibrated. The temperature is a factor of that of the costs. Which of these is 
 training videos (:func:`nested_result`).
 """
 
-GRID_OF_FRAMES = GRID | {"durations": (1.0, 4.0, 16.0)}
-"""The same for frame-wise scores of networks, which are surer of themselves than they should be."""
-
 
 @dataclass
 class LearntCosts:
