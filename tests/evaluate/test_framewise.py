@@ -195,7 +195,8 @@ def test_a_large_folder_takes_bounded_memory(tmp_path: Path) -> None:
         scores[np.arange(6000), labels] += 2
         write_array(tmp_path / "scores" / f"{'abcdef'[video % 6] * 3}_{video}.npy", scores)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    results = evaluate_dataset(framewise.load(tmp_path), ["argmax", "linear", "graph:mined"], workers=1)
+    options = EvaluationOptions(extended=("none",))
+    results = evaluate_dataset(framewise.load(tmp_path), ["argmax", "linear", "graph:mined"], options, workers=1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert len(results.dataset.tasks) == 6 and len(results.videos) == 500
     assert grown < 900, f"{grown:.0f} MB"
