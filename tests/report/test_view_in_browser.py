@@ -195,6 +195,36 @@ def test_another_result_takes_its_place(page: Any) -> None:
     assert page.locator(".playhead").count() == 1
 
 
+def test_spans_and_snapping(page: Any) -> None:
+    """The arithmetic behind dragging, without the hand."""
+    script = """async ([name, ...given]) => (await import("/view/time.js"))[name](...given)"""
+    limits = {"first": 10, "last": 40, "clip": 2}
+    span = {"start": 20, "end": 30}
+    for edge, time, moved in (
+        ("start", 25.2, (26, 30)),
+        ("start", 99, (28, 30)),  # one clip is left
+        ("start", -5, (10, 30)),
+        ("end", 33.1, (20, 34)),
+        ("end", 0, (20, 22)),
+        ("end", 99, (20, 40)),
+        ("move", 23, (24, 34)),
+        ("move", 99, (30, 40)),
+        ("move", 0, (10, 20)),
+    ):
+        found = page.evaluate(script, ["movedSpan", span, edge, time, limits])
+        assert (found["start"], found["end"]) == moved, (edge, time)
+    targets = [{"at": 5, "name": "caption"}, {"at": 6, "name": "segment"}]
+    assert page.evaluate(script, ["nearest", targets, 5.6, 1]) == targets[1]
+    assert page.evaluate(script, ["nearest", targets, 9, 1]) is None
+    keys = {"Control+z": "Ctrl+z", "Alt+Shift+ArrowLeft": "Alt+Shift+ArrowLeft", "Shift+?": "?", "n": "n"}
+    page.evaluate("""async () => { const { keyOf } = await import("/view/keys.js"); window.pressed = [];
+        addEventListener("keydown", (event) => pressed.push(keyOf(event)), true); }""")
+    for pressed, name in keys.items():
+        page.keyboard.press(pressed)
+        assert page.evaluate("pressed.at(-1)") == name
+    page.keyboard.press("Escape")
+
+
 FRAMES = """async ([selector, side, frames]) => {
   const box = document.querySelector(selector);
   const next = () => new Promise(requestAnimationFrame);

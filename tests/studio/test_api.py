@@ -12,6 +12,7 @@ import pytest
 from graph2vid._options import GROUND_OPTIONS, declared
 from graph2vid.grounding import Grounding
 from graph2vid.sample import NarratedFiles
+from graph2vid.studio.work import in_words
 from studios import made, stored, wait_for, with_graph
 
 SAMPLE = NarratedFiles()
@@ -380,6 +381,8 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
         {"kind": "forbid", "step": wrong, "start": segments[wrong]["start"], "stop": segments[wrong]["end"]},
         {"kind": "background", "step": None, "start": 100.0, "stop": None},
     ]
+    listed = next(one for one in client.get("/api/projects").json() if one["name"] == name)
+    assert 0 < listed["confidence"] < 1 and listed["doubtful"] == sum(part.is_doubtful for part in again.segments)
     view = client.get(f"/api/projects/{name}/view").json()
     assert [row["name"] for row in view["rows"]] == ["before"]
     assert view["video"] == {"url": f"/api/projects/{name}/result/video", "name": "spaghetti.mp4"}
@@ -459,3 +462,32 @@ def test_a_deleted_project_ends_its_job(client: Any, folder: Path) -> None:
     assert wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json(), 10)["state"] == "cancelled"
     assert not (folder / name).exists()
     assert not list(folder.glob(".gone-*"))
+
+
+def test_a_step_keeps_its_number_and_an_outdated_result_says_so(client: Any) -> None:
+    """The number and the colour are those of the graph as it is now, in the editor and in the result."""
+    name = with_graph(client)
+    captions = {"captions": {"place": "folder", "name": "more/film.vtt"}, "clip_seconds": 0.5}
+    assert client.patch(f"/api/projects/{name}", json=captions).status_code == 200
+    job = client.post(f"/api/projects/{name}/ground").json()
+    ended = wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json())
+    assert ended["state"] == "done" and ended["seconds"] >= 0, ended
+    assert client.get(f"/api/projects/{name}").json()["result"]["outdated"] == []
+    client.post(f"/api/projects/{name}/edits", json={"edit": {"op": "remove-step", "step": "a"}})
+    state = client.get(f"/api/projects/{name}").json()
+    assert state["result"]["outdated"] == ["graph"] and not state["result"]["current"]
+    steps = client.get(f"/api/projects/{name}/view").json()["steps"]
+    assert [(step["id"], step["number"]) for step in steps] == [("a", None), ("b", 1), ("c", 2)]
+    assert [step["colour"] for step in steps[1:]] == [box["colour"] for box in state["picture"]["boxes"]]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("is it right? (--embedder names one for other languages)", "is it right?"),
+        ("at most 6 are taken (--max-hours): is a time wrong?", "at most 6 are taken: is a time wrong?"),
+        ("use --clip-seconds 3", "use the setting “clip seconds” 3"),
+    ],
+)
+def test_messages_have_no_flags(message: str, words: str) -> None:
+    assert in_words(message) == words

@@ -36,6 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "videos").mkdir()
     long_film(folder / "videos" / "long.mp4", 60 * MINUTES)
     (folder / "videos" / "long.vtt").write_text(long_captions(), encoding="utf-8")
+    (folder / "videos" / "half.vtt").write_text(long_captions(35, 35), encoding="utf-8")
     with serving(folder / "projects", "--videos", str(folder / "videos")) as server:
         yield server
 
@@ -44,11 +45,11 @@ def long_step(number: int) -> str:
     return f"{VERBS[number % 7]} the {THINGS[number // 7]} number {number + 1}."
 
 
-def long_captions() -> str:
+def long_captions(steps: int = STEPS, seconds: int = 70) -> str:
+    """Name one step after the other, each for some seconds."""
     lines = ["WEBVTT", ""]
-    for at in range(0, 60 * MINUTES - 5, 5):
-        number = min(at // 70, STEPS - 1)
-        words = long_step(number) if at % 70 < 45 else "so well you know"
+    for at in range(0, steps * seconds, 5):
+        words = long_step(at // seconds) if at % seconds < 0.65 * seconds else "so well you know"
         begin, end = (f"{t // 3600:02d}:{t // 60 % 60:02d}:{t % 60:02d}.000" for t in (at, at + 4))
         lines += [f"{begin} --> {end}", words, ""]
     return "\n".join(lines)
@@ -168,6 +169,7 @@ def test_borders_follow_the_playhead_and_new_spans_are_drawn(server: Server, bro
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.slow
 def test_every_segment_of_a_long_video_is_chosen_and_dragged(server: Server, long: str, browser: Any) -> None:
     with studio_page(server, browser, width=1280, height=720) as page:
         open_result(page, long)
@@ -243,7 +245,9 @@ def test_two_windows_see_each_other(server: Server, browser: Any) -> None:
         assert server.ask("GET", f"projects/{name}/corrections") == []
 
 
-@pytest.mark.parametrize("state", ["idle", "corrected", "grounding"])
+@pytest.mark.parametrize(
+    "state", ["grounding", *(pytest.param(state, marks=pytest.mark.slow) for state in ("idle", "corrected"))]
+)
 def test_a_page_goes_on_after_the_studio_was_killed(tmp_path: Path, browser: Any, state: str) -> None:
     folder = tmp_path / "projects"
     with serving(folder) as server, studio_page(server, browser) as page:
@@ -293,13 +297,13 @@ def test_contradictions_are_refused_in_words_and_the_message_goes(server: Server
 
 
 def test_an_edge_that_fights_the_evidence_is_relaxed_with_one_click(server: Server, browser: Any) -> None:
-    """The graph wrongly says that steps 21 to 35 come before the first."""
+    """The graph wrongly says that steps 11 to 20 come before the first."""
     name = str(server.ask("POST", "projects", json={"title": "Wrong order"})["name"])
-    flow = [f"s{number}: {long_step(number)}" for number in range(STEPS)]
-    flow += [f"s{number} -> s{number + 1}" for number in range(STEPS - 1) if number != 19]
-    flow += ["s19 -> s35", "s34 -> s0"]
+    flow = [f"s{number}: {long_step(number)}" for number in range(35)]
+    flow += [f"s{number} -> s{number + 1}" for number in range(34) if number != 9]
+    flow += ["s9 -> s20", "s19 -> s0"]
     server.ask("PUT", f"projects/{name}/flow", params={"name": "w.flow"}, content="\n".join(flow).encode())
-    server.ask("PATCH", f"projects/{name}", json={"captions": {"place": "folder", "name": "long.vtt"}})
+    server.ask("PATCH", f"projects/{name}", json={"captions": {"place": "folder", "name": "half.vtt"}})
     assert server.wait(server.ask("POST", f"projects/{name}/ground"), 120)["state"] == "done"
     conflicts = server.ask("GET", f"projects/{name}")["result"]["conflicts"]
     assert conflicts and conflicts[0]["gain"] > 0

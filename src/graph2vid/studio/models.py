@@ -176,8 +176,8 @@ class ProjectState(FlowState, Settings):  # type: ignore[misc]
 class ProjectSummary(BaseModel):
     """A project in the list.
 
-    ``bar`` shows the segments: start and end as shares of the video, and a colour. ``problem`` says what is wrong with
-    the files.
+    ``bar`` shows the segments: start and end as shares of the video, and a colour. ``doubtful`` is how many of them
+    are, ``confidence`` their mean. ``problem`` says what is wrong with the files.
     """
 
     name: str
@@ -185,6 +185,8 @@ class ProjectSummary(BaseModel):
     steps: int
     video: str
     has_result: bool
+    doubtful: int
+    confidence: float | None
     bar: list[tuple[float, float, str]]
     changed: float
     problem: str

@@ -311,6 +311,7 @@ def flow_from_file(data: bytes, name: str) -> FlowGraph:
 def summary(project: Project) -> models.ProjectSummary:
     """Return the entry of a project in the list."""
     found: dict[str, Any] = {"title": "", "steps": 0, "video": "", "has_result": False, "bar": [], "problem": ""}
+    found |= {"doubtful": 0, "confidence": None}
     try:
         about = project.about
         video = about.video or about.captions
@@ -320,6 +321,9 @@ def summary(project: Project) -> models.ProjectSummary:
         if found["has_result"]:
             result = Grounding.from_json(read_json(project.file(_RESULT)))
             begin, length = result.offset, result.duration or 1.0
+            known = [part.confidence for part in result.segments if part.confidence is not None]
+            found["doubtful"] = sum(part.is_doubtful for part in result.segments)
+            found["confidence"] = round(sum(known) / len(known), 4) if known else None
             found["bar"] = [
                 ((part.start - begin) / length, (part.end - begin) / length, colour_of(part.step))
                 for part in result.segments

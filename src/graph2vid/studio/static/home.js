@@ -6,10 +6,14 @@ import { button, plural, trying } from "./parts.js";
 
 export async function mountHome(main) {
   const list = el("ul", { class: "project-list" });
+  const next = el("p", { class: "next-look", hidden: true });
 
   async function load() {
     const projects = await api.get("projects");
     list.replaceChildren(...projects.map(card));
+    const worst = projects.filter((one) => one.doubtful).sort((a, b) => b.doubtful - a.doubtful)[0];
+    next.hidden = !worst;
+    if (worst) next.replaceChildren("To look at next: ", el("a", { href: `#/${worst.name}/result` }, worst.title || "Untitled"), ` (${plural(worst.doubtful, "doubtful segment")})`);
     empty.hidden = projects.length > 0;
   }
 
@@ -17,6 +21,8 @@ export async function mountHome(main) {
     const facts = [project.steps ? plural(project.steps, "step") : "no graph yet", project.video || "no video yet"];
     const state = project.problem ? el("p", { class: "badge-note bad" }, "damaged") : project.has_result ? el("p", { class: "badge-note good" }, "grounded") : el("p", { class: "badge-note" }, "in work");
     const title = project.title || "Untitled";
+    if (project.confidence !== null) facts.push(`${Math.round(100 * project.confidence)}% sure on average`);
+    if (project.doubtful) facts.push(`${project.doubtful} doubtful`);
     return el(
       "li",
       { class: "panel project-card" },
@@ -47,7 +53,7 @@ export async function mountHome(main) {
     el("p", { class: "dim" }, "Bring a procedure in words and a video of somebody doing it. The studio finds which step must wait for which, and when each of them is shown, in whatever order; and you correct what you know better."),
     el("p", { class: "buttons" }, fresh(), sample()),
   );
-  main.replaceChildren(el("div", { class: "page-head" }, el("h1", null, "Projects"), el("span", { class: "spring" }), sample(), fresh()), empty, list);
+  main.replaceChildren(el("div", { class: "page-head" }, el("h1", null, "Projects"), el("span", { class: "spring" }), sample(), fresh()), empty, next, list);
   await trying(load);
   return {};
 }
