@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,18 @@ def test_files_that_are_not_arrays_are_refused_by_name(tmp_path: Path) -> None:
         read_array(tmp_path / "missing.npy")
     with pytest.raises(Graph2VidError, match="cannot read"):
         read_array(tmp_path)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_header_longer_than_the_file_takes_no_memory(tmp_path: Path, version: int) -> None:
+    length = b"\xff" * (2 if version == 1 else 4)
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY" + bytes([version, 0]) + length + b"{'descr': ")
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="shorter than its header says"):
+        read_array(tmp_path / "a.npy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
 
 
 def test_a_long_header_is_quoted_in_short(tmp_path: Path) -> None:

@@ -46,15 +46,19 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def _is_whole(file: BinaryIO) -> bool:
-    """Say whether the data that the header of a ``.npy`` file promises are all there."""
+    """Say whether the header of a ``.npy`` file and the data that it promises are all there."""
     version = np.lib.format.read_magic(file)
+    start, size = file.tell(), file.seek(0, os.SEEK_END)
+    file.seek(start)
+    if int.from_bytes(file.read(2 if version == (1, 0) else 4), "little") > size:
+        return False
+    file.seek(start)
     if version > (2, 0):  # for field names, which arrays of numbers do not have
         return True
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     promised = math.prod(shape) * dtype.itemsize
-    start = file.tell()
-    return bool(dtype.hasobject) or promised <= file.seek(0, os.SEEK_END) - start
+    return bool(dtype.hasobject) or promised <= size - file.tell()
 
 
 def as_matrix(value: ArrayLike, name: str, axes: tuple[str, str]) -> Floats:
