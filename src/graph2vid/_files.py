@@ -57,12 +57,24 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
+    with written_whole(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hand out a file beside ``path`` to be written; where all goes well it takes the place of ``path``.
+
+    Whatever happens, a kill included, ``path`` is what it was or what was written, whole.
+    """
+    with naming(path, "write"):
+        target = Path(path).resolve()
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
         temporary = Path(name)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
+            yield temporary
+            with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             umask = os.umask(0)
             os.umask(umask)

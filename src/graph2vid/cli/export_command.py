@@ -18,8 +18,8 @@ def export(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="json, csv, vtt, srt, youtube, ffmetadata, schema-org, label-studio, label-studio-config, via3, elan, "
-            "rttm, crosstask.",
+            help="json, csv, vtt, srt, youtube, ffmetadata, matroska, podcast, losslesscut, schema-org, label-studio, "
+            "label-studio-config, via3, elan, rttm, crosstask.",
         ),
     ],
     output: Annotated[
@@ -31,6 +31,10 @@ def export(
     frame_rate: Annotated[
         float | None, typer.Option(metavar="FPS", help="Frames per second; by default as the video's file has it.")
     ] = None,
+    short_titles: Annotated[
+        bool, typer.Option("--short-titles", help="Call steps by verb and object, in at most 40 characters.")
+    ] = False,
+    doubtful: Annotated[str, typer.Option(metavar="mark|omit", help="Doubtful segments: mark, or omit.")] = "mark",
 ) -> None:
     """Write a grounding in the format of another program."""
     from graph2vid._files import write_text
@@ -42,7 +46,8 @@ def export(
     check_output(output, "-o", Path(f"x{chosen.suffix}").suffix)
     refuse(context, {"video"} - chosen.uses, f"the format {to} does not name the video")
     refuse(context, {"frame_rate"} - chosen.uses, f"the format {to} counts no frames")
-    exported = exporting.export(Grounding.load(result), to, video=video, frame_rate=frame_rate)
+    named = exporting.for_publishing(Grounding.load(result), short_titles=short_titles, doubtful=doubtful)
+    exported = exporting.export(named, to, video=video, frame_rate=frame_rate)
     if output is not None and not is_stdout(output):
         write_text(output, exported.text)
     _say(exported.notes)

@@ -132,7 +132,7 @@ def ground(
     formats = formats_named(output.export)
     check_output(output.output, "-o", ".json")
     sources, video = (inputs, None) if given.arrays else (inputs[:-1], inputs[-1])
-    _check_inputs(sources, video)
+    check_inputs(sources, video)
     _refuse_what_changes_nothing(context, sources, video, given, output)
     arrays: dict[str, Any] = {name: read_array(path) for name, path in given.arrays.items()}
     if given.transpose:
@@ -159,7 +159,7 @@ def ground(
     _write(found, output, formats, inputs[-1])
 
 
-def _check_inputs(procedures: Sequence[Path], video: Path | None) -> None:
+def check_inputs(procedures: Sequence[Path], video: Path | None) -> None:
     """Refuse what is not a procedure, or is not a video, by its name, and what is not there: PROCEDURE… [VIDEO]."""
     if video is None and len(procedures) > 1:
         raise InputError(f"with arrays there is one procedure and no video, not {len(procedures)} files")

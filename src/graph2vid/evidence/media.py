@@ -203,7 +203,7 @@ def frames(
             tick = max(tick, math.ceil((begins - _INSTANT) * rate))
             image: NDArray[np.uint8] | None = None
             while tick / rate < ends - _INSTANT:
-                image = _upright_image(frame, media.pixel_aspect, size) if image is None else image
+                image = upright_image(frame, media.pixel_aspect, size) if image is None else image
                 yield tick / rate, image
                 tick += 1
         media.warn("picture")
@@ -458,7 +458,7 @@ def _shown_size(frame: VideoFrame, pixel_aspect: Fraction, size: int | None = No
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
-def _upright_image(frame: VideoFrame, pixel_aspect: Fraction, size: int | None) -> NDArray[np.uint8]:
+def upright_image(frame: VideoFrame, pixel_aspect: Fraction, size: int | None) -> NDArray[np.uint8]:
     width, height = _shown_size(frame, pixel_aspect, size)
     image = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
     turned: NDArray[np.uint8] = np.ascontiguousarray(np.rot90(image, _rotation(frame) // 90))

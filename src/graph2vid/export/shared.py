@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from graph2vid.flow import FlowGraph, counted
+from graph2vid.footage import Chapter
 from graph2vid.grounding import FORMATS, Exported, Film, Format, Grounding
 
 # What XML 1.0 cannot hold in any form, and what steers terminals and players elsewhere; tabs and line ends stay.
@@ -59,6 +60,17 @@ def timed(grounding: Grounding) -> tuple[list[Timed], list[str]]:
     if any(start < 0 for _, start, _ in shown):
         notes.append("a segment that begins before the video (0 s) is cut there")
     return sorted(segments, key=lambda one: (one.start, one.end)), notes
+
+
+def chapters(grounding: Grounding) -> tuple[list[Chapter], list[str]]:
+    """Return a chapter per segment, and one for what comes before the first; and notes."""
+    segments, notes = timed(grounding)
+    names = titles(grounding.flow)
+    found = [Chapter(segment.start, segment.end, names[segment.step] + segment.mark) for segment in segments]
+    if found and found[0].start > 0:
+        found.insert(0, Chapter(0, found[0].start, "Intro"))
+        notes.append('an "Intro" is added before the first step: MP4 lets the first chapter begin at 0 in any case')
+    return found, notes
 
 
 def clock(milliseconds: int, decimal_sign: str = ".") -> str:

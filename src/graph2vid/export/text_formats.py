@@ -48,15 +48,10 @@ def export_ffmetadata(grounding: Grounding, film: Film) -> Exported:
 
     ``ffmpeg -i in.mp4 -i FILE -map_chapters 1 -c copy out.mp4`` puts them into a video.
     """
-    segments, notes = shared.timed(grounding)
-    names = shared.titles(grounding.flow)
+    chapters, notes = shared.chapters(grounding)
     lines = [";FFMETADATA1"]
     if title := shared.one_line(grounding.flow.title):
         lines.append(f"title={_escaped(title)}")
-    chapters = [(segment.start, segment.end, names[segment.step] + segment.mark) for segment in segments]
-    if chapters and chapters[0][0] > 0:
-        chapters.insert(0, (0, chapters[0][0], "Intro"))
-        notes.append('an "Intro" is added before the first step: MP4 lets the first chapter begin at 0 in any case')
     for start, end, name in chapters:
         lines += ["", "[CHAPTER]", "TIMEBASE=1/1000", f"START={start}", f"END={end}", f"title={_escaped(name)}"]
     return Exported("\n".join(lines) + "\n", tuple(notes))

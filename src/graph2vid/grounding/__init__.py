@@ -11,7 +11,16 @@ from graph2vid.grounding.adaptation import TaskVideo, adapt, learn_task, speakin
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
-from graph2vid.grounding.exporting import FORMATS, Exported, Film, Format, export, write_export
+from graph2vid.grounding.exporting import (
+    DOUBTFUL,
+    FORMATS,
+    Exported,
+    Film,
+    Format,
+    export,
+    for_publishing,
+    write_export,
+)
 from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, file_name, is_url
 from graph2vid.grounding.grounding_service import Features, ground
@@ -33,8 +42,19 @@ __all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviati
 # Flow graphs from executions.
 __all__ += ["durations_document", "executions_of", "mine_files", "read_executions", "text_prior"]
 # What is shown and written.
-__all__ += ["FORMATS", "Exported", "Film", "Format", "draw_timeline", "export", "file_name", "format_time", "is_url"]
-__all__ += ["parse_span", "parse_time", "print_timeline", "write_export"]
+__all__ += [
+    "DOUBTFUL",
+    "FORMATS",
+    "Exported",
+    "Film",
+    "Format",
+    "draw_timeline",
+    "export",
+    "file_name",
+    "format_time",
+    "is_url",
+]
+__all__ += ["for_publishing", "parse_span", "parse_time", "print_timeline", "write_export"]
 
 
 def __getattr__(name: str) -> Any:

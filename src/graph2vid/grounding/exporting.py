@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graph2vid._files import write_text
@@ -72,7 +72,19 @@ FORMATS: Registry[Format] = Registry("export format", "graph2vid.formats")
 """The formats by name, offered in the entry-point group ``graph2vid.formats`` by graph2vid and other packages."""
 
 
-def export(grounding: Grounding, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
+DOUBTFUL = ("mark", "omit")
+"""What is done with doubtful segments."""
+
+
+def export(
+    grounding: Grounding,
+    format: str,
+    *,
+    video: str | None = None,
+    frame_rate: float | None = None,
+    short_titles: bool = False,
+    doubtful: str = "mark",
+) -> Exported:
     """Write a grounding in another format.
 
     Parameters
@@ -85,6 +97,10 @@ def export(grounding: Grounding, format: str, *, video: str | None = None, frame
         How the export shall name the video: a path or a URL. By default as the grounding does.
     frame_rate : float, optional
         Frames per second, for formats that count frames. By default that of the video, where it is a file.
+    short_titles : bool
+        Whether steps are called by verb and object, in at most 40 characters, rather than by their texts.
+    doubtful : str
+        ``"mark"``: doubtful segments are marked, where the format has a way to; ``"omit"``: they are left out.
 
     Returns
     -------
@@ -93,7 +109,34 @@ def export(grounding: Grounding, format: str, *, video: str | None = None, frame
     """
     if frame_rate is not None and not 0 < frame_rate < math.inf:
         raise InputError(f"the frame rate must be a positive number of frames per second, not {frame_rate!r}")
+    grounding = for_publishing(grounding, short_titles=short_titles, doubtful=doubtful)
     return FORMATS.get(format).export(grounding, Film(video or grounding.video or "", frame_rate))
+
+
+def for_publishing(grounding: Grounding, *, short_titles: bool = False, doubtful: str = "mark") -> Grounding:
+    """Return a grounding whose steps have short titles in place of their texts, and doubtful segments are left out.
+
+    Parameters
+    ----------
+    grounding : Grounding
+    short_titles, doubtful
+        As for :func:`export`.
+    """
+    if doubtful not in DOUBTFUL:
+        raise InputError(f"doubtful segments are kept by 'mark' or left out by 'omit', not {doubtful!r}")
+    if doubtful == "omit":
+        kept = tuple(one for one in grounding.segments if not one.is_doubtful)
+        shown = {one.step for one in kept}
+        grounding = replace(grounding, segments=kept, order=tuple(step for step in grounding.order if step in shown))
+    if short_titles:
+        from graph2vid.text import short_titles as shortened
+
+        flow = grounding.flow
+        named = shortened([step.text or step.id for step in flow.steps])
+        steps = tuple(replace(step, text=title) for step, title in zip(flow.steps, named, strict=True))
+        segments = tuple(replace(one, text=named[one.step]) for one in grounding.segments)
+        grounding = replace(grounding, flow=replace(flow, steps=steps), segments=segments)
+    return grounding
 
 
 def write_export(
@@ -103,6 +146,8 @@ def write_export(
     *,
     video: str | None = None,
     frame_rate: float | None = None,
+    short_titles: bool = False,
+    doubtful: str = "mark",
 ) -> tuple[str, ...]:
     """Write a grounding in another format to a file, whole or not at all, and return the notes.
 
@@ -110,9 +155,11 @@ def write_export(
     ----------
     path : path
         The file.
-    grounding, format, video, frame_rate
+    grounding, format, video, frame_rate, short_titles, doubtful
         As for :func:`export`.
     """
-    exported = export(grounding, format, video=video, frame_rate=frame_rate)
+    exported = export(
+        grounding, format, video=video, frame_rate=frame_rate, short_titles=short_titles, doubtful=doubtful
+    )
     write_text(path, exported.text)
     return exported.notes

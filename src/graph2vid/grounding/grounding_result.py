@@ -275,11 +275,21 @@ class Grounding:
     def _span(self) -> Span:
         return Span(self.offset, self.end, "time")
 
-    def export(self, format: str, *, video: str | None = None, frame_rate: float | None = None) -> Exported:
+    def export(
+        self,
+        format: str,
+        *,
+        video: str | None = None,
+        frame_rate: float | None = None,
+        short_titles: bool = False,
+        doubtful: str = "mark",
+    ) -> Exported:
         """Write the grounding in the format of another program: see :func:`graph2vid.export.export`."""
         from graph2vid.grounding import exporting
 
-        return exporting.export(self, format, video=video, frame_rate=frame_rate)
+        return exporting.export(
+            self, format, video=video, frame_rate=frame_rate, short_titles=short_titles, doubtful=doubtful
+        )
 
     # -- file
     # -------------------------------------------------------------------------------------------------
