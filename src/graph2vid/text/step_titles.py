@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graph2vid.errors import MissingDependencyError
 from graph2vid.text import lexicon
 
 if TYPE_CHECKING:
@@ -50,18 +51,25 @@ def short_titles(texts: Sequence[str], longest: int = LONGEST) -> list[str]:
     list of str
         One for each text; "Step 3" where not even a word fits.
     """
-    from graph2vid.text.rules.analysis import analyse
-    from graph2vid.text.rules.dependency_parser import has_model, language_model
-
     plain = [_tidy(text) for text in texts]
     long = [at for at, text in enumerate(plain) if len(text) > longest]
     cut = {at: _without_opening(_tidy(_BRACKETS.sub("", plain[at]))) for at in long}
     firsts: dict[int, Sentence] = {}
-    if has_model() and long:
-        for sentence in analyse(language_model(), [cut[at] for at in long]):
-            firsts.setdefault(long[sentence.instruction], sentence)
+    for sentence in _sentences([cut[at] for at in long]):
+        firsts.setdefault(long[sentence.instruction], sentence)
     found = [_shortened(cut[at], firsts.get(at), longest) if at in cut else text for at, text in enumerate(plain)]
     return [text[:1].upper() + text[1:] or f"Step {at}" for at, text in enumerate(found, start=1)]
+
+
+def _sentences(texts: Sequence[str]) -> list[Sentence]:
+    """Return what the dependency parser finds; nothing where none is installed."""
+    from graph2vid.text.rules.analysis import analyse
+    from graph2vid.text.rules.dependency_parser import language_model
+
+    try:
+        return analyse(language_model(), texts) if texts else []
+    except MissingDependencyError:
+        return []
 
 
 def _tidy(text: str) -> str:
