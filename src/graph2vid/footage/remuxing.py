@@ -114,7 +114,7 @@ def cut(
                     early.append(packet)
                     continue
                 begin = at
-                for one in early:  # what was stored before the first key frame, and is heard after it
+                for one in early:  # stored before the first key frame, and due after it
                     if _time(one, one.pts, media) >= begin and one.stream.index != leading:
                         _copy(one, streams, container, media.start + begin)
             if at >= begin:  # not the pictures that are shown before the key frame, and build on those before it
