@@ -358,7 +358,7 @@ class EvidenceOptions(Options, panel="Evidence"):
     )
     narration_weight: float = option(1.0, "Weight of the transcript; 0: no speech is transcribed.", least=0.0)
     frames_weight: float = option(1.0, "Weight of the frames.", least=0.0)
-    adapted: Any = basic_option(
+    adapted: Any = option(
         None, "A task model of `graph2vid adapt`, learnt from videos of the same procedure.", metavar="FILE"
     )
     max_hours: float = option(24.0, "The longest video that is accepted.", metavar="HOURS", above=0.0)
