@@ -35,7 +35,8 @@ function factsOf(state) {
   if (known.length) found.push(`${percent(known.reduce((sum, sure) => sum + sure, 0) / known.length)} sure on average`);
   if (facts.uncalibrated) found.push("confidence uncalibrated");
   if (segments.length && order.some((step, at) => at > 0 && order[at - 1] > step)) found.push("another order than written");
-  if (facts.narration?.source) found.push(`words from ${facts.narration.source}`);
+  const source = facts.narration?.source;
+  if (source) found.push(source === "given" ? "captions given" : `transcript: ${source}`);
   return found;
 }
 
