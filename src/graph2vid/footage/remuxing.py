@@ -98,7 +98,7 @@ def cut(
     with copying(source, target) as (media, container, streams, _):
         leading = media.video if media.video in streams else media.audio
         assert leading is not None
-        _seek(media, leading, start)
+        seek(media, leading, start)
         begin: Fraction | None = None
         last, finished = end, set[int]()
         early: list[Packet[Any]] = []
@@ -214,7 +214,7 @@ def _copy(packet: Packet[Any], streams: dict[int, Any], container: OutputContain
     container.mux(packet)
 
 
-def _seek(media: Media, stream: int, start: float) -> None:
+def seek(media: Media, stream: int, start: float) -> None:
     """Go to the key frame at or before a time."""
     chosen = media.container.streams[stream]
     at = int((Fraction(start) + media.start) / (chosen.time_base or 1))

@@ -9,6 +9,7 @@ from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.adaptation import TaskVideo, adapt, learn_task, speaking_words
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
+from graph2vid.grounding.clip_files import SHEET, ClipFile, most_certain, write_clips
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import (
@@ -55,6 +56,7 @@ __all__ += [
     "is_url",
 ]
 __all__ += ["for_publishing", "parse_span", "parse_time", "print_timeline", "write_export"]
+__all__ += ["SHEET", "ClipFile", "most_certain", "write_clips"]
 
 
 def __getattr__(name: str) -> Any:

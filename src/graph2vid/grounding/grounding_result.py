@@ -30,6 +30,7 @@ from graph2vid.grounding.times import format_time
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from graph2vid.grounding.clip_files import ClipFile
     from graph2vid.grounding.exporting import Exported
 
 KIND = "graph2vid-grounding"
@@ -290,6 +291,20 @@ class Grounding:
         return exporting.export(
             self, format, video=video, frame_rate=frame_rate, short_titles=short_titles, doubtful=doubtful
         )
+
+    def clips(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        video: str | os.PathLike[str] | None = None,
+        precise: bool = False,
+        gif: bool = False,
+        doubtful: str = "mark",
+    ) -> tuple[ClipFile, ...]:
+        """Write a clip and a still per segment, and a contact sheet: see :func:`graph2vid.grounding.write_clips`."""
+        from graph2vid.grounding.clip_files import write_clips
+
+        return write_clips(self, folder, video=video, precise=precise, gif=gif, doubtful=doubtful)
 
     # -- file
     # -------------------------------------------------------------------------------------------------
