@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from graph2vid.alignment import Constraint
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import Features, Grounding
-
-_ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has lost one of the slashes
 
 
 @dataclass(frozen=True)
@@ -161,17 +158,15 @@ def ground(
 
 def check_inputs(procedures: Sequence[Path], video: Path | None) -> None:
     """Refuse what is not a procedure, or is not a video, by its name, and what is not there: PROCEDURE… [VIDEO]."""
+    from graph2vid.grounding import refuse_address
+
     if video is None and len(procedures) > 1:
         raise InputError(f"with arrays there is one procedure and no video, not {len(procedures)} files")
     if video is not None and not procedures:
         raise InputError(f"{video} alone is not enough: give the video too, its captions, or arrays (--scores …)")
     inputs = [*procedures, *([] if video is None else [video])]
     for path in inputs:
-        if address := _ADDRESS.match(str(path)):
-            raise InputError(
-                f"{address[1]}://{address[2]} is a web address: download the video first (yt-dlp -f mp4 URL), or its "
-                "captions (yt-dlp --skip-download --write-subs --write-auto-subs URL), and give that file"
-            )
+        refuse_address(path)
     for path in filter(_is_media, procedures):
         if video is not None and not _is_media(video):
             order = shlex.join(["graph2vid", "ground", *(str(one) for one in inputs if one != path), str(path)])

@@ -24,7 +24,7 @@ from graph2vid.grounding.exporting import (
 )
 from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, file_name, is_url
-from graph2vid.grounding.grounding_service import Features, ground
+from graph2vid.grounding.grounding_service import Features, ground, refuse_address
 from graph2vid.grounding.mining import durations_document, executions_of, mine_files, read_executions, text_prior
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
@@ -34,7 +34,7 @@ from graph2vid.grounding.times import format_time, parse_span, parse_time
 
 # The service, its options, and what it returns.
 __all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
-__all__ += ["pack", "read_durations"]
+__all__ += ["pack", "read_durations", "refuse_address"]
 # What is learnt from videos of one task.
 __all__ += ["TaskVideo", "adapt", "learn_task", "speaking_words"]
 # How sure a result is, and where a video does not follow its procedure.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from graph2vid.text import Procedure, parse, procedure_from_text, read_flow
 from graph2vid.tsort import TSortGraph
 
 ProcedureLike: TypeAlias = "str | os.PathLike[str] | Procedure | FlowGraph | TSortGraph"
+_ADDRESS = re.compile(r"(https?|ftp|rtmp):/+(.*)", re.IGNORECASE)  # a path has lost one of the slashes
 Constraints: TypeAlias = "Iterable[Constraint] | Callable[[FlowGraph], Iterable[Constraint]]"
 
 
@@ -127,6 +129,8 @@ def ground(
     given = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
     arrays: Mapping[str, Any] = {name: array for name, array in given.items() if array is not None}
     tell = progress or (lambda *_: None)
+    for given_path in (video, captions):
+        refuse_address(given_path)
     if not arrays:
         _check_media(video, visual, features, chosen.evidence)
     tell("reading the procedure")
@@ -186,6 +190,15 @@ _OPTIONS = [
 ground.__signature__ = _SIGNATURE.replace(  # type: ignore[attr-defined]
     parameters=[*list(_SIGNATURE.parameters.values())[:-1], *_OPTIONS]
 )
+
+
+def refuse_address(path: Any) -> None:
+    """Refuse a web address in place of a file, and say how to get the file: nothing is fetched."""
+    if isinstance(path, str | os.PathLike) and (address := _ADDRESS.match(os.fspath(path))):
+        raise InputError(
+            f"{address[1]}://{address[2]} is a web address: download the video first (yt-dlp -f mp4 URL), or its "
+            "captions (yt-dlp --skip-download --write-subs --write-auto-subs URL), and give that file"
+        )
 
 
 def _check_media(
