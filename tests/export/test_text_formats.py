@@ -42,7 +42,7 @@ def test_every_format_takes_every_grounding(name: str, grounding: Grounding) -> 
 
 
 def test_unknown_formats_and_rates_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown export format 'doc'; known: crosstask, csv, elan"):
+    with pytest.raises(InputError, match="unknown export format 'doc'; known: createml, crosstask, csv"):
         write_export(tmp_path / "a.doc", AWKWARD_STEPS, "doc")
     with pytest.raises(InputError, match="frame rate must be a positive number"):
         export(AWKWARD_STEPS, "label-studio", frame_rate=0)

@@ -18,8 +18,8 @@ def export(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="json, csv, vtt, srt, youtube, ffmetadata, matroska, podcast, losslesscut, schema-org, label-studio, "
-            "label-studio-config, via3, elan, rttm, crosstask.",
+            help="json, csv, vtt, srt, youtube, ffmetadata, matroska, podcast, losslesscut, schema-org, howto, recipe, "
+            "label-studio, label-studio-config, via3, elan, rttm, crosstask, createml, lerobot.",
         ),
     ],
     output: Annotated[

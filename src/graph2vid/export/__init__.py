@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graph2vid.export import chapter_formats as chapter_formats
 from graph2vid.export import elan as elan  # imported, as those beside it, so that it enters its formats into the table
+from graph2vid.export import label_formats as label_formats
 from graph2vid.export import structured_formats as structured_formats
 from graph2vid.export import text_formats as text_formats
 from graph2vid.export import youtube as youtube

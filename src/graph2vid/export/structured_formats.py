@@ -32,6 +32,42 @@ def export_schema_org(grounding: Grounding, film: Film) -> Exported:
 
     The URL of a clip is that of the video with the time, ``t=SECONDS``.
     """
+    video, notes = _video_object(grounding, film)
+    return _json_ld({"@context": "https://schema.org", **video}, notes)
+
+
+@shared.format_named("howto", ".howto.jsonld", "video")
+def export_how_to(grounding: Grounding, film: Film) -> Exported:
+    """Write a HowTo: its steps in the order of the procedure, each with the clip of the video that shows it."""
+    return _procedure(grounding, film, "HowTo", "step")
+
+
+@shared.format_named("recipe", ".recipe.jsonld", "video")
+def export_recipe(grounding: Grounding, film: Film) -> Exported:
+    """Write a Recipe, whose instructions are steps with clips of the video."""
+    return _procedure(grounding, film, "Recipe", "recipeInstructions")
+
+
+def _procedure(grounding: Grounding, film: Film, kind: str, steps_are: str) -> Exported:
+    from graph2vid.text import short_titles
+
+    video, notes = _video_object(grounding, film)
+    clips: dict[int, dict[str, Any]] = {}
+    for segment, clip in zip(shared.timed(grounding)[0], video["hasPart"], strict=True):
+        clips.setdefault(segment.step, clip)  # the first time that it is shown
+    texts = shared.titles(grounding.flow)
+    steps = []
+    for at, (name, text) in enumerate(zip(short_titles(texts), texts, strict=True)):
+        shown = {"url": clips[at]["url"], "video": clips[at]} if at in clips else {}
+        steps.append({"@type": "HowToStep", "position": at + 1, "name": name, "text": text, **shown})
+    if kind == "Recipe":
+        notes.append("search engines want an image and the ingredients (recipeIngredient) of a recipe, too: add them")
+    document = {"@context": "https://schema.org", "@type": kind, "name": video["name"], "video": video}
+    return _json_ld({**document, steps_are: steps}, notes)
+
+
+def _video_object(grounding: Grounding, film: Film) -> tuple[dict[str, Any], list[str]]:
+    """Return the video with a clip per segment, and notes."""
     segments, notes = shared.timed(grounding)
     title, names = shared.one_line(grounding.flow.title) or "Video", shared.titles(grounding.flow)
     url = film.name if is_url(film.name) else quote(file_name(film.name))
@@ -49,18 +85,20 @@ def export_schema_org(grounding: Grounding, film: Film) -> Exported:
         }
         for segment in segments
     ]
-    video: dict[str, Any] = {
-        "@context": "https://schema.org",
+    notes.append("search engines want a thumbnailUrl and an uploadDate of the video, too: add them")
+    return {
         "@type": "VideoObject",
         "name": title,
         "description": "; ".join(names[step] for step in grounding.order) or title,
         "duration": f"PT{shared.seconds(max(round(grounding.end * 1000), 0))}S",
         **({"contentUrl": url} if url else {}),
         "hasPart": clips,
-    }
-    notes.append("search engines want a thumbnailUrl and an uploadDate of the video, too: add them")
+    }, notes
+
+
+def _json_ld(document: dict[str, Any], notes: list[str]) -> Exported:
     # So that a title cannot end the script element that this is put into.
-    text = json.dumps(video, indent=2, ensure_ascii=False).replace("<", "\\u003c")
+    text = json.dumps(document, indent=2, ensure_ascii=False).replace("<", "\\u003c")
     return Exported(text + "\n", tuple(notes))
 
 
