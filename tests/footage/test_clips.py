@@ -82,6 +82,25 @@ def test_copied_clips_hold_the_stretch_and_decode(video: Path, tmp_path: Path) -
     assert not (tmp_path / "none.mp4").exists()
 
 
+def test_files_without_an_index_are_cut_too(video: Path, tmp_path: Path) -> None:
+    """MPEG transport streams, whose clocks begin anywhere, and in which one seeks by guessing."""
+    import av
+
+    path = tmp_path / "film.ts"
+    with av.open(str(video)) as source, av.open(str(path), "w") as container:
+        tracks = {one.index: container.add_stream_from_template(one) for one in source.streams}
+        for packet in source.demux():
+            if packet.size:
+                packet.stream = tracks[packet.stream.index]
+                container.mux(packet)
+    for start, end in ((0.0, 2.0), (21.0, 27.0), (36.0, 40.0)):
+        begin, stop = cut(path, tmp_path / "clip.mp4", start, end)
+        assert begin <= start + 1 / RATE and stop >= end - 1 / RATE
+        cut_precisely(path, tmp_path / "clip.mp4", start, end)
+        assert levels(tmp_path / "clip.mp4")[0][1] / RATE == pytest.approx(start, abs=1.3 / RATE)
+    assert sharpest_frame(path, 7.0, 8.0)[0] == pytest.approx(7.5, abs=0.5)
+
+
 def test_the_sharpest_frame_is_found(video: Path) -> None:
     at, image = sharpest_frame(video, 25.0, 27.0)
     assert at == pytest.approx(SHARP) and image.shape == (32, 48, 3)

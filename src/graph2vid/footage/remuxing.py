@@ -101,7 +101,7 @@ def cut(
         seek(media, leading, start)
         begin: Fraction | None = None
         last, finished = end, set[int]()
-        early: list[Packet[Any]] = []
+        held: list[Packet[Any]] = []  # since the last key frame before the start, or since the first one
         for packet in _packets(media, streams):
             index, at = packet.stream.index, _time(packet, packet.pts, media)
             if _time(packet, packet.dts, media) >= end:
@@ -109,19 +109,15 @@ def cut(
                 if finished >= {one for one in (media.audio, media.video) if one in streams}:
                     break
                 continue
-            if begin is None:
-                if index != leading or not packet.is_keyframe:
-                    early.append(packet)
-                    continue
+            if index == leading and packet.is_keyframe and (begin is None or at <= start):
                 begin = at
-                for one in early:  # stored before the first key frame, and due after it
-                    if _time(one, one.pts, media) >= begin and one.stream.index != leading:
-                        _copy(one, streams, container, media.start + begin)
-            if at >= begin:  # not the pictures that are shown before the key frame, and build on those before it
-                last = max(last, float(at + (packet.duration or 0) * packet.time_base)) if index == leading else last
-                _copy(packet, streams, container, media.start + begin)
+                held = [one for one in held if one.stream.index != leading and _time(one, one.pts, media) >= begin]
+            held.append(packet)
+            if begin is not None and at > start:
+                last = max(last, _write(held, streams, container, media, begin, leading))
         if begin is None:
             raise InputError(f"{source} has nothing to cut between {start:g} and {end:g} s")
+        last = max(last, _write(held, streams, container, media, begin, leading))
     return float(begin), last
 
 
@@ -205,6 +201,29 @@ def _time(packet: Packet[Any], stamp: int | None, media: Media) -> Fraction:
     return Fraction(known or 0) * packet.time_base - media.start
 
 
+def _write(
+    held: list[Packet[Any]],
+    streams: dict[int, Any],
+    container: OutputContainer,
+    media: Media,
+    begin: Fraction,
+    leading: int,
+) -> float:
+    """Write packets from ``begin`` on, and forget them; return where the leading track ends by them.
+
+    Pictures that are stored after the key frame, but shown before it, build on what is not there: they are left out.
+    """
+    last = 0.0
+    for packet in held:
+        at = _time(packet, packet.pts, media)
+        if at >= begin:
+            if packet.stream.index == leading:
+                last = max(last, float(at + (packet.duration or 0) * packet.time_base))
+            _copy(packet, streams, container, media.start + begin)
+    held.clear()
+    return last
+
+
 def _copy(packet: Packet[Any], streams: dict[int, Any], container: OutputContainer, zero: Fraction) -> None:
     """Write a packet whose times count from ``zero`` on the source's clock."""
     shift = round(zero / packet.time_base)
@@ -215,7 +234,16 @@ def _copy(packet: Packet[Any], streams: dict[int, Any], container: OutputContain
 
 
 def seek(media: Media, stream: int, start: float) -> None:
-    """Go to the key frame at or before a time."""
+    """Go to the key frame at or before a time, or further back: some formats have no index, and seek too far."""
     chosen = media.container.streams[stream]
-    at = int((Fraction(start) + media.start) / (chosen.time_base or 1))
-    media.container.seek(max(at, 0), stream=chosen, backward=True)
+    for back in (0, 10, 60):
+        at = int((Fraction(start) - back + media.start) / (chosen.time_base or 1))
+        if start <= back and back:
+            break
+        media.container.seek(max(at, 0), stream=chosen, backward=True)
+        keys = (one for one in media.packets(stream) if one.is_keyframe and one.pts is not None)
+        found = next(keys, None)
+        if found is not None and _time(found, found.pts, media) <= start:
+            media.container.seek(max(at, 0), stream=chosen, backward=True)
+            return
+    media.container.seek(0)
