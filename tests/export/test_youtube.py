@@ -103,3 +103,12 @@ def test_long_and_bracketed_titles() -> None:
     assert len(first) == 100 and first.endswith("…") and second == "a ‹b›" and "angle brackets" in exported.notes[0]
     many = make_grounding([step for step in range(90) for _ in range(12)], ["y" * 80] * 90)
     assert "up to 5000" in export(many, "youtube").notes[-1]
+
+
+def test_long_titles_end_with_a_whole_word() -> None:
+    long = "cut " + "the very long cucumber " * 6
+    lines = export(
+        make_grounding([0] * 10 + [1] * 10 + [2] * 10, [long, "x" * 120, "mix"]), "youtube"
+    ).text.splitlines()
+    assert lines[0].endswith("long cucumber …") and len(lines[0]) <= len("0:00 ") + 100
+    assert lines[1] == f"0:10 {'x' * 98} …"

@@ -28,7 +28,10 @@ class _Chapter:
     @property
     def title(self) -> str:
         title = " / ".join(dict.fromkeys(self.titles))
-        return title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1].rstrip() + "…"
+        if len(title) <= _LONGEST_TITLE:
+            return title
+        whole = title[: _LONGEST_TITLE - 1].rpartition(" ")[0]  # a word too long for it is cut all the same
+        return (whole or title[: _LONGEST_TITLE - 2]).rstrip(" /,;:") + " …"
 
 
 @format_named("youtube", ".youtube.txt")
