@@ -491,3 +491,10 @@ def test_a_step_keeps_its_number_and_an_outdated_result_says_so(client: Any) -> 
 )
 def test_messages_have_no_flags(message: str, words: str) -> None:
     assert in_words(message) == words
+
+
+def test_every_export_format_has_a_name_for_people() -> None:
+    from graph2vid.export import FORMATS
+    from graph2vid.studio.api import _TITLES
+
+    assert set(FORMATS) <= set(_TITLES)
