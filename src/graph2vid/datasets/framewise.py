@@ -250,6 +250,10 @@ def _predicted(path: Path, classes: Classes) -> list[int]:
     return [number[label] for label in labels]
 
 
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdecimal, name))
+
+
 def _score_files(data: Path, splits: Sequence[Split]) -> dict[str, Path]:
     """Return the file of each video; in folders by split, the one of the split that tests it."""
     place = next((data / name for name in SCORES if (data / name).is_dir()), data / "scores")
@@ -257,8 +261,8 @@ def _score_files(data: Path, splits: Sequence[Split]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(place.iterdir(), key=lambda path: tools.natural(path.name)):
         if path.is_dir():
-            number = re.sub(r"\D", "", path.name)
-            tested = {video for one in splits if re.sub(r"\D", "", one.name) == number for video in one.test}
+            number = _digits(path.name)
+            tested = {video for one in splits if _digits(one.name) == number for video in one.test}
             found |= {_stem(one): one for one in path.iterdir() if one.is_file() and _stem(one) in tested}
         elif not path.name.startswith("."):
             found.setdefault(_stem(path), path)

@@ -64,13 +64,16 @@ def check(order: dict[str, Any], tell: Tell) -> None:
     write_json(Path(order["output"]) / CHECK, check_order(Grounding.load(order["result"])).to_json())
 
 
+_IN_BRACKETS = re.compile(r" \([^()]*\)")
+_FLAG = re.compile(r"--([a-z][a-z-]*)")
+
 KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground, "check": check}
 
 
 def in_words(message: str) -> str:
     """Return a message of the command line for people who see no command line: a flag is a setting."""
-    message = re.sub(r" \((?:[^()]* )?--[^()]*\)", "", " ".join(message.split()))
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda flag: f"the setting “{flag[1].replace('-', ' ')}”", message)
+    message = _IN_BRACKETS.sub(lambda found: "" if " --" in f" {found[0][2:]}" else found[0], " ".join(message.split()))
+    return _FLAG.sub(lambda flag: f"the setting “{flag[1].replace('-', ' ')}”", message)
 
 
 def _by_name(message: str, order: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONGEST = 40
 """Characters of a short title."""
 
-_BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+_BRACKETS = re.compile(r" ?[(\[][^()\[\]]*[)\]]")
 _OPENING = re.compile(r"([^\W\d_]+)\b[^,.;:]{0,80},\s+(?=\w)")
 _CLAUSE_ENDS = re.compile(r"(?<=\w)[,;:]\s|(?<=[\w)])\.(?=\s|$)|[。、，；]|\s[-–—]+\s")
 _CONNECTING = lexicon.words(
@@ -121,8 +121,10 @@ def _clause_ends(text: str, actions: Sequence[Action]) -> Iterator[int]:
         if not match[0].isascii() or not any(start < match.start() < end for start, end in inside):
             yield match.start()
     for action in actions[1:]:
-        before = re.sub(r"[,\s]*\b(?:and|then|or|but)?(?:\s+then)?\s*$", "", text[: action.start])
-        yield len(before.rstrip(" ,;"))
+        before = text[: action.start].rstrip(" ,;")
+        while (last := before.rpartition(" ")[2]) in ("and", "then", "or", "but"):
+            before = before.removesuffix(last).rstrip(" ,;")
+        yield len(before)
 
 
 def _is_whole(text: str, begin: int, end: int) -> bool:

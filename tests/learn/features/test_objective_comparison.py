@@ -114,7 +114,7 @@ def test_means_spreads_and_differences() -> None:
     [
         (["-o", "datasets=youcook2"], "there is no regime of training for 'youcook2'"),
         (["--datasets", "youcook2"], "there is no regime of training for 'youcook2'"),
-        (["-o", "rate=1"], "unknown option 'rate'; known: datasets, epochs, seeds"),
+        (["-o", "rate=1"], "unknown option 'rate'; known: datasets, epochs, graphs, seeds"),
         (["--temperature", "1"], "No such option: --temperature"),
         (["-o", "seeds=0"], "seeds must be a whole number of at least 1"),
         ([], "holds none of these datasets"),
