@@ -260,6 +260,7 @@ DRAGGED = """async (frames) => {
 }"""
 
 
+@pytest.mark.slow
 def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> None:
     """With software rendering: what the page computes for a frame, which other work of the machine does not change."""
     model = view_model(one_hour())
