@@ -81,11 +81,12 @@ public:
 private:
     const Watch *watch_;
     bool (*signals_)();
-    const std::thread::id owner_ = std::this_thread::get_id();
     Watch::Clock::time_point asked_ = Watch::Clock::now();
     int64_t since_ = 0;
     bool late_ = false;
-    std::atomic<bool> stop_{false};
+    // What all threads read, on a cache line that none of them writes to.
+    alignas(64) std::atomic<bool> stop_{false};
+    const std::thread::id owner_ = std::this_thread::get_id();
 
     [[noreturn]] void give_up() {
         stop();

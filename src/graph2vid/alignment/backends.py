@@ -196,12 +196,14 @@ def _window(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, workers: int, 
     if memory_limit is None and most * workers <= FREE_BYTES:
         return workers if cost_only else 0
     compiled, watch = procedure(tsort), native_watch()
-    if cost_only:
-        sizes = {window: compiled.memory(itemsize, clips, window, True, watch)[1] for window in (workers, 1)}
-    else:
-        blocks, full = compiled.memory(itemsize, clips, 0, False, watch)
-        windows = sorted({max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)}, reverse=True)
-        sizes = {0: full} | {w: compiled.memory(itemsize, clips, w, False, watch)[1] for w in windows if w < blocks}
+    wanted = workers if cost_only else 0
+    blocks, needed = compiled.memory(itemsize, clips, wanted, cost_only, watch)
+    if memory_limit is None and needed <= FREE_BYTES:
+        return wanted
+    fewer = {1} if cost_only else {max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)} - {blocks}
+    sizes = {wanted: needed} | {
+        window: compiled.memory(itemsize, clips, window, cost_only, watch)[1] for window in sorted(fewer, reverse=True)
+    }
     if memory_limit is None and min(sizes.values()) <= FREE_BYTES:
         bound = max(memory_bound(None), FREE_BYTES)
     else:

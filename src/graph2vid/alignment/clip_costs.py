@@ -146,8 +146,11 @@ def widened(costs: ClipCosts) -> ClipCosts:
     # Where in most clips already background and the first step differ by more than is needed, nothing need be summed.
     needed = costs.largest() * len(costs.drop) / _SINGLE
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(costs.match[0] - costs.drop)
-    if 2 * np.count_nonzero((apart > needed * (1.0 + 1e-6)) & (apart < np.inf)) > len(apart):
+        apart = costs.match[0] - costs.drop
+    np.abs(apart, out=apart)
+    told = apart > needed * (1.0 + 1e-6)
+    told &= apart < np.inf
+    if 2 * np.count_nonzero(told) > len(apart):
         return costs
     low = np.minimum(costs.match.min(axis=0), costs.drop)
     high = np.maximum(costs.match.max(axis=0), costs.drop)

@@ -112,19 +112,22 @@ class TSortGraph:
             raise InputError(f"limit must be a whole number of ideals, at least 1, not {limit!r}")
         limit = min(int(limit), MAX_IDEALS)
         # 2^K bounds the ideals too, and for few steps it spares the search for a chain cover.
-        may_exceed = 2 ** len(flow) > limit
-        if may_exceed and ideals_bound(flow)[0] > limit:
+        least = ideals_bound(flow)[0] if 2 ** len(flow) > min(limit, _FREE_IDEALS) else 0
+        if least > limit:
             raise too_large(flow, limit)
         before = words_of(map(mask_of, flow.predecessors), len(flow))
-        try:
-            lattice = build(before, min(limit, _FREE_IDEALS))
-        except ValueError as error:
+        lattice = None
+        if limit <= _FREE_IDEALS or least <= _FREE_IDEALS:
+            try:
+                lattice = build(before, min(limit, _FREE_IDEALS))
+            except ValueError as error:
+                if limit <= _FREE_IDEALS:
+                    raise too_large(flow, limit) from error
+        if lattice is None:
             fitting = max(_FREE_IDEALS, available_memory() // 2 // bytes_per_ideal(flow))
-            if limit <= _FREE_IDEALS:
-                raise too_large(flow, limit) from error
             try:
                 lattice = build(before, min(limit, fitting))
-            except ValueError:
+            except ValueError as error:
                 raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
         for array in lattice:
             array.setflags(write=False)
