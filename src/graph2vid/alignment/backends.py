@@ -201,7 +201,7 @@ def _window(tsort: TSortGraph, costs: ClipCosts, cost_only: bool, workers: int, 
     if memory_limit is None and needed <= FREE_BYTES:
         return wanted
     fewer = {1} if cost_only else {max(1, round(blocks / 2**i)) for i in range(1, blocks.bit_length() + 1)} - {blocks}
-    sizes = {wanted: needed} | {
+    sizes: dict[int, int] = {wanted: needed} | {
         window: compiled.memory(itemsize, clips, window, cost_only, watch)[1] for window in sorted(fewer, reverse=True)
     }
     if memory_limit is None and min(sizes.values()) <= FREE_BYTES:
