@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,3 +51,35 @@ def test_a_corpus_teaches_itself(tmp_path: Path) -> None:
     again = run(resume=True)
     assert (again.done, again.skipped, again.changed) == (6, 0, 5)  # it has learnt from another video
     assert len(list((out / "adapted").iterdir())) == 2
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_killed_while_it_learns_or_grounds(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    rows = []
+    for task in range(6):
+        g2v.FlowGraph.bag([f"{step} number {task}" for step in STEPS]).save(tmp_path / f"flow{task}.json")
+        for video in range(5):
+            said = chance.sample(CUES, len(CUES))
+            cues = [f"00:00:{5 * at:02}.000 --> 00:00:{5 * at + 5:02}.000\n{cue}\n" for at, cue in enumerate(said)]
+            (tmp_path / f"v{task}{video}.vtt").write_text("\n".join(["WEBVTT\n", *cues]))
+            rows.append({"id": f"v{task}{video}", "procedure": f"flow{task}.json", "captions": f"v{task}{video}.vtt"})
+    manifest = tmp_path / "m.jsonl"
+    manifest.write_text("\n".join(map(json.dumps, rows)))
+    run_batch(manifest, tmp_path / "calm", options=RunOptions(adapt=True, workers=2), cache=tmp_path / "cache")
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "graph2vid", "batch", str(manifest), "-o", str(out), "--adapt", "--resume"]
+    for number in range(5):
+        process = subprocess.Popen([*command, "--workers", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if number == 4:
+            assert process.wait(timeout=120) == 0
+            break
+        limit = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < limit:
+            time.sleep(chance.uniform(0.0, 0.1))
+            if len(list(out.glob("adapted/*.safetensors"))) > number:  # it learns, or grounds
+                break
+        process.kill()
+        process.wait()
+    calm, found = (pq.read_table(folder / "segments").to_pylist() for folder in (tmp_path / "calm", out))
+    assert found == calm and len(found) >= len(rows)

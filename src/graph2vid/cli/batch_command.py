@@ -83,6 +83,11 @@ def batch(
             words = f"grounding {done:,} of {_count(total, 'row')}"
             show(f"{words}, {failed:,} failed" if failed else words, done, total)
 
+        def begin(found: Manifest) -> None:
+            _tell_problems(found)
+            if run.adapt:
+                show("learning a model of each procedure")
+
         summary = run_batch(
             manifest,
             out,
@@ -91,7 +96,7 @@ def batch(
             documents=files.documents,
             cache=files.cache,
             progress=tell,
-            checked=_tell_problems,
+            checked=begin,
         )
     save_json(files.json, summary.to_json())
     _show(summary, out)
