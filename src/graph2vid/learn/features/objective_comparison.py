@@ -42,6 +42,9 @@ _PAIRS = (*product(["graph"], [PRE_TRAINED, "linear", "bag"]), ("linear", PRE_TR
 Measured: TypeAlias = dict[tuple[str, str], dict[str, float]]
 """Metrics by method and video, shares."""
 
+Trained: TypeAlias = dict[tuple[str, str, TrainingOptions], ResidualMLP]
+"""Features by dataset, split and options, of objectives that know no graph: trained once for all sources of graphs."""
+
 
 @dataclass(frozen=True)
 class Regime:
@@ -147,6 +150,8 @@ class Comparison:
         options = self.regime.options
         title = self.dataset if self.source == MINED else f"{self.dataset}, graphs {self.source}"
         mined = f" from the training videos, tolerance {self.regime.tolerance:g}" if self.source == MINED else ""
+        seeds = len(self.seeds)
+        drawn = f"mean of {seeds} seeds ± their standard deviation (the row that is not balanced: one seed)"
         paired = []
         for row in self.differences():
             spans = [{key: 100 * share for key, share in row[name].items()} for name in METRICS]
@@ -155,11 +160,11 @@ class Comparison:
         return [
             Table(
                 f"{title}: objectives",
-                f"{len(self.videos)} test videos of {len(self.splits)} splits; mean of {len(self.seeds)} seeds ± their "
-                f"standard deviation. {options.smoothing}, gamma {options.gamma:g}, "
+                f"{len(self.videos)} test videos of {len(self.splits)} splits; {drawn if seeds > 1 else 'one seed'}. "
+                f"{options.smoothing}, gamma {options.gamma:g}, "
                 f"{'' if options.contiguous else 'not '}contiguous, match {options.match}, drop {options.drop}, "
                 f"pool_temperature {options.pool_temperature:g}, Adam {options.rate:g}, {options.epochs} epochs. "
-                f"Graphs {self.source}{mined}. The row that is not balanced has one seed.",
+                f"Graphs {self.source}{mined}.",
                 ("features trained with", "grounded by", *METRICS),
                 [(_SAID[row.features], row.method, *map(row.cell, METRICS)) for row in self.rows],
                 words=2,
@@ -219,7 +224,8 @@ def evaluate_training(
         Trainings at once; all processors by default.
     progress : callable, optional
     """
-    options, report = options or ComparisonOptions(), Report("training", format="graph2vid-training-evaluation")
+    options = options or ComparisonOptions()
+    report = Report(" ".join(["training", *options.graphs]), format="graph2vid-training-evaluation")
     chosen = options.datasets or [name for name in REGIMES if is_dataset_in(data, name)]
     found: list[Comparison] = []
     for name in chosen:
@@ -228,9 +234,11 @@ def evaluate_training(
     if not chosen:
         raise InputError(f"{data} holds none of these datasets: {', '.join(REGIMES)}")
     asked = [(name, graph) for name in chosen for graph in options.graphs or (None,)]
+    trained: Trained = {}
     for name, graph in asked:
         only = replace(options, graphs=() if graph is None else (graph,))
-        found.append(compare_objectives(data, name, only, workers=workers, progress=progress or (lambda *_: None)))
+        told = progress or (lambda *_: None)
+        found.append(compare_objectives(data, name, only, workers=workers, progress=told, trained=trained))
         names = ", ".join(
             f"{one.dataset} ({len(one.videos)} videos, {len(one.splits)} splits, graphs {one.source})" for one in found
         )
@@ -249,12 +257,13 @@ def compare_objectives(
     *,
     workers: int | None = None,
     progress: Progress = lambda *_: None,
+    trained: Trained | None = None,
 ) -> Comparison:
     """Train with every objective on every split of a dataset, and evaluate on the test videos.
 
     Nothing of the test videos is used in training. Of the annotations of training videos, the true order, mined graphs
     and mean positions read the orders; no validation by labels chooses the epoch, which is the last. Parameters are
-    those of :func:`evaluate_training`.
+    those of :func:`evaluate_training`; ``trained`` are features already there, and those that are trained are added.
     """
     regime = REGIMES[name]
     if options.epochs is not None:
@@ -268,7 +277,8 @@ def compare_objectives(
     torch_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # one for each training: small matrices gain nothing from more
     try:
-        found = _measured(runs, regime.options, options.seeds, workers, partial(progress, f"{name}: trainings"))
+        told = partial(progress, f"{name}: trainings")
+        found = _measured(runs, regime.options, options.seeds, workers, told, {} if trained is None else trained)
     finally:
         torch.set_num_threads(torch_threads)
     by_graph, by_true_order = runs[0].methods
@@ -289,6 +299,7 @@ def _measured(
     seeds: int,
     workers: int | None,
     tell: Callable[[int, int], None],
+    kept: Trained,
 ) -> dict[tuple[str, int], Measured]:
     """Return the metrics by what features were trained with, and by seed."""
     asked: list[tuple[str, TrainingRun, TrainingOptions]] = []
@@ -307,7 +318,11 @@ def _measured(
 
     def trained(job: tuple[str, TrainingRun, TrainingOptions]) -> Measured:
         _, run, options = job
-        return _metrics(run, run.train(options, report=go_on).model())
+        key = (run.dataset.name, run.split.name, options)
+        model = kept.get(key) or run.train(options, report=go_on).model()
+        if options.objective != "graph":
+            kept[key] = model
+        return _metrics(run, model)
 
     found: dict[tuple[str, int], Measured] = {}
     for run in runs:
