@@ -22,7 +22,7 @@ from graph2vid._files import read_text, write_text
 from graph2vid.alignment import align_many
 from graph2vid.datasets import read_dataset
 from graph2vid.evaluate import EvaluationOptions, Plan, Video, evaluate_dataset, evaluate_video, shared_classes
-from graph2vid.evaluate.engine import skip_costs
+from graph2vid.evaluate.method_runner import skip_costs
 from graph2vid.evidence.policies import AUTO_REPEAT, AUTO_SKIP, StepEvidence, run_gain
 
 DATASETS: dict[str, tuple[str, str, dict[str, Any]]] = {

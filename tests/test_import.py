@@ -21,6 +21,7 @@ BASE_MODULES = {
     "_deprecated",
     "_evaluation_options",
     "_files",
+    "_frames",
     "_memory",
     "_options",
     "_processes",

@@ -11,7 +11,8 @@ from graph2vid.datasets import Split
 from graph2vid.datasets.dataset import Evidence, Recording
 from graph2vid.errors import InputError
 from graph2vid.evaluate import EvaluationOptions
-from graph2vid.evaluate.engine import NOT_EXACT, Results, evaluate_dataset, in_folds, without_unmapped
+from graph2vid.evaluate.engine import Results, evaluate_dataset, in_folds, without_unmapped
+from graph2vid.evaluate.method_runner import NOT_EXACT
 from graph2vid.evaluate.methods import Training, instructions_in_order
 from toys import make_dataset, make_recording, make_task, spread
 
@@ -113,11 +114,11 @@ def test_true_order_of_a_video_without_steps_is_background() -> None:
 
 
 def test_costs_are_computed_once_per_video(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graph2vid.evaluate import engine
+    from graph2vid.evaluate import method_runner
 
     calls = []
-    real = engine.costs_from_arrays
-    monkeypatch.setattr(engine, "costs_from_arrays", lambda **given: calls.append(1) or real(**given))
+    real = method_runner.costs_from_arrays
+    monkeypatch.setattr(method_runner, "costs_from_arrays", lambda **given: calls.append(1) or real(**given))
     evaluate_dataset(make_dataset({"a": spread([0, 1, 2, 3]), "b": spread([1, 0, 2, 3])}), options=OWN, workers=1)
     assert len(calls) == 2
 

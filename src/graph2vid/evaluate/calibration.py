@@ -21,7 +21,7 @@ from graph2vid._evaluation_options import CalibrationOptions, CalibrationTrainin
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.calibration_examples import Evaluated, evaluated_videos, find_sources
-from graph2vid.evaluate.engine import Progress
+from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.plots import is_drawn, plot_reliability
 from graph2vid.evaluate.report import Pictures, Report, Table
 from graph2vid.grounding import NARRATION, Calibrator

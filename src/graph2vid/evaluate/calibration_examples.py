@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from graph2vid.alignment import Problem
 from graph2vid.datasets import Dataset, Narration, read_dataset
 from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evaluate.engine import Progress, Results, evaluate_dataset, match_costs, skip_costs
+from graph2vid.evaluate.engine import Results, evaluate_dataset
 from graph2vid.evaluate.labels import shared_classes, to_classes
+from graph2vid.evaluate.method_runner import Progress, match_costs, skip_costs
 from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
 from graph2vid.evidence import likeness, read_captions, text_embedder
 from graph2vid.flow import FlowGraph

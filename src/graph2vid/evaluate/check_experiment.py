@@ -15,7 +15,7 @@ from graph2vid.datasets import Dataset, Recording, captaincook4d
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.counts import Counts, compare
-from graph2vid.evaluate.engine import Progress
+from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.report import Report, Table
 from graph2vid.grounding import find_deviations
 

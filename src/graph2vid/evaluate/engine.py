@@ -2,93 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import perf_counter
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from graph2vid._evaluation_options import EvaluationOptions, ExperimentOptions
+from graph2vid._frames import data_frame
 from graph2vid._processes import cpu_count, worker_pool
-from graph2vid.alignment import Problem, align_many
 from graph2vid.datasets import Dataset, Evidence, Recording, Split
-from graph2vid.errors import Graph2VidError, InputError, TooLargeError
-from graph2vid.evaluate.adapted import adapted_results
-from graph2vid.evaluate.extended import GRID, LearntCosts, Weights, nested_result
-from graph2vid.evaluate.labels import Labels, shared_classes
-from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Training, Video, methods_of, true_labels
-from graph2vid.evaluate.metrics import OVERLAPS, evaluate_video, f1_counts
-from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, SCORE_TEMPERATURE, Costs, costs_from_arrays
+from graph2vid.errors import Graph2VidError, InputError
+from graph2vid.evaluate.dataset_defaults import (
+    OPEN,
+    check_preset,
+    extended_of,
+    folds_of,
+    linear_of,
+    tuned_for,
+)
+from graph2vid.evaluate.extended import LearntCosts
+from graph2vid.evaluate.labels import Labels
+from graph2vid.evaluate.method_runner import Mapper, MethodRunner, Progress, video_costs
+from graph2vid.evaluate.methods import MethodResult, Training, Video, methods_of, true_labels
+from graph2vid.evidence import Costs
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
-NOT_EXACT = "not exact"
-TRAINED_ORDER = frozenset({"salads50", "framewise", "captaincook4d"})
-"""Datasets that list their steps in no particular order: ``linear`` follows the training videos there."""
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-OWN_SPLITS = frozenset({"salads50", "framewise"})
-"""Datasets whose own splits are the custom; of the others every video is tested, in folds."""
-
-OPEN = frozenset({"framewise"})
-"""Datasets whose tasks have classes in place of a procedure: those that training videos show are grounded."""
-
-FOLDS = 5
-
-_OFTEN_REPEATED = 0.2  # of the segments; where steps are repeated less, repeats are evaluated if asked for
 _MOST_KEPT = 2**28  # bytes of evidence and costs; of further videos they are computed whenever they are asked for
-_MOST_ALIGNED = 2**23  # match costs of videos that are aligned side by side
 
 _LEAST_FOR_POOL = 16  # videos; for fewer, starting processes takes longer than it saves
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called as (what is done, done, total)."""
-
-Mapper: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
-"""A ``map`` over processors that keeps the order."""
-
-
-def folds_of(options: EvaluationOptions, dataset: Dataset) -> int:
-    """Return how many folds hold for a dataset; 0: its own splits."""
-    if options.folds is not None:
-        return options.folds
-    return 0 if dataset.name in OWN_SPLITS and dataset.splits else FOLDS
-
-
-def preset_of(options: EvaluationOptions, evidence: Evidence) -> str:
-    """Return which preset holds for a video's evidence."""
-    return options.preset or ("log_odds" if evidence.kind == "log_odds" else "paper")
-
-
-def extended_of(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]:
-    """Return with which features of the extended model the graphs of a dataset are evaluated once more."""
-    if options.extended is not None:
-        return options.extended
-    if dataset.name not in OPEN or not options.contiguous:
-        return ()
-    shown = sum(len(recording.annotations) for recording in dataset.recordings)
-    repeated = shown - sum(len(recording.order) for recording in dataset.recordings)
-    return ("durations", "durations+repeat") if repeated > _OFTEN_REPEATED * shown else ("durations",)
-
-
-def tuned_for(options: EvaluationOptions, dataset: Dataset) -> tuple[str, ...]:
-    """Return the metrics by which weights are chosen."""
-    return options.tune_for or (("mof", "edit", "f1@50") if dataset.name in OPEN else ("acc", "iou_strict"))
-
-
-def linear_of(options: EvaluationOptions, dataset: Dataset) -> str:
-    """Return which linear order holds for a dataset."""
-    if options.linear != "auto":
-        return options.linear
-    return "mean-position" if dataset.name in TRAINED_ORDER else "listed"
-
-
-def check_preset(options: EvaluationOptions) -> None:
-    """Refuse a preset that is not known."""
-    if options.preset is not None and options.preset not in PRESETS:
-        raise InputError(f"unknown preset {options.preset!r}; known: {', '.join(sorted(PRESETS))}")
 
 
 @dataclass(frozen=True)
@@ -140,6 +86,17 @@ class Results:
             some.seconds = method.seconds * len(some.metrics) / max(len(method.metrics), 1)
             methods[name] = some
         return replace(self, videos=tuple(self.videos[at] for at in kept), methods=methods)
+
+    def to_frame(self) -> DataFrame:
+        """Return a table of pandas, with a row per video and method: video, task, split, method, metrics as shares."""
+        rows = []
+        for method in self.methods.values():
+            for at, metrics in method.metrics.items():
+                video = self.videos[at]
+                split = None if video.split is None else video.split.name
+                told = {"video": video.recording.id, "task": video.task.id, "split": split, "method": method.name}
+                rows.append(told | metrics)
+        return data_frame(rows)
 
 
 def evaluate_dataset(
@@ -221,7 +178,7 @@ def evaluate_one_by_one(
         if not videos:
             raise InputError(f"{dataset.name}: none of the {len(tested)} videos can be evaluated; {problems[0]}")
         chosen = methods_of(dataset, training, methods, with_background=with_background)
-        runner = _Runner(dataset, options, workers, each, tell)
+        runner = MethodRunner(dataset, options, workers, each, tell)
         results = Results(dataset, options, tuple(videos), {}, runner.tsorts, tuple(problems), training, 0.0, workers)
         for name, result in runner.results(chosen, LearntCosts(training), videos):
             results = replace(results, methods=results.methods | {name: result}, seconds=perf_counter() - started)
@@ -304,7 +261,7 @@ def _prepare(recording: Recording) -> tuple[tuple[Evidence, Costs], Labels, Labe
     frames = recording.notes.get("frames") if dataset.name in OPEN else None
     try:
         evidence = dataset.evidence(recording)
-        costs = _costs(dataset, options, recording, evidence)
+        costs = video_costs(dataset, options, recording, evidence)
         truth = true_labels(dataset, recording)
         return (evidence, costs), truth, None if frames is None else true_labels(dataset, recording, frames)
     except Graph2VidError as error:
@@ -332,201 +289,8 @@ class _Kept:
             return self.found[recording.id]
         if self.last is None or self.last[0] != recording.id:
             evidence = self.dataset.evidence(recording)
-            self.last = recording.id, (evidence, _costs(self.dataset, self.options, recording, evidence))
+            self.last = recording.id, (evidence, video_costs(self.dataset, self.options, recording, evidence))
         return self.last[1]
-
-
-def _costs(
-    dataset: Dataset, options: EvaluationOptions, recording: Recording, evidence: Evidence, plan: Plan | None = None
-) -> Costs:
-    """Return the costs of a video, as a plan asks for them."""
-    task = dataset.tasks[recording.task]
-    n_steps, n_clips = len(task.procedure), recording.n_clips
-    if evidence.similarity.shape != (n_steps, n_clips):
-        raise InputError(
-            f"the evidence has shape {evidence.similarity.shape}, but the procedure has {n_steps} steps and the "
-            f"video {n_clips} clips"
-        )
-    skip = evidence.skip if options.skip is None else options.skip
-    if skip is None and n_clips < n_steps and dataset.name not in OPEN:
-        raise InputError(
-            f"{n_clips} clips cannot show {n_steps} steps, each of which must appear (--skip lets them be left out)"
-        )
-    temperature, preset = options.temperature, preset_of(options, evidence)
-    if temperature is None and evidence.kind == "cosine" and "temperature" not in PRESETS[preset]:
-        temperature = COSINE_TEMPERATURE
-    if plan is not None and plan.temperature != 1.0:
-        usual = temperature or float(PRESETS[preset].get("temperature", SCORE_TEMPERATURE))
-        temperature = plan.temperature * usual
-    return costs_from_arrays(
-        scores=evidence.similarity,
-        preset=preset,
-        match=None if plan is None else plan.match,
-        temperature=temperature,
-        drop=options.drop,
-        skip=skip,
-    )
-
-
-@dataclass
-class _Runner:
-    """Runs methods over videos; every procedure is compiled once for all of them."""
-
-    dataset: Dataset
-    options: EvaluationOptions
-    workers: int
-    each: Mapper
-    tell: Progress
-    tsorts: dict[FlowGraph, TSortGraph] = field(default_factory=dict)
-
-    def results(
-        self, methods: Mapping[str, Method], costs: LearntCosts, videos: Sequence[Video]
-    ) -> Iterator[tuple[str, MethodResult]]:
-        """Yield what each method did; after a graph, what it did with each feature of the extended model."""
-        for name, method in methods.items():
-            yield name, self.run(name, method, videos)
-            if not name.startswith("graph:"):
-                continue
-            yield from adapted_results(name, method, videos, costs, self)
-            for features in self.options.extended or ():
-
-                def run(title: str, weights: Weights, some: Sequence[Video], method: Method = method) -> MethodResult:
-                    return self.run(title, costs.method(method, weights), some)
-
-                title, grid = f"{name}+{features}", {feature: GRID[feature] for feature in features.split("+")}
-                yield title, nested_result(title, grid, run, videos, self.options.tune_for or ())
-
-    def run(self, name: str, method: Method, videos: Sequence[Video]) -> MethodResult:
-        """Run one method on videos, and compute its metrics."""
-        result = MethodResult(name)
-        began = perf_counter()
-        for at, video in enumerate(videos):
-            found = method(video)
-            if isinstance(found, Absent):
-                result.absent[at] = found.reason
-            elif isinstance(found, Plan):
-                # The release grounds one order by Drop-DTW, whose costs are others than those of graphs.
-                is_order = self.options.preset == "released" and name.startswith(("linear", "true-order"))
-                result.plans[at] = replace(found, match="likelihood_bg") if is_order else found
-            else:
-                result.labels[at] = found
-        self._align(result, videos)
-        result.seconds = perf_counter() - began
-        result.labels = dict(sorted(result.labels.items()))
-        tasks = {at: videos[at].task for at in result.labels}
-        asked = [
-            (
-                videos[at].on_frames(labels),
-                videos[at].scored,
-                tasks[at].correspondence,
-                len(tasks[at].procedure),
-                counted,
-            )
-            for at, labels in result.labels.items()
-            for counted in (videos[at].recording.notes.get("background_counts"),)
-        ]
-        for done, (at, metrics) in enumerate(zip(tasks, self.each(_metrics, asked), strict=True), start=1):
-            result.metrics[at] = metrics
-            self.tell(f"{name}: metrics", done, len(tasks))
-        result.labels = {at: videos[at].on_clips(labels) for at, labels in result.labels.items()}
-        return result
-
-    def _align(self, result: MethodResult, videos: Sequence[Video]) -> None:
-        """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
-        plain = {at: plan.flow for at, plan in result.plans.items() if not plan.is_extended}
-        for flow in dict.fromkeys(plain.values()):
-            if flow not in self.tsorts:
-                with suppress(TooLargeError):
-                    self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
-        result.absent |= {at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts}
-        members = [at for at in result.plans if at not in result.absent]
-        for some in _side_by_side(members, result, videos):
-            pairs = [(result.plans[at], self._costs(result.plans[at], videos[at])) for at in some]
-            for at, labels in zip(some, self._labels(result.name, pairs), strict=True):
-                if labels is None:
-                    result.absent[at] = NOT_EXACT
-                else:
-                    result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
-
-    def _costs(self, plan: Plan, video: Video) -> Costs:
-        if plan.temperature == 1.0 and plan.match is None:
-            return video.costs
-        return _costs(self.dataset, self.options, video.recording, video.evidence, plan)
-
-    def _labels(self, name: str, pairs: Sequence[tuple[Plan, Costs]]) -> Iterator[Labels | None]:
-        """Yield the labels of each plan in its elements; None where its table does not fit."""
-        if not pairs:
-            return
-        flows = [plan.flow if plan.is_extended else self.tsorts[plan.flow] for plan, _ in pairs]
-        rows = [(match_costs(plan, costs), costs.drop, skip_costs(plan, costs)) for plan, costs in pairs]
-        plans, contiguous = [plan for plan, _ in pairs], self.options.contiguous
-        violation = max(plan.violation for plan in plans)
-        if not any(plan.max_marginal for plan in plans):
-            extras: dict[str, Any] = {"durations": [plan.durations for plan in plans], "violation": violation}
-            extras |= {"repeats": [plan.repeat for plan in plans], "workers": self.workers}
-            with suppress(TooLargeError):  # of some video alone the table may not fit
-                matches, drops, skips = zip(*rows, strict=True)
-                tell = partial(self.tell, name)
-                aligned = align_many(flows, matches, drops, skips, contiguous, progress=tell, **extras)
-                yield from (alignment.labels for alignment in aligned)
-                return
-        for done, (plan, flow, row) in enumerate(zip(plans, flows, rows, strict=True), start=1):
-            self.tell(name, done, len(plans))
-            extras = {"repeat": plan.repeat, "durations": plan.durations, "violation": violation}
-            problem = Problem(flow, *row, contiguous=contiguous, **extras)
-            if plan.max_marginal:
-                labels = problem.posterior().probability.argmax(axis=0)
-                yield np.where(labels == len(row[0]), -1, labels)
-                continue
-            try:
-                yield problem.align(workers=self.workers).labels
-            except TooLargeError:
-                yield None
-
-
-def _side_by_side(members: Sequence[int], result: MethodResult, videos: Sequence[Video]) -> Iterator[list[int]]:
-    """Part videos into those that are aligned at once, so that their costs take bounded memory."""
-    some: list[int] = []
-    room = _MOST_ALIGNED
-    for at in members:
-        size = len(result.plans[at].rows) * videos[at].recording.n_clips
-        if some and size > room:
-            yield some
-            some, room = [], _MOST_ALIGNED
-        some.append(at)
-        room -= size
-    if some:
-        yield some
-
-
-def match_costs(plan: Plan, costs: Costs) -> Any:
-    """Return the match costs of the elements of a plan, [E, N]."""
-    match = np.ascontiguousarray(costs.match[plan.rows])
-    return match if plan.clip is None else match + plan.clip[:, None]
-
-
-def skip_costs(plan: Plan, costs: Costs) -> Any:
-    """Return the skip costs of the elements of a plan, [E]; None: every one must appear."""
-    if plan.skip is not None:
-        return plan.skip
-    return None if costs.skip is None else np.ascontiguousarray(costs.skip[plan.rows])
-
-
-def _metrics(asked: tuple[Labels, Labels, tuple[tuple[int, ...], ...], int, bool | None]) -> dict[str, float]:
-    labels, truth, correspondence, n_instructions, counted = asked
-    true_classes, predicted_classes = shared_classes(correspondence, n_instructions)
-    found = evaluate_video(labels, truth, predicted_classes=predicted_classes, true_classes=true_classes)
-    if counted is None:
-        return found
-    found["frames"] = len(truth)
-    if counted:  # segments of background are segments like others
-        labels, truth = (np.where(one < 0, n_instructions, one) for one in (labels, truth))
-        of_all = evaluate_video(labels, truth)
-        found |= {name: of_all[name] for name in found if name.startswith(("edit", "f1"))}
-    for overlap in OVERLAPS:
-        counts = zip(("right", "wrong", "missed"), f1_counts(labels, truth, overlap), strict=True)
-        found |= {f"{kind} f1@{round(100 * overlap)}": count for kind, count in counts}
-    return found
 
 
 @contextmanager

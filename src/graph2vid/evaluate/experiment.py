@@ -12,7 +12,9 @@ from graph2vid.datasets import Dataset
 from graph2vid.errors import InputError
 from graph2vid.evaluate import graph_statistics
 from graph2vid.evaluate.action_segmentation import pooled_rows, pooled_table
-from graph2vid.evaluate.engine import OPEN, Progress, Results, check_preset, evaluate_one_by_one
+from graph2vid.evaluate.dataset_defaults import OPEN, check_preset
+from graph2vid.evaluate.engine import Results, evaluate_one_by_one
+from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.methods import Video
 from graph2vid.evaluate.parsed import PARSED_BY_DEFAULT, ParsedGraphs, check_parsers, with_parsed_graphs
 from graph2vid.evaluate.plots import draw_all

@@ -14,7 +14,8 @@ from graph2vid.alignment import align, align_many
 from graph2vid.datasets import Dataset, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.engine import Results, match_costs, skip_costs
+from graph2vid.evaluate.engine import Results
+from graph2vid.evaluate.method_runner import match_costs, skip_costs
 from graph2vid.evaluate.methods import MethodResult, Plan, Video, instructions_in_order
 from graph2vid.evaluate.report import Table
 from graph2vid.flow import FlowGraph

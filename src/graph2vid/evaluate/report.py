@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from graph2vid import __version__
+from graph2vid._frames import data_frame
+from graph2vid.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 CUT_SHORT = "the run was cut short: what was not done by then is missing"
 
@@ -51,6 +56,16 @@ class Table:
         rule = [":---" if place < self.words else "---:" for place in range(len(self.columns))]
         rows = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in (self.columns, rule, *self.rows)]
         return "\n".join([f"**{self.title}.** {self.note}".rstrip(), "", *(f"| {row} |" for row in rows), ""])
+
+    def to_frame(self) -> DataFrame:
+        """Return the table as one of pandas; columns of nothing but numbers, as they are shown, are numbers."""
+        columns = {}
+        for name, *cells in zip(self.columns, *self.rows, strict=True):
+            values = [_number(cell) for cell in cells]
+            columns[name] = cells if None in values else values
+        return data_frame(
+            [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)], columns
+        )
 
 
 @dataclass
@@ -116,6 +131,23 @@ class Report:
         pictures = [f"![{title}]({f'{folder}/{file}' if folder else file})" for title, file in self.pictures]
         return "\n\n".join([*above, *(table.to_markdown().rstrip("\n") for table in self.tables), *pictures]) + "\n"
 
+    def to_frame(self, title: str | None = None) -> DataFrame:
+        """Return a table of pandas.
+
+        Parameters
+        ----------
+        title : str, optional
+            Of one of the tables, or how it begins. By default what the document holds as ``rows``: of an evaluated
+            dataset a row per method with every metric in percent; of another experiment its first table.
+        """
+        if title is None and "rows" in self.document:
+            return data_frame(self.document["rows"])
+        found = [table for table in self.tables if table.title.startswith(title or "")]
+        if not found:
+            names = ", ".join(repr(table.title) for table in self.tables) or "none yet"
+            raise InputError(f"there is no table {title!r}; there are: {names}")
+        return found[0].to_frame()
+
     def into_page(self, page: str, folder: str = "") -> str:
         """Return a page of results with the section of this experiment put in or replaced."""
         begin, end = f"<!-- evaluate {self.name}: begin -->", f"<!-- evaluate {self.name}: end -->"
@@ -128,6 +160,14 @@ class Report:
         if pattern.search(page):
             return pattern.sub(lambda _: section, page)
         return f"{page.rstrip()}\n\n{section}"
+
+
+def _number(cell: str) -> float | None:
+    """Return what a cell of a table says, NaN where it says that there is nothing; None if it holds words."""
+    try:
+        return math.nan if cell == "—" else float(cell.replace(",", ""))
+    except ValueError:
+        return None
 
 
 def without_nan(value: Any) -> Any:

@@ -10,8 +10,10 @@ from typing import Any
 
 from graph2vid._evaluation_options import METRICS
 from graph2vid.evaluate import report as cells
-from graph2vid.evaluate.engine import NOT_EXACT, OPEN, Results, folds_of, linear_of
+from graph2vid.evaluate.dataset_defaults import OPEN, folds_of, linear_of
+from graph2vid.evaluate.engine import Results
 from graph2vid.evaluate.intervals import Interval, bootstrap_interval, defined_mean, paired_interval
+from graph2vid.evaluate.method_runner import NOT_EXACT
 from graph2vid.evaluate.methods import MethodResult
 from graph2vid.evaluate.report import Table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -17,18 +16,18 @@ from numpy.typing import NDArray
 
 from graph2vid import __version__
 from graph2vid._files import check_format, read_json, write_json
-from graph2vid._values import number_of, shown
 from graph2vid.alignment.alignment_plot import Bar, Span, plot_lanes, plot_matrix, plot_rows
-from graph2vid.errors import FormatError, GraphError, InputError
+from graph2vid.errors import InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.doubt import Conflict
-from graph2vid.grounding.quantised import pack, unpack
+from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
     from graph2vid.grounding.clip_files import ClipFile
     from graph2vid.grounding.exporting import Exported
@@ -306,6 +305,46 @@ class Grounding:
 
         return write_clips(self, folder, video=video, precise=precise, gif=gif, doubtful=doubtful)
 
+    def to_frame(self) -> DataFrame:
+        """Return the grounding as a table of pandas, with a row per segment.
+
+        Segments stand in order of time, then a row without times per step that is not shown. Steps are numbered by
+        their places in the procedure, from 1; ``order`` is their place in the order found. Times are seconds.
+        """
+        from graph2vid.grounding.segment_frames import to_frame
+
+        return to_frame(self)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: DataFrame,
+        procedure: FlowGraph | Grounding,
+        *,
+        clip_seconds: float = 1.0,
+        duration: float | None = None,
+        video: str | None = None,
+    ) -> Grounding:
+        """Return the grounding that a table of pandas says: annotations, or a changed result.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            A row per segment: ``id`` (or ``step``: the number from 1, the id or the text), ``start`` and ``end`` in
+            seconds. ``confidence``, ``posterior``, ``margin`` and ``why`` are read where they are there. Rows without
+            times, and steps without a row, are not shown.
+        procedure : FlowGraph or Grounding
+            Whose steps these are. Of a grounding everything else is kept: video, transcript, evidence, settings, cost.
+        clip_seconds, duration : float, optional
+            Seconds: the length of a clip, and of the video (by default up to the last segment); where no grounding
+            says them. The cost is 0 then.
+        video : str, optional
+            A path or a URL.
+        """
+        from graph2vid.grounding.segment_frames import from_frame
+
+        return from_frame(frame, procedure, clip_seconds=clip_seconds, duration=duration, video=video)
+
     # -- file
     # -------------------------------------------------------------------------------------------------
 
@@ -368,7 +407,9 @@ class Grounding:
     @classmethod
     def from_json(cls, value: Any, *, source: str = "grounding") -> Grounding:
         """Read the parsed JSON document ``value``; ``source`` is what messages call it."""
-        return _Reader(source).grounding(check_format(value, kind=KIND, version=VERSION, source=source))
+        from graph2vid.grounding.grounding_reader import GroundingReader
+
+        return GroundingReader(source).grounding(check_format(value, kind=KIND, version=VERSION, source=source))
 
 
 def _bars(grounding: Grounding, *, confidence: bool = False) -> list[Bar]:
@@ -393,105 +434,3 @@ def is_url(video: str) -> bool:
 def file_name(video: str) -> str:
     """Return the last part of a path or URL, without the URL's query; empty if there is none."""
     return PurePath(unquote(urlsplit(video).path) if is_url(video) else video).name
-
-
-class _Reader:
-    """Reads the parts of a document; every error names the file and the place in it."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-
-    def wrong(self, place: str, needed: str, found: Any) -> FormatError:
-        return FormatError(f"{self.source}: {place!r} must be {needed}, not {shown(found)}")
-
-    def get(self, holder: dict[str, Any], key: str, kind: type, needed: str, place: str = "") -> Any:
-        if key not in holder:
-            raise FormatError(f"{self.source}: {place + key!r} is missing")
-        if not isinstance(holder[key], kind):
-            raise self.wrong(place + key, needed, holder[key])
-        return holder[key]
-
-    def number(self, holder: dict[str, Any], key: str, place: str = "") -> float:
-        return number_of(holder.get(key), f"{self.source}: {place + key!r}")
-
-    def span(self, entry: Any, place: str) -> tuple[float, float]:
-        if not isinstance(entry, dict):
-            raise self.wrong(place, "an object", entry)
-        return self.number(entry, "start", f"{place}."), self.number(entry, "end", f"{place}.")
-
-    def step(self, name: Any, place: str, flow: FlowGraph) -> int:
-        if isinstance(name, str):
-            with contextlib.suppress(GraphError):
-                return flow.index(name)
-        raise self.wrong(place, "the id of a step of the flow", name)
-
-    def segment(self, entry: Any, place: str, flow: FlowGraph) -> GroundedSegment:
-        start, end = self.span(entry, place)
-        step = self.step(entry.get("step"), f"{place}.step", flow)
-        if not start < end:
-            raise self.wrong(f"{place}.end", f"later than the start ({start} s)", end)
-        sure = None if entry.get("confidence") is None else self.number(entry, "confidence", f"{place}.")
-        margin = math.inf if entry.get("margin") == "inf" else entry.get("margin")
-        if margin not in (None, math.inf):
-            margin = self.number(entry, "margin", f"{place}.")
-        raw = None if entry.get("posterior") is None else self.number(entry, "posterior", f"{place}.")
-        if "posterior" not in entry:  # of a version whose confidence was the posterior
-            sure, raw = None, sure
-        why = self.get({"why": ""} | entry, "why", str, "a text", f"{place}.")
-        return GroundedSegment(step, flow.ids[step], flow.texts[step], start, end, sure, margin, raw, why)
-
-    def labels(self, document: dict[str, Any], n_steps: int) -> NDArray[np.int64]:
-        found = self.get(document, "labels", list, "a list of step indices")
-        for clip, label in enumerate(found):
-            if isinstance(label, bool) or not isinstance(label, int) or not -1 <= label < n_steps:
-                raise self.wrong(f"labels[{clip}]", f"a whole number from -1 to {n_steps - 1}", label)
-        return np.array(found, dtype=np.int64)
-
-    def cue(self, entry: Any, place: str) -> Cue:
-        return Cue(*self.span(entry, place), self.get(entry, "text", str, "a text", f"{place}."))
-
-    def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
-        packed = document.get("evidence")
-        try:
-            found = None if packed is None else unpack(packed)
-        except ValueError as error:
-            raise self.wrong("evidence", str(error), packed) from None
-        if found is not None and found.shape != shape:
-            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", list(found.shape))
-        return found
-
-    def absent(self, document: dict[str, Any], n_steps: int) -> tuple[float, ...]:
-        entries = self.get({"steps": []} | document, "steps", list, "a list")
-        if len(entries) != n_steps or not all(isinstance(entry, dict) and "absent" in entry for entry in entries):
-            return ()
-        return tuple(self.number(entry, "absent", f"steps[{at}].") for at, entry in enumerate(entries))
-
-    def grounding(self, document: dict[str, Any]) -> Grounding:
-        flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
-        clip_seconds = self.number(document, "clip_seconds")
-        if clip_seconds <= 0:
-            raise self.wrong("clip_seconds", "positive", clip_seconds)
-        entries = self.get(document, "segments", list, "a list")
-        labels = self.labels(document, len(flow))
-        known = {key: value for key, value in document.items() if value is not None}
-        said = self.get({"cues": []} | known, "cues", list, "a list")
-        steps = {
-            key: tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
-            for key in ("not_shown", "order")
-        }
-        return Grounding(
-            flow=flow,
-            segments=tuple(self.segment(entry, f"segments[{i}]", flow) for i, entry in enumerate(entries)),
-            not_shown=steps["not_shown"],
-            order=steps["order"],
-            cost=self.number(document, "cost"),
-            labels=labels,
-            clip_seconds=clip_seconds,
-            offset=self.number(document, "offset"),
-            options=self.get(document, "options", dict, "an object"),
-            version=self.get(document, "graph2vid", str, "a version"),
-            video=self.get(known, "video", str, "a path or a URL") if "video" in known else None,
-            cues=tuple(self.cue(entry, f"cues[{i}]") for i, entry in enumerate(said)),
-            evidence=self.evidence(document, (len(flow), len(labels))),
-            absent=self.absent(document, len(flow)),
-        )

@@ -14,7 +14,7 @@ from graph2vid.datasets import captaincook4d, read_asynchow, read_executions, re
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.counts import LEVEL, SAMPLES, Counts, total
-from graph2vid.evaluate.engine import Progress
+from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.parsed import ParsedGraphs
 from graph2vid.evaluate.parser.entity_scores import EdgeScores, EntityModel, EntityScores, TagScores, score_entities
 from graph2vid.evaluate.parser.executions import MIN_SUPPORT, ExecutionResults, compare_with_executions
