@@ -33,7 +33,7 @@ from graph2vid.cli.outputs import check_outputs, stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
-    *("parse", "ground", "view", "check", "studio", "export", "chapters", "clips", "flow", "complexity"),
+    *("parse", "ground", "view", "check", "studio", "export", "chapters", "clips", "transfer", "flow", "complexity"),
     *("adapt", "batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""

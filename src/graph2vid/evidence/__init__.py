@@ -70,6 +70,7 @@ from graph2vid.evidence.policies import (
     ClipEvidence,
     StepEvidence,
 )
+from graph2vid.evidence.sound_fingerprint import HOP_SECONDS, Vectors, fingerprint, stacked
 from graph2vid.evidence.task_model import (
     LENGTH,
     Labelled,
@@ -99,6 +100,8 @@ __all__ += ["COSINE_TEMPERATURE", "DEFAULT_DROP_PERCENTILE", "DROP_POLICIES", "M
 __all__ += ["REPEAT_POLICIES", "SCORE_TEMPERATURE", "SKIP_POLICIES", "Choice", "ClipEvidence", "CostOptions", "Costs"]
 __all__ += ["StepEvidence", "check_policies", "cosine_similarity", "costs_from_arrays", "costs_from_similarity"]
 __all__ += ["read_array", "repeat_costs", "resolve_choice"]
+# What a video sounds like.
+__all__ += ["HOP_SECONDS", "Vectors", "fingerprint", "stacked"]
 # What took long to make is kept.
 __all__ += ["Cache", "content_hash", "text_hash"]
 

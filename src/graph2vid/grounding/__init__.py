@@ -28,9 +28,11 @@ from graph2vid.grounding.grounding_service import Features, ground, refuse_addre
 from graph2vid.grounding.mining import durations_document, executions_of, mine_files, read_executions, text_prior
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
+from graph2vid.grounding.same_material import Stretch, common_stretches
 from graph2vid.grounding.step_count import StepCount
 from graph2vid.grounding.timeline import draw_timeline, print_timeline
 from graph2vid.grounding.times import format_time, parse_span, parse_time
+from graph2vid.grounding.transfer import Transfer, describe_transfer, transfer
 
 # The service, its options, and what it returns.
 __all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
@@ -57,6 +59,8 @@ __all__ += [
 ]
 __all__ += ["for_publishing", "parse_span", "parse_time", "print_timeline", "write_export"]
 __all__ += ["SHEET", "ClipFile", "most_certain", "write_clips"]
+# Another cut of the same video.
+__all__ += ["Stretch", "Transfer", "common_stretches", "describe_transfer", "transfer"]
 
 
 def __getattr__(name: str) -> Any:
