@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from graph2vid.cli import main
 from graph2vid.errors import FormatError, Graph2VidError, InputError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import Execution, FlowGraph, mine_executions
 from graph2vid.grounding import (
     GroundedSegment,
     Grounding,
@@ -53,6 +54,27 @@ def test_draws_have_segments_as_often_as_they_are_probable() -> None:
         assert shown == pytest.approx(3 * 0.25, abs=0.1)
     (sure,) = executions_of(grounding((0, 1, 2)))
     assert sure.weight == 1 and [step for step, _, _ in sure.segments] == ["1", "2", "3"]
+
+
+def test_confidences_count_each_grounding_once(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.json" for number in range(3)]
+    for path in paths:
+        grounding((0, 1, 2), confidence=0.9).save(path)
+    drawn, _ = read_executions(paths)
+    assert len({one.source for one in drawn}) == 3 and len(drawn) == 24
+    # Eight draws of one execution are as sure as that one execution, and no surer.
+    once = [Execution.of("abc"), Execution.of("acb"), Execution.of("abc"), Execution.of("abc")]
+    often = [replace(one, weight=1 / 8, source=str(at)) for at, one in enumerate(once) for _ in range(8)]
+    assert mine_executions(often, bootstrap=40).confidence == mine_executions(once, bootstrap=40).confidence
+
+
+def test_durations_count_draws_by_their_weight() -> None:
+    rows = [Execution((("a", 0.0, 1.0),))] * 3 + [Execution((("a", 0.0, 9.0),), 1 / 8)] * 8
+    median, spread = mine_executions(rows, bootstrap=0).durations[0]
+    logs = np.log([1, 1, 1, 9])
+    assert median == pytest.approx(1) and spread == pytest.approx(logs.std())
+    even = [Execution((("a", 0.0, float(seconds)),)) for seconds in (1, 4)]
+    assert mine_executions(even, bootstrap=0).durations[0][0] == pytest.approx(2)
 
 
 def test_doubtful_groundings_count_less(tmp_path: Path) -> None:

@@ -51,11 +51,14 @@ class Execution:
         How much the execution counts.
     is_timed : bool
         Whether the seconds are known, and not the order alone.
+    source : str
+        What it was drawn from; executions of one source are one observation, and confidences count it once.
     """
 
     segments: tuple[tuple[StepReference, float, float], ...]
     weight: float = 1.0
     is_timed: bool = True
+    source: str = ""
 
     def __post_init__(self) -> None:
         if not (self.weight > 0 and math.isfinite(self.weight)):
@@ -211,6 +214,8 @@ class _Seen:
         The place from which on a predecessor (first) does not bar a step (second) any more: 0 where it is skipped, or
         the two overlap.
     weight : float64 [E]
+    source : int64 [E]
+        Which executions are one observation: those with the same number.
     repeats : int64 [E]
         Segments beyond the first of their step.
     repeat_cost : float64 [E]
@@ -224,6 +229,7 @@ class _Seen:
     place: NDArray[np.int16]
     free_from: NDArray[np.int16]
     weight: Floats
+    source: NDArray[np.int64]
     repeats: NDArray[np.int64]
     repeat_cost: Floats
     before: Floats
@@ -237,7 +243,7 @@ class _Seen:
         free_from = np.zeros((len(given), count, count), dtype=np.int16)
         before = np.zeros((count, count))
         repeats, repeat_cost = np.zeros(len(given), np.int64), np.zeros(len(given))
-        lasts: dict[int, list[float]] = {}
+        lasts: dict[int, list[tuple[float, float]]] = {}
         for number, one in enumerate(given):
             spans: dict[int, tuple[float, float]] = {}
             for step, start, end in sorted(one.segments, key=lambda segment: segment[1:]):
@@ -246,7 +252,7 @@ class _Seen:
                 except GraphError as error:
                     raise GraphError(f"execution {number}: {error}") from None
                 if one.is_timed and end > start:
-                    lasts.setdefault(index, []).append(end - start)
+                    lasts.setdefault(index, []).append((end - start, one.weight))
                 if index in spans:
                     repeats[number] += 1
                     repeat_cost[number] += math.log(len(spans))
@@ -259,9 +265,10 @@ class _Seen:
                     before[a, b] += one.weight
                     free_from[number, a, b] = place[number, a] + 1
                     free_from[number, b, a] = place[number, b] + 1
-        durations = {step: _log_normal(seconds) for step, seconds in sorted(lasts.items())}
+        durations = {step: _log_normal(*zip(*seconds, strict=True)) for step, seconds in sorted(lasts.items())}
         weight = np.array([one.weight for one in given])
-        return cls(place, free_from, weight, repeats, repeat_cost, before, durations)
+        source = np.unique([one.source or f"\0{number}" for number, one in enumerate(given)], return_inverse=True)[1]
+        return cls(place, free_from, weight, source, repeats, repeat_cost, before, durations)
 
     def unviolated(self) -> Flags:
         """Return the transitive graph of precedences that no execution violates; of contradicting ones the surest."""
@@ -304,23 +311,29 @@ class _Seen:
         )
 
     def redrawn(self, random: np.random.Generator) -> _Seen:
-        """Return a bootstrap sample of the executions."""
-        count = len(self.weight)
-        times = random.multinomial(count, np.full(count, 1 / count))
+        """Return a bootstrap sample of the observations."""
+        count = self.source.max() + 1
+        times = random.multinomial(count, np.full(count, 1 / count))[self.source]
         kept = np.flatnonzero(times)
         weight = (self.weight * times)[kept]
         place, free_from = self.place[kept], self.free_from[kept]
         before = np.einsum("e,eab->ab", weight, (free_from > 0) & (place[:, :, None] < place[:, None, :]))
-        return _Seen(place, free_from, weight, self.repeats[kept], self.repeat_cost[kept], before, {})
+        kept_rows = self.source[kept], self.repeats[kept], self.repeat_cost[kept]
+        return _Seen(place, free_from, weight, *kept_rows, before, {})
 
 
 def _times_log(times: NDArray[np.int64], rate: float) -> Floats:
     return np.asarray(times * (math.log(rate) if rate > 0 else 0.0), dtype=np.float64)
 
 
-def _log_normal(seconds: Sequence[float]) -> tuple[float, float]:
-    logs = np.log(seconds)
-    return float(np.exp(np.median(logs))), float(logs.std())
+def _log_normal(seconds: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """Return the weighted median, and the standard deviation of the logarithm."""
+    logs, by = np.log(seconds), np.array(weights) / sum(weights)
+    order = np.argsort(logs)
+    upto = np.cumsum(by[order])
+    # As the plain median where the weights are equal: the mean of the two in the middle, where there are two.
+    low, high = (logs[order][np.searchsorted(upto, half)] for half in (0.5 - _SAME, min(0.5 + _SAME, upto[-1])))
+    return float(np.exp((low + high) / 2)), float(np.sqrt(by @ (logs - by @ logs) ** 2))
 
 
 def _closure(flow: FlowGraph) -> Flags:

@@ -45,8 +45,8 @@ def text_prior(parse: Parse, weight: float = TEXT_WEIGHT) -> NDArray[np.float64]
     return worth
 
 
-def executions_of(grounding: Grounding, draws: int = DRAWS, seed: int = 0) -> list[Execution]:
-    """Return executions drawn from what a grounding holds probable; together they count as one.
+def executions_of(grounding: Grounding, draws: int = DRAWS, seed: int = 0, source: str = "") -> list[Execution]:
+    """Return executions drawn from what a grounding holds probable; together they count as one, called ``source``.
 
     Each draw has each segment with the probability that it is right: its confidence, or its posterior where there is no
     calibrator, or 1 where neither is known. A grounding without doubts gives one execution.
@@ -63,7 +63,7 @@ def executions_of(grounding: Grounding, draws: int = DRAWS, seed: int = 0) -> li
     )
     segments = [(segment.id, segment.start, segment.end) for segment in grounding.segments]
     kept = [tuple(one for one, is_kept in zip(segments, row, strict=True) if is_kept) for row in rows]
-    return [Execution(some, 1 / len(rows)) for some in kept if some]
+    return [Execution(some, 1 / len(rows), source=source or f"grounding {seed}") for some in kept if some]
 
 
 def read_executions(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Execution], FlowGraph | None]:
@@ -89,7 +89,7 @@ def read_executions(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Execu
             if flow is not None and flow.ids != grounding.flow.ids:
                 raise InputError(f"{source}: this is a grounding of other steps than those before it")
             flow = grounding.flow
-            found += executions_of(grounding, seed=number)
+            found += executions_of(grounding, seed=number, source=f"{number}: {source}")
         else:
             found += _from_list(value, source)
     if not found:
