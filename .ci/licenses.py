@@ -21,7 +21,7 @@ PLAIN = re.compile(r"[\w .,+()/-]{2,60}")
 
 def main() -> int:
     found = {normal(dist.metadata["Name"]): dist for dist in distributions() if dist.metadata["Name"]}
-    shipped = needed(found, "graph2vid", {"text", "media", "embed", "learn", "plot", "export", "ray", "studio"})
+    shipped = needed(found, "graph2vid", {"text", "media", "ocr", "embed", "learn", "plot", "export", "ray", "studio"})
     unknown = []
     for name, dist in sorted(found.items()):
         if name == "graph2vid":

@@ -356,6 +356,12 @@ class EvidenceOptions(Options, panel="Evidence"):
         "What compares frames with steps: clip:NAME, siglip:NAME, open_clip:…, s3d:CHECKPOINT, "
         "array:CLIPS.npy,STEPS.npy. By default only the transcript is used.",
     )
+    on_screen: str = option(
+        "auto",
+        "Whether the text in the picture is read: auto (where hardly anything is said), on, off.",
+        metavar="WHEN",
+        choices=("auto", "on", "off"),
+    )
     narration_weight: float = option(1.0, "Weight of the transcript; 0: no speech is transcribed.", least=0.0)
     frames_weight: float = option(1.0, "Weight of the frames.", least=0.0)
     adapted: Any = option(

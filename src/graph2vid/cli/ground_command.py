@@ -196,6 +196,7 @@ def _refuse_what_changes_nothing(
     is_written = output.output or output.json or output.report or output.export
     no_frames, no_matrix = asked["frames"] is None, given.scores is None and given.log_probabilities is None
     of_transcript, weight = ["embedder", "speech_model", "language", "captions"], "narration_weight"
+    is_read = asked["on_screen"] == "on"
     no_transcription = "with captions no speech is transcribed"
     rules: list[tuple[Any, list[str], str]] = [
         (no_matrix, ["transpose"], "there are no --scores or --log-probabilities to transpose"),
@@ -209,8 +210,13 @@ def _refuse_what_changes_nothing(
             "no frames are embedded; --frames names what compares them with steps",
         ),
         (has_captions, ["speech_model"], no_transcription),
+        (video is None or has_model, ["on_screen"], "the text in the picture is read of a video without --model"),
         (has_captions and has_model, ["language"], f"{no_transcription}, and --model asks no language"),
-        (asked[weight] == 0, of_transcript, "with --narration-weight 0 there is no transcript"),
+        (
+            asked[weight] == 0 and not is_read,
+            of_transcript,
+            "with --narration-weight 0 there is no transcript",
+        ),
         (output.report is None, ["embed_video"], "there is no report to put the video into; --report names one"),
         (video is None and output.video is None, ["embed_video"], "arrays are of no video; --video names it"),
         (not is_written, ["video"], "it is named in what is written: give --report, -o or --export"),
@@ -223,8 +229,8 @@ def _refuse_what_changes_nothing(
         refuse(context, ["parser"], f"no procedure is in words; {sources[0]} is a flow graph already")
     if not no_frames and (video is None or has_model):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
-    if no_frames and asked[weight] == 0:
-        raise InputError("with --narration-weight 0 nothing is left to go by: give --frames too")
+    if no_frames and asked[weight] == 0 and not is_read:
+        raise InputError("with --narration-weight 0 nothing is left to go by: give --frames or --on-screen on too")
     if has_model and video and len(sources) > 1:
         raise InputError(f"with --model there is one procedure, not {len(sources)}")
     if has_model and given.arrays and (given.clips is None or given.steps is None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._options import CostOptions, EvidenceOptions
-from graph2vid.errors import InputError, TooLargeError
-from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, read_captions
+from graph2vid.errors import InputError, TooLargeError, how_to_install
+from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, in_order, read_captions
 from graph2vid.evidence.costs import Costs, costs_from_arrays
 from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
 from graph2vid.evidence.language import check_language
 from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
+from graph2vid.evidence.ocr import CAPTION, is_installed, read_screen, screen_cues, screen_evidence
 from graph2vid.evidence.task_model import TaskModel, clip_vectors
 from graph2vid.flow import FlowGraph
 
@@ -30,6 +32,7 @@ MOST_HOURS = 24.0
 """Of a video, unless told otherwise."""
 MOST_CLIPS = 1_000_000
 """Of a video: a day in clips of a tenth of a second."""
+_HARDLY = 5.0  # words a minute: less is hardly anything
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -45,7 +48,7 @@ class Transcript:
     Attributes
     ----------
     cues : tuple of Cue
-        In order of time.
+        In order of time; those that were read off the picture have a ``kind``.
     duration : float
         Seconds; of captions alone, where the last of them ends.
     source : str
@@ -73,7 +76,7 @@ class Evidence:
     cues : tuple of Cue
         The transcript, as far as it lies within the video.
     about : dict
-        Under ``"narration"`` and ``"frames"``: what was compared, in a form fit for JSON.
+        Under ``"narration"``, ``"on_screen"`` and ``"frames"``: what was compared, in a form fit for JSON.
     calibration : dict or None
         The calibrator that a task model has for this evidence, as JSON.
     """
@@ -138,7 +141,7 @@ def transcript_of(
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Transcript:
-    """Read the transcript of a video from captions, or transcribe its speech.
+    """Read the transcript of a video from captions, or transcribe its speech; read the text in its picture.
 
     Parameters
     ----------
@@ -147,10 +150,10 @@ def transcript_of(
     captions : path, optional
         Captions of the media file; no speech is transcribed then.
     options : EvidenceOptions
-        ``speech_model``, ``language``, ``max_hours``; at ``narration_weight`` 0 only the length of the video is
-        found out.
+        ``speech_model``, ``language``, ``max_hours``, ``on_screen``; at ``narration_weight`` 0 no speech is
+        transcribed.
     required : bool
-        Whether it is an error if there is no sound, or no word in it.
+        Whether it is an error if nothing is said, and nothing written.
     cache : Cache, optional
         Where transcripts are kept.
     progress : callable, optional
@@ -164,33 +167,69 @@ def transcript_of(
         The video lasts longer than ``max_hours``.
     """
     video = Path(video)
-    if options.narration_weight != 0 and is_captions(video):
-        if captions is not None:
-            raise InputError(f"{video} holds captions itself: give the video, or these captions alone")
-        cues = _captions(video)
-        return Transcript(cues, max(cue.end for cue in cues), f"captions {video.name}")
+    if is_captions(video):
+        if options.on_screen == "on":
+            raise InputError(f"{video} holds captions, which have no picture to read text in: give the video itself")
+        if options.narration_weight != 0:
+            if captions is not None:
+                raise InputError(f"{video} holds captions itself: give the video, or these captions alone")
+            cues = _captions(video)
+            return Transcript(cues, max(cue.end for cue in cues), f"captions {video.name}")
     from graph2vid.evidence.media import probe
 
     info = probe(video)
     check_length(info.duration, options.max_hours)
-    if options.narration_weight == 0:
-        return Transcript((), info.duration, "not transcribed")
+    cues, source = (), "not transcribed"
+    if options.narration_weight != 0:
+        cues, source = _said(video, captions, info.has_audio, options, cache, progress)
+    written: tuple[Cue, ...] = ()
+    unread = "" if info.has_video else ", and it has no picture"
+    if info.has_video and _is_read(cues, info.duration, options):
+        if options.on_screen == "auto" and not is_installed():
+            unread = f"; the text in its picture was not read ({how_to_install('ocr')})"
+        else:
+            tell = None if progress is None else lambda done, total: progress("reading on-screen text", done, total)
+            written = screen_cues(read_screen(video, info.duration, cache=cache, progress=tell), info.duration)
+            unread = ", and there is no text in its picture"
+            if written:
+                source = f"{source}, on-screen text" if cues else "on-screen text"
+    if required and not cues and not written:
+        why = f"no words were recognised in {video}" if info.has_audio else f"{video} has no sound"
+        if options.narration_weight == 0:
+            why = f"the speech in {video} was not transcribed"
+        models = "a model that embeds its frames (--frames MODEL), or scores (--scores FILE)"
+        raise InputError(f"{why}{unread}: give captions (--captions FILE), {models}")
+    return Transcript(in_order(cues + written), info.duration, source)
+
+
+def _said(
+    video: Path,
+    captions: AnyPath | None,
+    has_audio: bool,
+    options: EvidenceOptions,
+    cache: Cache | None,
+    progress: Progress | None,
+) -> tuple[tuple[Cue, ...], str]:
+    """Return the narration of a video, from its captions or a recogniser, and where that is from."""
     if captions is not None:
-        return Transcript(_captions(Path(captions)), info.duration, f"captions {Path(captions).name}")
+        return _captions(Path(captions)), f"captions {Path(captions).name}"
     from graph2vid.evidence.speech import BUNDLED, transcribe
 
-    cues, source = (), "no sound"
-    if info.has_audio:
-        tell = None if progress is None else lambda done, total: progress("transcribing", done, total)
-        model = options.speech_model
-        cues = transcribe(video, model=model, language=options.language, cache=cache, progress=tell)
-        source = f"speech recognition ({model or BUNDLED})" if cues else "no words recognised"
-        _warn_of_guesses(video, cues)
-    if required and not cues:
-        why = f"no words were recognised in {video}" if info.has_audio else f"{video} has no sound"
-        models = "a model that embeds its frames (--frames MODEL), or scores (--scores FILE)"
-        raise InputError(f"{why}: give captions (--captions FILE), {models}")
-    return Transcript(cues, info.duration, source)
+    if not has_audio:
+        return (), "no sound"
+    tell = None if progress is None else lambda done, total: progress("transcribing", done, total)
+    model = options.speech_model
+    cues = transcribe(video, model=model, language=options.language, cache=cache, progress=tell)
+    _warn_of_guesses(video, cues)
+    return cues, f"speech recognition ({model or BUNDLED})" if cues else "no words recognised"
+
+
+def _is_read(cues: Sequence[Cue], duration: float, options: EvidenceOptions) -> bool:
+    """Say whether the text in the picture is to be read, given the narration."""
+    if options.on_screen != "auto":
+        return options.on_screen == "on"
+    words = sum(len(cue.text.split()) for cue in cues)
+    return options.narration_weight != 0 and words < _HARDLY * duration / 60.0
 
 
 def _captions(path: Path) -> tuple[Cue, ...]:
@@ -321,25 +360,39 @@ def media_evidence(
     sources: list[Source] = []
     about: dict[str, Any] = {}
     cues = [replace(cue, end=min(cue.end, duration)) for cue in transcript.cues if 0 <= cue.start < duration]
+    said = [cue for cue in cues if not cue.kind]
+    written = [cue for cue in cues if cue.kind]
     if cues:
         embed = text_embedder(options.embedder)
-        check_language(cues, embed, options.language)
+        check_language([cue for cue in cues if cue.kind in ("", CAPTION)], embed, options.language)
         if cache is not None:
             embed = cached(embed, cache)
-        found = narration_evidence(procedure.texts, cues, n_clips, embed, clip_seconds=seconds, settings=chosen)
+    if said:
+        found = narration_evidence(procedure.texts, said, n_clips, embed, clip_seconds=seconds, settings=chosen)
         sources.append(Source("narration", found.log_likelihood, options.narration_weight, found.skip))
         about["narration"] = {
             "embedder": options.embedder,
             "weight": options.narration_weight,
-            "cues": len(cues),
+            "cues": len(said),
             "duration": float(duration),
-            "plausibility": plausibility(procedure.texts, cues, embed, title=procedure.title).probability,
-            "likeness": likeness(procedure.texts, cues, embed),
+            "plausibility": plausibility(procedure.texts, said, embed, title=procedure.title).probability,
+            "likeness": likeness(procedure.texts, said, embed),
             "source": transcript.source,
         }
-    elif transcript.cues:
+    elif transcript.cues and not cues:
         given = f"none of the {len(transcript.cues)} cues lies within the video, which lasts {duration:g} s"
         raise InputError(f"{given}: are they of another video?")
+    if written:
+        shown = screen_evidence(procedure.texts, written, embed, Grid(seconds, n_clips, 0.0), title=procedure.title)
+        about["on_screen"] = {
+            "cues": len(written),
+            "kinds": dict(Counter(cue.kind for cue in written)),
+            "numbered": shown.numbered,
+            "plausibility": plausibility(procedure.texts, written, embed, title=procedure.title).probability,
+            "source": transcript.source,
+        }
+        if about["on_screen"]["kinds"].get(CAPTION):
+            sources.append(Source("on-screen text", shown.log_odds, 1.0, shown.skip, is_odds=True))
     if visual is not None:
         if model is not None:
             raise InputError("a task model is of narration alone: leave out the visual features, or adapted")
@@ -349,14 +402,20 @@ def media_evidence(
         sources.append(Source("frames", frames_evidence(procedure.texts, visual), options.frames_weight))
         about["frames"] = {"embedder": visual.embedder.name, "weight": options.frames_weight}
     if not sources:
-        raise InputError("nothing is said in the video: give captions, embeddings of its frames, or scores")
+        what = "nothing is said in the video"
+        if written:
+            kinds = ", ".join(sorted({cue.kind for cue in written}))
+            what = f"{what}, and no caption is in its picture (only {kinds})"
+        raise InputError(f"{what}: give captions, embeddings of its frames, or scores")
     log_odds, skip = fuse(sources, level=chosen.level)
     skip = np.zeros(len(procedure)) if skip is None else skip
     if model is None:
         return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about)
     vectors, _ = clip_vectors(cues, embed, Grid(seconds, n_clips, 0.0))
     scores, skip = model.apply(vectors, log_odds, skip)
-    about["narration"]["adapted"] = {name: value for name, value in model.about.items() if name != "words"}
+    about["narration" if said else "on_screen"]["adapted"] = {
+        name: value for name, value in model.about.items() if name != "words"
+    }
     return Evidence({"scores": scores}, "log_odds", skip, tuple(cues), about, model.calibration)
 
 

@@ -56,19 +56,23 @@ class Word:
 class Cue:
     """One caption: ``text`` is said, or on screen, from ``start`` to ``end`` (seconds).
 
-    ``words`` are its words as far as their times are known, in order of time.
+    ``words`` are its words as far as their times are known, in order of time. Of text that was read off the picture,
+    ``kind`` says what it is (``caption``, ``title``, ``ingredients``, ``watermark``), and ``box`` where it stands:
+    left, top, width and height as shares of the picture. ``kind`` is empty where the text is said.
     """
 
     start: float
     end: float
     text: str
     words: tuple[Word, ...] = ()
+    kind: str = ""
+    box: tuple[float, float, float, float] | None = None
 
 
 _Timed = TypeVar("_Timed", Cue, Word)
 
 
-def _in_order(timed: Iterable[_Timed]) -> tuple[_Timed, ...]:
+def in_order(timed: Iterable[_Timed]) -> tuple[_Timed, ...]:
     """Return cues or words in order of time."""
     return tuple(sorted(timed, key=lambda one: (one.start, one.end)))
 
@@ -302,7 +306,7 @@ def parse_json3(document: Any, source: str = "captions") -> tuple[Cue, ...]:
     events = document.get("events") if isinstance(document, dict) else None
     if not isinstance(events, list):
         raise FormatError(f"{source}: not captions of YouTube, for it has no list of events")
-    cues = _in_order(cue for number, event in enumerate(events) for cue in _cues(event, f"{source}, event {number}"))
+    cues = in_order(cue for number, event in enumerate(events) for cue in _cues(event, f"{source}, event {number}"))
     return (*(_ending(cue, after.start) for cue, after in pairwise(cues)), *cues[-1:])
 
 
@@ -324,7 +328,7 @@ def _cues(event: Any, where: str) -> list[Cue]:
             times.append(min(start + _milliseconds(piece, "tOffsetMs", where), end))
     if not said:
         return []
-    words = _in_order(
+    words = in_order(
         Word(time, max(time, until), text)
         for (text, _), time, until in zip(said, times, [*times[1:], end], strict=True)
         if any(timed for _, timed in said)
@@ -366,7 +370,7 @@ def parse_transcript(document: Any, source: str = "transcript") -> tuple[Cue, ..
         _check_times(start, end, where)
         if text := " ".join(segment["text"].split()):
             cues.append(Cue(start, end, text, _recognised_words(segment.get("words"), where)))
-    return _in_order(cues)
+    return in_order(cues)
 
 
 def _recognised_words(words: Any, where: str) -> tuple[Word, ...]:
@@ -385,4 +389,4 @@ def _recognised_words(words: Any, where: str) -> tuple[Word, ...]:
         if sure is not None:
             sure = min(max(number_of(sure, f"{here}, its probability"), 0.0), 1.0)
         read.append(Word(start, max(end, start), text.strip(), sure))
-    return _in_order(read)
+    return in_order(read)

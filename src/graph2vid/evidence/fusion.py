@@ -144,12 +144,16 @@ class Source:
         How much a nat of this source counts; sources that repeat each other deserve less together than their sum.
     skip : array [K], optional
         The cost of not showing a step, in nats, where the source tells one.
+    is_odds : bool
+        Whether the nats are log-odds against background already, as those of on-screen text are: they are added to
+        what the other sources say once these have been set against background.
     """
 
     name: str
     log_likelihood: ArrayLike
     weight: float = 1.0
     skip: ArrayLike | None = None
+    is_odds: bool = False
 
 
 def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
@@ -170,9 +174,11 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
     log_odds : float64 array [K, N]
         Scores for preset ``log_odds``.
     skip : float64 array [K] or None
-        The weighted sum of the skip costs of the sources that tell some; None where none does.
+        The weighted sum of the skip costs of the sources that tell some, or that of a source of log-odds where it is
+        larger; None where no source tells any.
     """
     total: NDArray[np.float64] | None = None
+    odds: NDArray[np.float64] | float = 0.0
     skip: NDArray[np.float64] | None = None
     for source in sources:
         if not 0 <= source.weight < math.inf:
@@ -183,13 +189,21 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
             about = f"is about {found.shape} steps and clips, but {sources[0].name!r} about {total.shape}"
             raise InputError(f"source {source.name!r} {about}: cut the video into the same clips")
         refuse(np.isinf(found), found, source.name, ("step", "clip"), "likelihoods are numbers, or NaN where unknown")
-        total += source.weight * _completed(found)
+        if source.is_odds:
+            odds = odds + source.weight * _completed(found)
+        else:
+            total += source.weight * _completed(found)
         if source.skip is not None:
             cost = as_vector(source.skip, f"skip of {source.name}", len(total), "step").astype(np.float64)
-            skip = source.weight * cost + (0.0 if skip is None else skip)
+            if source.is_odds and skip is not None:  # what one source does not speak of may be shown all the same
+                skip = np.maximum(skip, source.weight * cost)
+            else:
+                skip = source.weight * cost + (0.0 if skip is None else skip)
     if total is None:
         raise InputError("there is no source of evidence to fuse")
-    return log_odds(total, level=level), skip
+    if all(source.is_odds for source in sources):
+        return total + odds, skip
+    return log_odds(total, level=level) + odds, skip
 
 
 def _completed(nats: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -40,6 +40,8 @@ _INSTANT = 1e-6
 """Seconds within which two times are the same, whatever they were rounded to."""
 _ENDS_EARLY = 1.0
 """Seconds that the data may end before the declared end without the file being called broken."""
+_SEEK_EARLY = 1_000_000
+"""Microseconds before the wanted time that are sought: frames are stored in another order than they are shown in."""
 _MOST_THREADS = 4
 """Each decoding thread holds frames of its own: on a machine with many cores they would fill the memory."""
 
@@ -165,7 +167,12 @@ def audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[Sou
 
 
 def frames(
-    path: str | os.PathLike[str], *, rate: float, size: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    rate: float,
+    size: int | None = None,
+    start: float = 0.0,
+    stop: float = math.inf,
 ) -> Iterator[tuple[float, NDArray[np.uint8]]]:
     """Read the picture of a video at evenly spaced times.
 
@@ -176,6 +183,9 @@ def frames(
     size : int, optional
         The length in pixels to which the shorter side is brought, the other in proportion; by default frames
         have the size they are shown at.
+    start, stop : float
+        Seconds: only times from ``start`` on and before ``stop``. What lies before ``start`` is decoded from the key
+        frame before it on, where the file can be sought in.
 
     Yields
     ------
@@ -198,14 +208,16 @@ def frames(
     with opened(path) as media:
         if media.video is None:
             raise InputError(f"{path} has no moving picture")
-        tick = 0
-        for frame, begins, ends in _on_screen(media):
+        tick = math.ceil((start - _INSTANT) * rate)
+        for frame, begins, ends in _on_screen(media, start):
             tick = max(tick, math.ceil((begins - _INSTANT) * rate))
             image: NDArray[np.uint8] | None = None
-            while tick / rate < ends - _INSTANT:
+            while tick / rate < min(ends, stop) - _INSTANT:
                 image = upright_image(frame, media.pixel_aspect, size) if image is None else image
                 yield tick / rate, image
                 tick += 1
+            if ends >= stop:
+                return
         media.warn("picture")
 
 
@@ -254,11 +266,18 @@ class Media:
             except FFmpegError as error:
                 return self.note(f"it breaks off after {last:.1f} s ({error.strerror})")
 
-    def decoded(self, stream: int) -> Iterator[Any]:
-        """Yield the frames of a stream in order of time; what cannot be decoded is left out."""
+    def decoded(self, stream: int, from_seconds: float = 0.0) -> Iterator[Any]:
+        """Yield the frames of a stream in order of time, from a key frame before a time on where there is one.
+
+        What cannot be decoded is left out.
+        """
         from av import FFmpegError
 
         last = 0.0
+        if from_seconds > 0:
+            at = round((Fraction(from_seconds) + self.start) * 1_000_000)
+            with contextlib.suppress(FFmpegError):  # a file that cannot be sought in is read from its start
+                self.container.seek(max(at - _SEEK_EARLY, 0))
         for packet in self.packets(stream):
             try:
                 for frame in packet.decode():
@@ -430,12 +449,12 @@ def in_chunks(pieces: Iterator[Sound], length: int, cut: Callable[[Sound], int] 
 # -- picture -------------------------------------------------------------------------------------------------
 
 
-def _on_screen(media: Media) -> Iterator[tuple[VideoFrame, float, float]]:
-    """Yield each frame with the seconds at which it appears and is replaced."""
+def _on_screen(media: Media, start: float = 0.0) -> Iterator[tuple[VideoFrame, float, float]]:
+    """Yield each frame with the seconds at which it appears and is replaced, from one shown at ``start`` on."""
     assert media.video is not None
     shown: VideoFrame | None = None
     begins = interval = 0.0
-    for frame in media.decoded(media.video):
+    for frame in media.decoded(media.video, from_seconds=start):
         follows = media.seconds(frame)
         if shown is not None:
             yield shown, begins, follows

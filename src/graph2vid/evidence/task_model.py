@@ -26,6 +26,7 @@ from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.embed import Embedder, Grid
 from graph2vid.evidence.embed.interface import TextFunction
 from graph2vid.evidence.narration import SaidSettings, cue_weights
+from graph2vid.evidence.ocr import CAPTION
 
 Floats = NDArray[np.floating[Any]]
 Matrix = NDArray[np.float64]
@@ -51,7 +52,7 @@ def clip_vectors(cues: Sequence[Cue], embed: TextFunction, grid: Grid) -> tuple[
 
     A clip around which nothing is said has a vector of zeros, one around which little is said a short one.
     """
-    said = [cue for cue in cues if cue.text.strip()]
+    said = [cue for cue in cues if cue.text.strip() and cue.kind in ("", CAPTION)]
     vectors = np.asarray(embed([cue.text for cue in said] or ["silence"]), dtype=np.float32)
     weights = cue_weights(said, grid.n_clips or 0, grid.clip_seconds, grid.offset, _AROUND)
     mean = weights @ vectors[: len(said)] / (weights.sum(axis=1, keepdims=True) + _AROUND.silence)

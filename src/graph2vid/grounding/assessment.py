@@ -108,14 +108,16 @@ def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: Ground
     told = evidence.about.get("narration")
     is_narration = (
         told is not None
-        and "frames" not in evidence.about
+        and evidence.about.keys().isdisjoint(("frames", "on_screen"))
         and told.get("embedder") == "wordllama"
         and told.get("weight") == 1.0
         and not told.get("settings")
         and options.alignment.contiguous
         and all(costs.get(name) == value for name, value in _BY_DEFAULT.items())
     )
-    kind = NARRATION if is_narration else "fused evidence" if told or "frames" in evidence.about else costs["evidence"]
+    kind = NARRATION if is_narration else costs["evidence"]
+    if not is_narration and not evidence.about.keys().isdisjoint(("narration", "frames", "on_screen")):
+        kind = "fused evidence"
     path = options.alignment.calibration
     if told is not None and "adapted" in told:
         is_narration, kind = False, "task model"

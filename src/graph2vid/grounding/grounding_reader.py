@@ -70,7 +70,16 @@ class GroundingReader:
         return np.array(found, dtype=np.int64)
 
     def cue(self, entry: Any, place: str) -> Cue:
-        return Cue(*self.span(entry, place), self.get(entry, "text", str, "a text", f"{place}."))
+        start, end = self.span(entry, place)
+        text = self.get(entry, "text", str, "a text", f"{place}.")
+        kind = self.get({"kind": ""} | entry, "kind", str, "a text", f"{place}.")
+        if "box" not in entry:
+            return Cue(start, end, text, kind=kind)
+        box = self.get(entry, "box", list, "left, top, width and height", f"{place}.")
+        if len(box) != 4:
+            raise self.wrong(f"{place}.box", "left, top, width and height", box)
+        left, top, width, height = (number_of(one, f"{self.source}: '{place}.box'") for one in box)
+        return Cue(start, end, text, kind=kind, box=(left, top, width, height))
 
     def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
         packed = document.get("evidence")

@@ -378,7 +378,7 @@ class Grounding:
         place = {step: at for at, step in enumerate(self.order, start=1)}
         known = {
             "video": self.video,
-            "cues": [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in self.cues],
+            "cues": [_plain_cue(cue) for cue in self.cues],
             "evidence": None if self.evidence is None else pack(self.evidence),
         }
         return {
@@ -434,3 +434,9 @@ def is_url(video: str) -> bool:
 def file_name(video: str) -> str:
     """Return the last part of a path or URL, without the URL's query; empty if there is none."""
     return PurePath(unquote(urlsplit(video).path) if is_url(video) else video).name
+
+
+def _plain_cue(cue: Cue) -> dict[str, Any]:
+    """Return a cue in a form fit for JSON; of text that was read off the picture also what it is, and where."""
+    on_screen = {} if cue.box is None else {"kind": cue.kind, "box": [round(one, 4) for one in cue.box]}
+    return {"start": cue.start, "end": cue.end, "text": cue.text} | on_screen

@@ -214,7 +214,7 @@ def _check_media(
         return
     if options.narration_weight != 0:
         acquisition.text_embedder(options.embedder)
-    elif options.frames is None and visual is None:
+    elif options.frames is None and visual is None and options.on_screen != "on":
         raise InputError("with narration_weight 0 nothing is left to go by: name what embeds the frames, too")
     if options.frames is not None:
         acquisition.joint_embedder(options.frames)
@@ -246,7 +246,8 @@ def _of_features(features: Features, flow: FlowGraph, transcript: Transcript, op
 
 def _warn(found: Grounding) -> None:
     """Warn of a procedure that the video hardly shows, and of clips that are too few."""
-    plausible = found.options.get("narration", {}).get("plausibility", 1.0)
+    compared = [found.options[name] for name in ("narration", "on_screen") if name in found.options]
+    plausible = max((one.get("plausibility", 1.0) for one in compared), default=1.0)
     if plausible < acquisition.UNLIKELY:
         warnings.warn(
             f"the transcript hardly goes with this procedure ({plausible:.0%}); is it the right one for this video, "
@@ -254,7 +255,7 @@ def _warn(found: Grounding) -> None:
             stacklevel=3,
         )
     clips, count = len(found.labels), len(found.flow)
-    if clips < count and not found.options.keys().isdisjoint({"narration", "frames"}):
+    if clips < count and not found.options.keys().isdisjoint({"narration", "on_screen", "frames"}):
         warnings.warn(
             f"{format_time(found.duration)} in clips of {found.clip_seconds:g} s are {clips} clips, fewer than the "
             f"{count} steps: at least {count - clips} cannot be shown; make the clips shorter (clip_seconds)",

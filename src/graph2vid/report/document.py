@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graph2vid.errors import InputError
-from graph2vid.evidence import Plausibility
+from graph2vid.evidence import Cue, Plausibility
 from graph2vid.flow import FlowGraph, Layout, colour_of, ink_on, lay_out
 from graph2vid.flow.svg import wrapped
 from graph2vid.grounding import Conflict, GroundedSegment, Grounding, OrderCheck, file_name, pack
@@ -98,7 +98,7 @@ def view_model(
         "segments": _joined(segments, grounding.duration),
         "background": _background(grounding),
         "graph": _graph(flow),
-        "cues": [[round(cue.start, 3), round(cue.end, 3), cue.text] for cue in grounding.cues],
+        "cues": [_cue(cue) for cue in grounding.cues],
         "evidence": _evidence(grounding),
         "rows": [
             {"name": name, "segments": _joined(_compared(name, found, flow), grounding.duration)}
@@ -135,8 +135,14 @@ def _checked(check: OrderCheck) -> dict[str, Any]:
     return found
 
 
+def _cue(cue: Cue) -> list[Any]:
+    """Return a cue; one that was read off the picture with its kind and its box."""
+    found = [round(cue.start, 3), round(cue.end, 3), cue.text]
+    return [*found, cue.kind, list(cue.box)] if cue.box is not None else found
+
+
 def _facts(grounding: Grounding) -> dict[str, Any]:
-    narration = grounding.options.get("narration")
+    narration = grounding.options.get("narration", grounding.options.get("on_screen"))
     about = narration if isinstance(narration, dict) else {}
     probability = about.get("plausibility")
     unlikely = isinstance(probability, float) and Plausibility(0.0, probability).is_unlikely

@@ -12,6 +12,7 @@ from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, ground
 from graph2vid.sample.load import Sample
 from graph2vid.sample.narrated import Narrated
+from graph2vid.sample.silent import Silent
 
 # The policies that the scores are grounded with; they suit these scores, and say nothing about other videos.
 POLICIES = {"match": "raw", "drop": "percentile:20", "skip": "percentile"}
@@ -74,6 +75,12 @@ def ground_narrated_sample(sample: Narrated, flow: FlowGraph, transcript: Transc
     transcript : Transcript
         Its narration.
     """
+    video = str(sample.files.video)
+    return _both_ways(flow, sample.truth, lambda flow: ground(flow, transcript, video_name=video))
+
+
+def ground_silent_sample(sample: Silent, flow: FlowGraph, transcript: Transcript) -> tuple[Outcome, ...]:
+    """Ground the silent video by its text in any order that ``flow`` allows, and in the order as written."""
     video = str(sample.files.video)
     return _both_ways(flow, sample.truth, lambda flow: ground(flow, transcript, video_name=video))
 

@@ -66,14 +66,14 @@ export function makeTranscript(state, marked) {
   let current = null;
 
   const row = (at) => {
-    const [start, , text] = cues[at];
+    const [start, , text, kind] = cues[at];
     const step = stepOfCue(state, cues[at]);
     const style = { "--colour": step === null ? "transparent" : steps[step].colour };
     return el(
       "button",
       { type: "button", class: "cue", "data-cue": at, "data-step": step ?? "", style, tabindex: -1 },
       el("span", { class: "cue-time" }, formatTime(start)),
-      el("span", { class: "cue-text" }, text),
+      el("span", { class: "cue-text" }, kind ? el("span", { class: "dim" }, kind === "caption" ? "on screen: " : `${kind}: `) : "", text),
     );
   };
   const fillIn = (chunk) => {

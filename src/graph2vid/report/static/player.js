@@ -42,8 +42,8 @@ export function makePlayer(state) {
     }
   });
   const captions = player.addTextTrack("captions", "Transcript", "en");
-  for (const [start, end, text] of state.model.cues) {
-    if (end > start) captions.addCue(new VTTCue(start, end, escaped(text)));
+  for (const [start, end, text, kind] of state.model.cues) {
+    if (end > start && !kind) captions.addCue(new VTTCue(start, end, escaped(text)));
   }
   captions.mode = "hidden";
   let wanted = null; // where to go as soon as the frame before is there: who drags is quicker than the video
