@@ -33,7 +33,20 @@ from graph2vid.cli.outputs import check_outputs, stdout_for_documents
 from graph2vid.errors import Graph2VidError
 
 COMMANDS = (
-    *("parse", "ground", "view", "check", "studio", "export", "chapters", "clips", "transfer", "flow", "complexity"),
+    *(
+        "parse",
+        "ground",
+        "view",
+        "check",
+        "studio",
+        "export",
+        "chapters",
+        "clips",
+        "transfer",
+        "align-text",
+        "flow",
+        "complexity",
+    ),
     *("adapt", "batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
@@ -76,11 +89,12 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_options)
     first = arguments[0] if arguments else ""
     for name in (first,) if first in COMMANDS else COMMANDS:
-        module = import_module(f"graph2vid.cli.{name}_command")
+        word = name.replace("-", "_")
+        module = import_module(f"graph2vid.cli.{word}_command")
         if hasattr(module, "commands"):
             app.add_typer(module.commands, name=name)
         else:
-            app.command()(getattr(module, name))
+            app.command()(getattr(module, word))
     use_plain_help(app)
     return app
 

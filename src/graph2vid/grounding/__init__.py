@@ -29,6 +29,7 @@ from graph2vid.grounding.mining import durations_document, executions_of, mine_f
 from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.same_material import Stretch, common_stretches
+from graph2vid.grounding.script_alignment import ORDERS, Said, ScriptAlignment, align_script, align_text
 from graph2vid.grounding.step_count import StepCount
 from graph2vid.grounding.timeline import draw_timeline, print_timeline
 from graph2vid.grounding.times import format_time, parse_span, parse_time
@@ -59,6 +60,8 @@ __all__ += [
 ]
 __all__ += ["for_publishing", "parse_span", "parse_time", "print_timeline", "write_export"]
 __all__ += ["SHEET", "ClipFile", "most_certain", "write_clips"]
+# A script against the speech of a video.
+__all__ += ["ORDERS", "Said", "ScriptAlignment", "align_script", "align_text"]
 # Another cut of the same video.
 __all__ += ["Stretch", "Transfer", "common_stretches", "describe_transfer", "transfer"]
 
