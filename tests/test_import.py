@@ -56,6 +56,7 @@ MAY_IMPORT = {
         "alignment",
         "text",
         "evidence",
+        "footage",
         "grounding",
         "export",
         "report",

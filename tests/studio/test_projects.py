@@ -83,7 +83,7 @@ def test_what_killed_processes_leave_is_tidied(folder: Path) -> None:
 def test_damaged_files_are_named_and_left_alone(client: Any, folder: Path, file: str, content: str) -> None:
     studio = client.app.state.studio
     project = with_flow(studio.projects.create("Salad"))
-    project.corrections = ()
+    project.take("").correct(())
     project._history = None
     (project.folder / file).write_text(content)
     answer = client.get("/api/projects/salad")

@@ -79,6 +79,8 @@ def _statuses(client: Any, operation: Any) -> set[int]:
             for part in (case.path_parameters, case.query, case.body, edit):
                 for key in KNOWN.keys() & (part.keys() if isinstance(part, dict) else ()):
                     part[key] = data.draw(KNOWN[key])
+            if "video" in (case.query or {}):
+                case.query["video"] = ""  # the first one; in bodies this is a file
         asked = case.as_transport_kwargs(base_url="http://127.0.0.1:8765")
         body = {
             "content" if key == "data" else key: asked[key] for key in ("json", "data") if asked.get(key) is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
-from graph2vid.grounding.adaptation import TaskVideo, adapt, learn_task, speaking_words
+from graph2vid.grounding.adaptation import LEAST_LABELLED, TaskVideo, adapt, learn_task, speaking_words
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.clip_files import SHEET, ClipFile, most_certain, write_clips
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
@@ -39,7 +39,7 @@ from graph2vid.grounding.transfer import Transfer, describe_transfer, transfer
 __all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
 __all__ += ["pack", "read_durations", "refuse_address"]
 # What is learnt from videos of one task.
-__all__ += ["TaskVideo", "adapt", "learn_task", "speaking_words"]
+__all__ += ["LEAST_LABELLED", "TaskVideo", "adapt", "learn_task", "speaking_words"]
 # How sure a result is, and where a video does not follow its procedure.
 __all__ += ["GAMMAS", "LIKELY", "NARRATION", "Calibrator", "Conflict", "Deviation", "Example", "Observed"]
 __all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviations", "forced_steps", "observe"]

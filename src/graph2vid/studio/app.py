@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from graph2vid import __version__
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
-from graph2vid.studio import api
+from graph2vid.studio import api, corpus_api, media_api, result_api
 from graph2vid.studio.access import Access, Guard
 from graph2vid.studio.corrections import ContradictionError
 from graph2vid.studio.jobs import Jobs
@@ -56,12 +56,15 @@ def create_app(
     jobs : Jobs, optional
         Who runs jobs.
     """
-    studio = Studio(Projects(folder), jobs or Jobs(), videos and videos.resolve(), upload_limit)
+    jobs = jobs or Jobs()
+    films = Jobs(command=jobs.command)
+    studio = Studio(Projects(folder), jobs, films, videos and videos.resolve(), upload_limit)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
         studio.jobs.close()
+        studio.films.close()
         studio.projects.close()
 
     app = FastAPI(
@@ -74,7 +77,8 @@ def create_app(
         lifespan=life,
     )
     app.state.studio = studio
-    app.include_router(api.router)
+    for routes in (api, media_api, result_api, corpus_api):
+        app.include_router(routes.router)
     for kind in (Exception, Graph2VidError, OSError, RequestValidationError, HTTPException, ClientDisconnect):
         app.add_exception_handler(kind, _tell)
 

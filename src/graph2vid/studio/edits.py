@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal
@@ -37,19 +38,99 @@ class Replace(_Edit):
     flow: dict[str, Any]
 
 
-class Corrected(_Edit):
-    """Corrections came or went. The flow graph stays as it is; undo and redo go over this, too."""
+@dataclass(frozen=True)
+class Known:
+    """What is known about the videos of a project, by their ids.
+
+    Attributes
+    ----------
+    corrections : mapping of str to tuple of Correction
+    checked : frozenset of str
+        The videos of which a person has said that all is right now.
+    learned : tuple of int
+        The numbers of the task models that were learnt, the one in use last.
+    """
+
+    corrections: Mapping[str, tuple[Correction, ...]] = field(default_factory=dict)
+    checked: frozenset[str] = frozenset()
+    learned: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for JSON; the corrections of the first video stand where those of the only one stood."""
+        listed = {video: [one.to_json() for one in some] for video, some in self.corrections.items() if some}
+        more = {video: some for video, some in listed.items() if video}
+        return {
+            "corrections": listed.get("", []),
+            "more": more,
+            "checked": sorted(self.checked),
+            "learned": self.learned,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], source: str) -> Known:
+        """Read what :meth:`to_json` gives."""
+        more, checked, learned = (document.get(key) or kind() for key, kind in _KNOWN)
+        listed = {"": document.get("corrections"), **more} if isinstance(more, dict) else {}
+        lists = [*listed.values(), checked, learned]
+        if not lists or not all(isinstance(one, list) for one in lists) or not {*map(type, learned)} <= {int}:
+            raise FormatError(f"{source}: corrections, checked and learned must be lists")
+        corrections = {
+            video: tuple(Correction.from_json(one, source) for one in some) for video, some in listed.items()
+        }
+        return cls(corrections, frozenset(map(str, checked)), tuple(learned))
+
+
+_KNOWN: tuple[tuple[str, Callable[[], Any]], ...] = (("more", dict), ("checked", list), ("learned", list))
+
+
+class _Noted(_Edit):
+    """Something became known. The flow graph stays as it is; undo and redo go over this, too."""
+
+    def applied(self, known: Known, is_undo: bool = False) -> Known:
+        """Return what is known after it, or before."""
+        raise NotImplementedError
+
+
+class Corrected(_Noted):
+    """Corrections of a video came or went."""
 
     op: Literal["correct"]
+    video: str = ""
     removed: tuple[dict[str, Any], ...] = ()
     added: tuple[dict[str, Any], ...] = ()
 
-    def applied(self, corrections: tuple[Correction, ...], is_undo: bool = False) -> tuple[Correction, ...]:
-        """Return the corrections after it, or before."""
+    def applied(self, known: Known, is_undo: bool = False) -> Known:
+        """Return what is known after it, or before."""
         gone, come = ([Correction.from_json(one) for one in some] for some in (self.removed, self.added))
         if is_undo:
             gone, come = come, gone
-        return (*(one for one in corrections if one not in gone), *come)
+        kept = (one for one in known.corrections.get(self.video, ()) if one not in gone)
+        return replace(known, corrections={**known.corrections, self.video: (*kept, *come)})
+
+
+class Checked(_Noted):
+    """A person says that all of a video is right now, or takes that back."""
+
+    op: Literal["checked"]
+    video: str = ""
+    checked: bool = True
+
+    def applied(self, known: Known, is_undo: bool = False) -> Known:
+        """Return what is known after it, or before."""
+        is_checked = self.checked != is_undo
+        return replace(known, checked=known.checked | {self.video} if is_checked else known.checked - {self.video})
+
+
+class Learned(_Noted):
+    """A task model was learnt from the checked videos, and the others were grounded with it."""
+
+    op: Literal["learn"]
+    number: int
+
+    def applied(self, known: Known, is_undo: bool = False) -> Known:
+        """Return what is known after it, or before."""
+        others = tuple(one for one in known.learned if one != self.number)
+        return replace(known, learned=others if is_undo else (*others, self.number))
 
 
 _DONE_BY: dict[str, Callable[..., Draft]] = {}
@@ -82,12 +163,14 @@ _EDITS = (
 Edit: Any = Annotated[reduce(or_, _EDITS), Field(discriminator="op")]
 """What a person does to the graph, one thing at a time."""
 
-_Entry: Any = Annotated[reduce(or_, (*_EDITS, Replace, Corrected)), Field(discriminator="op")]
+_Entry: Any = Annotated[reduce(or_, (*_EDITS, Replace, Corrected, Checked, Learned)), Field(discriminator="op")]
 _ENTRIES: TypeAdapter[list[Any]] = TypeAdapter(list[_Entry])
 
 
 _WORDS = {
     "correct": "the correction",
+    "checked": "the mark of a checked video",
+    "learn": "what was learnt",
     "replace": "the new graph",
     "add-edge": "the new link",
     "remove-edge": "the removal of a link",
@@ -105,7 +188,7 @@ _WORDS = {
 
 def apply(entry: Any, draft: Draft | None) -> Draft | None:
     """Return the draft after an entry of the log."""
-    if isinstance(entry, Corrected):
+    if isinstance(entry, _Noted):
         return draft
     if isinstance(entry, Replace):
         return Draft.from_json(entry.flow, entry.source or "flow graph")
@@ -137,25 +220,20 @@ class History:
         How many of them hold.
     revision : int
         Grows by one with each edit, undo and redo: it tells two states apart.
-    corrections : tuple of Correction
-        As they are now.
+    known : Known
+        What is known about the videos, as it is now.
     """
 
     def __init__(
-        self,
-        drafts: tuple[Draft | None, ...],
-        entries: tuple[Any, ...],
-        at: int,
-        revision: int,
-        corrections: tuple[Correction, ...] = (),
+        self, drafts: tuple[Draft | None, ...], entries: tuple[Any, ...], at: int, revision: int, known: Known
     ) -> None:
         self._drafts = drafts  # before the first entry, and after each
-        self.entries, self.at, self.revision, self.corrections = entries, at, revision, corrections
+        self.entries, self.at, self.revision, self.known = entries, at, revision, known
 
     @classmethod
     def empty(cls, corrections: tuple[Correction, ...] = ()) -> History:
         """Return the history of a project without a flow graph."""
-        return cls((None,), (), 0, 0, corrections)
+        return cls((None,), (), 0, 0, Known({"": corrections}))
 
     @property
     def draft(self) -> Draft | None:
@@ -167,15 +245,16 @@ class History:
         drafts = (*self._drafts[: self.at + 1], apply(entry, self.draft))
         entries = (*self.entries[: self.at], entry)
         surplus = max(0, len(entries) - _MOST_ENTRIES)
-        known = entry.applied(self.corrections) if isinstance(entry, Corrected) else self.corrections
+        known = entry.applied(self.known) if isinstance(entry, _Noted) else self.known
         return History(drafts[surplus:], entries[surplus:], len(entries) - surplus, self.revision + 1, known)
 
-    def corrected(self, corrections: tuple[Correction, ...]) -> History:
-        """Return the history after these have taken the place of the corrections; itself if they are the same."""
-        old, new = self.corrections, corrections
+    def corrected(self, corrections: tuple[Correction, ...], video: str = "") -> History:
+        """Return the history after these have taken the place of a video's corrections; itself if they are the same."""
+        old, new = self.known.corrections.get(video, ()), corrections
         removed = tuple(one.to_json() for one in old if one not in new)
         added = tuple(one.to_json() for one in new if one not in old)
-        return self.edited(Corrected(op="correct", removed=removed, added=added)) if removed or added else self
+        entry = Corrected(op="correct", video=video, removed=removed, added=added)
+        return self.edited(entry) if removed or added else self
 
     def undone(self) -> History:
         """Return the history one edit back."""
@@ -189,7 +268,7 @@ class History:
         if not 0 <= self.at + by <= len(self.entries):
             raise InputError(f"there is nothing to {what}")
         entry = self.entries[min(self.at, self.at + by)]
-        known = entry.applied(self.corrections, by < 0) if isinstance(entry, Corrected) else self.corrections
+        known = entry.applied(self.known, by < 0) if isinstance(entry, _Noted) else self.known
         return History(self._drafts, self.entries, self.at + by, self.revision + 1, known)
 
     @property
@@ -202,6 +281,11 @@ class History:
         """What redo would do again; empty where there is nothing."""
         return _WORDS.get(self.entries[self.at].op, "the edit") if self.at < len(self.entries) else ""
 
+    @property
+    def undo_video(self) -> str | None:
+        """The video that undo would change something about; None where it concerns no single one."""
+        return getattr(self.entries[self.at - 1], "video", None) if self.at else None
+
     def to_json(self) -> dict[str, Any]:
         """Return the log as a JSON document."""
         base = self._drafts[0]
@@ -211,7 +295,7 @@ class History:
             "revision": self.revision,
             "at": self.at,
             "base": None if base is None else base.to_json(),
-            "corrections": [one.to_json() for one in self.corrections],
+            **self.known.to_json(),
             "edits": [entry.model_dump(mode="json") for entry in self.entries],
         }
 
@@ -227,8 +311,8 @@ class History:
         drafts = [None if base is None else Draft.from_json(base, source)]
         for entry in entries:
             drafts.append(apply(entry, drafts[-1]))
-        kept = document.get("corrections")
-        if kept is not None and not isinstance(kept, list):
-            raise FormatError(f"{source}: corrections must be a list")
-        known = corrections if kept is None else tuple(Correction.from_json(one, source) for one in kept)
+        kept = document if document.get("corrections") is not None else {"corrections": []}
+        known = Known.from_json(kept, source)
+        if kept is not document:
+            known = replace(known, corrections={"": corrections})
         return cls(tuple(drafts), tuple(entries), at, revision, known)

@@ -44,6 +44,8 @@ class Job:
         What :mod:`graph2vid.studio.work` is to do; ``output`` is the folder for what it makes.
     finish : callable
         Takes that folder when all went well.
+    part : callable
+        Takes that folder and the name of a part of what it makes, as soon as that is there.
     note : callable
         Is told the state, and why, when the job begins and when it ends; before others see it.
     state : str
@@ -67,6 +69,7 @@ class Job:
     order: dict[str, Any]
     finish: Callable[[Path], None]
     note: Callable[[str, str], None]
+    part: Callable[[Path, str], None] = field(default=lambda *_: None)
     id: str = field(default_factory=lambda: uuid4().hex)
     state: str = "waiting"
     stage: str = "waiting"
@@ -117,7 +120,7 @@ class Jobs:
         with self._change:
             if len(self._queue) >= MOST_WAITING:
                 raise BusyError(f"{len(self._queue)} jobs wait already: try again when one of them is done")
-            if any(other.owner is job.owner and not other.is_over for other in self._jobs.values()):
+            if any(other.owner == job.owner and not other.is_over for other in self._jobs.values()):
                 raise BusyError("this project has a job already: wait for it, or cancel it")
             for old in [known for known in self._jobs.values() if known.is_over][:-_KEPT]:
                 del self._jobs[old.id]
@@ -132,7 +135,7 @@ class Jobs:
 
     def of(self, owner: object) -> Job | None:
         """Return the last job of an owner."""
-        return next((job for job in reversed(list(self._jobs.values())) if job.owner is owner), None)
+        return next((job for job in reversed(list(self._jobs.values())) if job.owner == owner), None)
 
     def cancel(self, job: Job) -> None:
         """End a job; one that has ended stays as it is."""
@@ -218,6 +221,8 @@ class Jobs:
             said = json.loads(line)
         except ValueError:
             return False
+        if "part" in said:
+            job.part(Path(job.order["output"]), str(said["part"]))
         with self._change:
             if "stage" in said:
                 if said["stage"] != job.stage:

@@ -18,7 +18,16 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-_ELSEWHERE = ("offset", "max_hours", "frames", "frames_weight", "narration_weight", "speech_model", "durations")
+_ELSEWHERE = (
+    "offset",
+    "max_hours",
+    "frames",
+    "frames_weight",
+    "narration_weight",
+    "speech_model",
+    "durations",
+    "adapted",
+)
 """Options of grounding that the studio does not set: those of arrays, and those that name files and models."""
 SETTINGS = tuple(one for cls in GROUND_OPTIONS for one in declared(cls) if one.name not in _ELSEWHERE)
 """The options that it sets."""
@@ -103,12 +112,16 @@ class Orders(BaseModel):
 
 
 class FlowState(BaseModel):
-    """The flow graph as it is now (a ``graph2vid-flow`` document with reasons), and its picture."""
+    """The flow graph as it is now (a ``graph2vid-flow`` document with reasons), and its picture.
+
+    ``undo_video`` is the id of the video that undo would change something about.
+    """
 
     revision: int
     can_undo: bool
     can_redo: bool
     undo_words: str
+    undo_video: str | None
     redo_words: str
     flow: dict[str, Any] | None
     orders: Orders | None
@@ -130,6 +143,20 @@ class JobState(BaseModel):
     warnings: list[str]
 
 
+class Film(BaseModel):
+    """What is drawn under the axis of time: small pictures side by side, and how loud each part is (0 … 255).
+
+    Until it is made, ``job`` says how far that is.
+    """
+
+    duration: float = 0.0
+    pictures: int = 0
+    width: int = 0
+    height: int = 0
+    peaks: list[int] = []
+    job: JobState | None = None
+
+
 class CorrectionState(NewCorrection):
     """A correction, in words too; ``applies`` is false where its step is no longer in the graph."""
 
@@ -149,7 +176,8 @@ class Relaxable(BaseModel):
 class ResultState(BaseModel):
     """Whether the result still is that of graph, corrections and media as they are now.
 
-    ``outdated`` lists what has changed since: "graph", "video", "captions", "settings", "corrections". ``made`` says
+    ``outdated`` lists what has changed since: "graph", "video", "captions", "settings", "corrections", "learned" (what
+    was learnt from checked videos). ``made`` says
     when it was made, or checked last: seconds since 1970. ``conflicts`` are edges of the present graph that fight the
     evidence.
     """
@@ -160,12 +188,26 @@ class ResultState(BaseModel):
     conflicts: list[Relaxable]
 
 
+class VideoName(BaseModel):
+    """A video of a project; the id of the first is empty."""
+
+    id: str
+    title: str
+
+
 class ProjectState(FlowState, Settings):  # type: ignore[misc]
-    """All about a project."""
+    """All about a project, and about one of its videos: ``shown``.
+
+    ``checked``: all of that is right, a person says. ``learned`` is the number of the task model in use, 0 without one.
+    """
 
     name: str
     title: str
     procedure: str
+    shown: str
+    videos: list[VideoName]
+    checked: bool
+    learned: int
     video: Chosen | None
     captions: Chosen | None
     corrections: list[CorrectionState]
@@ -173,18 +215,107 @@ class ProjectState(FlowState, Settings):  # type: ignore[misc]
     job: JobState | None
 
 
-class ProjectSummary(BaseModel):
-    """A project in the list.
+class NewVideo(_Request):
+    """A video to be added to a project: a video, its captions, or both."""
 
-    ``bar`` shows the segments: start and end as shares of the video, and a colour. ``doubtful`` is how many of them
-    are, ``confidence`` their mean. ``problem`` says what is wrong with the files.
+    video: MediaChoice | None = None
+    captions: MediaChoice | None = None
+
+
+class CheckedMark(_Request):
+    """Whether all of a video is right now."""
+
+    checked: bool
+
+
+class Imported(BaseModel):
+    """What came of annotations: how many corrections of which videos, and what could not be taken over."""
+
+    videos: list[VideoName]
+    corrections: int
+    notes: list[str]
+
+
+class VideoState(VideoName):
+    """A video in the list of a project.
+
+    ``status`` is "new", "grounded", "outdated" or "checked". ``bar`` shows the segments: start and end as shares of the
+    video, and a colour. ``doubtful`` is how many of them are, ``confidence`` their mean, ``duration`` in seconds.
+    """
+
+    has_video: bool
+    captions: str | None
+    there: bool
+    status: Literal["new", "grounded", "outdated", "checked"]
+    outdated: list[str]
+    corrections: int
+    doubtful: int
+    confidence: float | None
+    duration: float | None
+    bar: list[tuple[float, float, str]]
+    problem: str
+
+
+class NextSegment(BaseModel):
+    """What to look at in a video: a segment, or a step that was not found (without times)."""
+
+    step: str
+    text: str
+    start: float | None
+    end: float | None
+    why: str
+
+
+class NextVideo(VideoName):
+    """A video where corrections teach most: ``seconds`` expected to be wrong, and the share of words ``new`` to us."""
+
+    seconds: float
+    new: float
+    segments: list[NextSegment]
+
+
+class Lesson(BaseModel):
+    """What was learnt from checked videos.
+
+    ``chosen`` is "general" (nothing is gained: the general evidence stays), "unlabelled" or "labelled". ``gain`` and
+    ``error`` are points of IoU on the checked videos, by cross-validation. ``current`` is false when other videos are
+    checked, or other corrections hold, than those that it was learnt from.
+    """
+
+    number: int
+    current: bool
+    videos: int
+    checked: int
+    chosen: str
+    gain: float | None
+    error: float | None
+    words: list[list[str]]
+
+
+class Corpus(BaseModel):
+    """The videos of a project, where to correct next, and what was learnt, from ``least`` checked videos on."""
+
+    videos: list[VideoState]
+    next: list[NextVideo]
+    lesson: Lesson | None
+    least: int
+
+
+class ProjectSummary(BaseModel):
+    """A project in the list; of its videos as in :class:`VideoState`, ``bar`` of the first.
+
+    ``problem`` says what is wrong with the files.
     """
 
     name: str
     title: str
     steps: int
     video: str
+    videos: int
+    grounded: int
+    checked: int
     has_result: bool
+    has_picture: bool
     doubtful: int
     confidence: float | None
     bar: list[tuple[float, float, str]]

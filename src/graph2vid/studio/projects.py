@@ -1,14 +1,16 @@
 """Projects: folders of plain files, each written whole or not at all, so that nothing is lost at any moment.
 
-FOLDER/NAME/project.json       title, chosen video and captions, settings
+FOLDER/NAME/project.json       title, videos and captions, settings
             procedure.txt      the procedure in words
             edits.json         all edits of the flow graph and the corrections, and the place among them: undo, redo
             flow.json          the flow graph as it is now, for other tools; made from edits.json
-            corrections.json   what a person knows about the video, likewise
+            corrections.json   what a person knows about the (first) video, likewise
             result.json        the grounding, as `graph2vid ground -o` writes it
             check.json         where the video does not follow the procedure, as `graph2vid check --json` writes it
             job.json           what ran last
             media/             videos and captions handed in
+            videos/ID/         corrections.json, result.json and check.json of the videos after the first
+            learned-N.…        the N-th task model that was learnt; result-N.json are groundings with it
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -30,11 +32,13 @@ from graph2vid.errors import FormatError, Graph2VidError, InputError
 from graph2vid.studio import corrections as correcting
 from graph2vid.studio.corrections import Correction
 from graph2vid.studio.drafts import Draft
-from graph2vid.studio.edits import History
+from graph2vid.studio.edits import Checked, History
 from graph2vid.studio.places import inside, is_project_name, project_name
 
 KIND = "graph2vid-project"
 VERSION = 1
+MOST_VIDEOS = 2000
+"""The most videos of a project."""
 
 
 class UnknownError(InputError):
@@ -70,19 +74,30 @@ class About:
     title : str
         May be empty.
     video, captions : Media or None
+        The first video.
     options : GroundOptions
-        How the video is grounded; the parser is the one that was chosen last.
+        How videos are grounded; the parser is the one that was chosen last.
+    more : mapping of str to (Media or None, Media or None)
+        Further videos of the same procedure and their captions, by their ids.
     """
 
     title: str = ""
     video: Media | None = None
     captions: Media | None = None
     options: GroundOptions = field(default_factory=GroundOptions)
+    more: Mapping[str, tuple[Media | None, Media | None]] = field(default_factory=dict)
+
+    @property
+    def videos(self) -> dict[str, tuple[Media | None, Media | None]]:
+        """All videos and their captions; the id of the first is empty. One without both is left out, among others."""
+        first = self.video, self.captions
+        return ({"": first} if any(first) or not self.more else {}) | dict(self.more)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document."""
-        kept = {key: value for key, value in asdict(self).items() if key != "options"}
-        return {"format": KIND, "version": VERSION, **kept, **self.options.to_json()}
+        kept = {key: value for key, value in asdict(self).items() if key not in ("options", "more")}
+        more = [{"id": video, **_named(*media)} for video, media in self.more.items()]
+        return {"format": KIND, "version": VERSION, **kept, "videos": more, **self.options.to_json()}
 
     @classmethod
     def from_json(cls, value: Any, source: str) -> About:
@@ -94,10 +109,26 @@ class About:
         video, captions = (Media.from_json(document.get(key), f"{source}, {key}") for key in ("video", "captions"))
         named = document.keys() & GroundOptions().to_mapping()
         options = GroundOptions.from_mapping({key: document[key] for key in named}, source)
-        return cls(title, video, captions, options)
+        return cls(title, video, captions, options, _more(document.get("videos", []), source))
 
 
-@dataclass
+def _named(video: Media | None, captions: Media | None) -> dict[str, Any]:
+    return {"video": video and vars(video), "captions": captions and vars(captions)}
+
+
+def _more(entries: Any, source: str) -> dict[str, tuple[Media | None, Media | None]]:
+    try:
+        if len({one["id"] for one in entries}) < len(entries) or not all(is_project_name(one["id"]) for one in entries):
+            raise FormatError(f"{source}: the ids of videos are short names, each of its own")
+        return {
+            one["id"]: (Media.from_json(one.get("video"), source), Media.from_json(one.get("captions"), source))
+            for one in entries
+        }
+    except (TypeError, KeyError, AttributeError):
+        raise FormatError(f"{source}: videos must be a list of objects with an id") from None
+
+
+@dataclass(eq=False)
 class Project:
     """One project. Whoever changes it holds its ``lock``."""
 
@@ -135,6 +166,47 @@ class Project:
             changes["options"] = GroundOptions.from_mapping(values | given)
             write_json(self.file("project.json"), replace(about, **changes).to_json())
 
+    # -- its videos ------------------------------------------------------------------------------------------
+
+    @property
+    def takes(self) -> list[Take]:
+        """All its videos."""
+        return [Take(self, video) for video in self.about.videos]
+
+    def take(self, video: str) -> Take:
+        """Return one of its videos; the first has the id ""."""
+        if video and video not in self.about.more:
+            raise UnknownError(f"there is no video {video[:80]!r} in this project")
+        return Take(self, video)
+
+    def add_video(self, video: Media | None, captions: Media | None) -> Take:
+        """Add a video of the same procedure; the first one if there is none yet."""
+        with self.lock:
+            about = self.about
+            if not any((about.video, about.captions, *about.more)):
+                self.change(video=video, captions=captions)
+                return Take(self, "")
+            if len(about.more) >= MOST_VIDEOS:
+                raise InputError(f"a project holds up to {MOST_VIDEOS} videos")
+            fresh = uuid4().hex[:12]
+            self.change(more={**about.more, fresh: (video, captions)})
+            return Take(self, fresh)
+
+    def remove_video(self, video: str) -> None:
+        """Take a video out of the project, with its results; files that were handed in stay."""
+        with self.lock:
+            take, about = self.take(video), self.about
+            known = self.history.corrected((), video)
+            self.history = known.edited(Checked(op="checked", video=video, checked=False)) if take.is_checked else known
+            if video:
+                self.change(more={key: media for key, media in about.more.items() if key != video})
+                shutil.rmtree(take.folder, ignore_errors=True)
+                return
+            self.change(video=None, captions=None)
+            for pattern in ("result*.json", "previous*.json", "check*.json"):
+                for path in self.folder.glob(pattern):
+                    path.unlink(missing_ok=True)
+
     # -- the procedure and its graph -------------------------------------------------------------------------
 
     @property
@@ -171,11 +243,13 @@ class Project:
     def _write_rest(self) -> None:
         """Write what is made from the log, for other tools."""
         self._write_flow()
-        if self._history is not None and self._history.corrections != self._kept_corrections():
-            write_json(self.file("corrections.json"), correcting.to_json(self._history.corrections))
+        for take in self.takes if self._history is not None else ():
+            if take.corrections != self._kept_corrections(take):
+                take.folder.mkdir(parents=True, exist_ok=True)
+                write_json(take.file("corrections.json"), correcting.to_json(take.corrections))
 
-    def _kept_corrections(self) -> tuple[Correction, ...]:
-        path = self.file("corrections.json")
+    def _kept_corrections(self, take: Take | None = None) -> tuple[Correction, ...]:
+        path = (take or self).file("corrections.json")
         return correcting.from_json(read_json(path), f"{self.name}/corrections.json") if path.is_file() else ()
 
     def _write_flow(self) -> None:
@@ -194,19 +268,7 @@ class Project:
         """The flow graph as it is now."""
         return self.history.draft
 
-    # -- corrections and results -----------------------------------------------------------------------------
-
-    @property
-    def corrections(self) -> tuple[Correction, ...]:
-        """What a person knows about the video."""
-        return self.history.corrections
-
-    @corrections.setter
-    def corrections(self, corrections: tuple[Correction, ...]) -> None:
-        with self.lock:
-            history = self.history.corrected(corrections)
-            if history is not self.history:
-                self.history = history
+    # -- jobs ------------------------------------------------------------------------------------------------
 
     @property
     def job(self) -> dict[str, Any] | None:
@@ -234,6 +296,93 @@ class Project:
             path.unlink(missing_ok=True)
         for path in (*self.folder.glob(".job-*"), *self.folder.glob(".upload-*")):
             shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Take:
+    """One of the videos of a project: somebody doing the procedure."""
+
+    project: Project
+    id: str
+
+    @property
+    def lock(self) -> threading.RLock:
+        """That of the project."""
+        return self.project.lock
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return inside(self.project.folder, f"videos/{self.id}") if self.id else self.project.folder
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of this video."""
+        return inside(self.folder, name)
+
+    @property
+    def media(self) -> tuple[Media | None, Media | None]:
+        """The video, and its captions."""
+        about = self.project.about
+        return about.more[self.id] if self.id else (about.video, about.captions)
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        video, captions = self.media
+        found = video or captions
+        return found.name if found else "no video yet"
+
+    def choose(self, **media: Media | None) -> None:
+        """Choose another video, or other captions (``video=``, ``captions=``)."""
+        with self.lock:
+            if self.id:
+                about = self.project.about
+                video, captions = about.more[self.id]
+                chosen = media.get("video", video), media.get("captions", captions)
+                self.project.change(more={**about.more, self.id: chosen})
+            else:
+                self.project.change(**media)
+
+    # -- what is known about it ------------------------------------------------------------------------------
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """What a person knows about the video."""
+        return self.project.history.known.corrections.get(self.id, ())
+
+    def correct(self, corrections: tuple[Correction, ...]) -> None:
+        """Put these in the place of the corrections."""
+        with self.lock:
+            history = self.project.history.corrected(corrections, self.id)
+            if history is not self.project.history:
+                self.project.history = history
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether a person has said that all of it is right."""
+        return self.id in self.project.history.known.checked
+
+    # -- results: one for each task model, so that undo brings back those before ---------------------------------
+
+    @property
+    def learned(self) -> int:
+        """The number of the task model in use; 0: none."""
+        return next(reversed(self.project.history.known.learned), 0)
+
+    def results(self) -> list[tuple[int, Path]]:
+        """List the results with their task models, the one that holds now first."""
+        numbers = (0, *self.project.history.known.learned)
+        found = ((number, self.file(numbered("result", number))) for number in reversed(numbers))
+        return [(number, path) for number, path in found if path.is_file()]
+
+    def beside(self, name: str) -> Path:
+        """Return the path of what goes with the result that holds now: ``check`` or ``previous``."""
+        return self.file(numbered(name, next((number for number, _ in self.results()), self.learned)))
+
+
+def numbered(name: str, learned: int, suffix: str = ".json") -> str:
+    """Return the name of a file that goes with a task model; 0: with none."""
+    return f"{name}-{learned}{suffix}" if learned else f"{name}{suffix}"
 
 
 class Projects:

@@ -13,26 +13,20 @@ from uuid import uuid4
 
 from graph2vid._files import read_bytes, read_json, write_bytes, write_json
 from graph2vid.errors import Graph2VidError, InputError
-from graph2vid.flow import FlowGraph, colour_of, ink_on, lay_out
-from graph2vid.flow.svg import wrapped
+from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, OrderCheck
-from graph2vid.report import conflicts_of, drawn_plan, mark_of
+from graph2vid.report import conflicts_of
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, work
 from graph2vid.studio.corrections import Correction, usable
 from graph2vid.studio.drafts import Draft
+from graph2vid.studio.editor_picture import orders, picture
 from graph2vid.studio.edits import History, Replace
 from graph2vid.studio.jobs import Job, Jobs
 from graph2vid.studio.places import inside, kind_of, media_in
-from graph2vid.studio.projects import About, Media, Project, Projects, UnknownError
-from graph2vid.tsort import count_sorts
+from graph2vid.studio.projects import About, Media, Project, Projects, Take, UnknownError, numbered
 
-_TEXT_SIZE, _LINE, _TEXT_WIDTH, _MOST_LINES = 14.0, 19.0, 176.0, 4
-_BOX_WIDTH = _TEXT_WIDTH + 34.0
-_HEAD, _FOOT = 34.0, 14.0
-_COUNT_LIMIT = 2**15  # ideals; the count is shown while the graph is edited, and must not be waited for
 _SAMPLE = NarratedFiles()
-_RESULT, _PREVIOUS, _CHECK = "result.json", "previous.json", "check.json"
 
 
 @dataclass
@@ -42,7 +36,8 @@ class Studio:
     Attributes
     ----------
     projects : Projects
-    jobs : Jobs
+    jobs, films : Jobs
+        What people wait for, and what is made beside it: pictures and waveforms.
     videos : Path or None
         The folder whose videos can be chosen.
     upload_limit : int
@@ -51,6 +46,7 @@ class Studio:
 
     projects: Projects
     jobs: Jobs
+    films: Jobs
     videos: Path | None
     upload_limit: int
 
@@ -102,44 +98,54 @@ class Studio:
             can_undo=history.at > 0,
             can_redo=history.at < len(history.entries),
             undo_words=history.undo_words,
+            undo_video=history.undo_video,
             redo_words=history.redo_words,
             **dict(zip(("flow", "orders", "picture"), drawn, strict=True)),
         )
 
-    def state(self, project: Project) -> models.ProjectState:
-        """Return all about a project."""
+    def state(self, take: Take) -> models.ProjectState:
+        """Return all about a project, and about one of its videos."""
+        project = take.project
         about = project.about
+        video, captions = take.media
         return models.ProjectState(
             **dict(self.flow_state(project.history)),
             **_settings(about),
             name=project.name,
             title=about.title,
             procedure=project.procedure,
-            video=self._chosen(project, about.video),
-            captions=self._chosen(project, about.captions),
-            corrections=self.correction_states(project),
-            result=self._result_state(project),
+            shown=take.id,
+            videos=[models.VideoName(id=one.id, title=one.title) for one in project.takes],
+            video=self._chosen(project, video),
+            captions=self._chosen(project, captions),
+            corrections=self.correction_states(take),
+            checked=take.is_checked,
+            learned=take.learned,
+            result=self._result_state(take),
             job=self.job_state(project),
         )
 
     @staticmethod
-    def correction_states(project: Project) -> list[models.CorrectionState]:
-        """Return the corrections of a project."""
-        ids = set() if project.draft is None else {*project.draft.flow.ids}
+    def correction_states(take: Take) -> list[models.CorrectionState]:
+        """Return the corrections of a video."""
+        draft = take.project.draft
+        ids = set() if draft is None else {*draft.flow.ids}
         return [
             models.CorrectionState(**one.to_json(), words=one.words, applies=one.step is None or one.step in ids)
-            for one in project.corrections
+            for one in take.corrections
         ]
 
-    def _result_state(self, project: Project) -> models.ResultState | None:
-        files = [file for file in (project.file(_RESULT), project.file(_CHECK)) if file.is_file()]
-        if not project.file(_RESULT).is_file():
+    def _result_state(self, take: Take) -> models.ResultState | None:
+        results = take.results()
+        if not results:
             return None
+        files = [file for file in (results[0][1], take.beside("check")) if file.is_file()]
         outdated, conflicts = ["graph"], []
         with suppress(Graph2VidError):
-            found = self.result(project)
-            outdated = _differences(found.options.get("studio"), self._order(project)[1])
-            ids, now = found.flow.ids, None if project.draft is None else project.draft.flow
+            found = self.result(take)
+            outdated = self.outdated(take, found.options.get("studio"))
+            draft = take.project.draft
+            ids, now = found.flow.ids, None if draft is None else draft.flow
             present = set() if now is None else {(now.ids[a], now.ids[b]) for a, b in now.edges}
             conflicts = [
                 models.Relaxable(before=ids[one.before], after=ids[one.after], gain=one.gain, relieved=one.relieved)
@@ -148,6 +154,13 @@ class Studio:
             ]
         made = max(file.stat().st_mtime for file in files)
         return models.ResultState(current=not outdated, outdated=outdated, made=made, conflicts=conflicts)
+
+    def outdated(self, take: Take, made_from: Any) -> list[str]:
+        """Say what has changed since a result of a video was made."""
+        try:
+            return differences(made_from, self.order(take)[1], ("learned",) if take.is_checked else ())
+        except Graph2VidError:
+            return ["graph"]
 
     @staticmethod
     def numbers(project: Project) -> dict[str, int] | None:
@@ -182,41 +195,51 @@ class Studio:
                 entry = Replace(op="replace", source=f"parser {parser}", flow=draft.to_json())
                 project.history = project.history.edited(entry)
 
-        return self._start(project, "parse", {"text": text, "parser": parser}, finish)
+        return self.start(project, "parse", {"text": text, "parser": parser}, finish)
 
-    def ground(self, project: Project) -> Job:
+    def ground(self, take: Take) -> Job:
         """Say when each step happens, with the graph, the media and the corrections as they are now."""
-        order, made_from = self._order(project)
+        order, made_from = self.order(take)
 
         def finish(output: Path) -> None:
-            document = read_json(output / work.RESULT)
-            document["options"]["studio"] = made_from
-            with project.lock:
-                project.file(_CHECK).unlink(missing_ok=True)  # it is about the result before
-                if project.file(_RESULT).is_file():
-                    write_bytes(project.file(_PREVIOUS), read_bytes(project.file(_RESULT)))
-                write_json(project.file(_RESULT), document)
+            self.keep_result(take, output / work.RESULT, made_from, take.learned)
 
-        return self._start(project, "ground", order, finish)
+        return self.start(take.project, "ground", order, finish)
 
-    def check(self, project: Project) -> Job:
+    @staticmethod
+    def keep_result(take: Take, made: Path, made_from: dict[str, Any], learned: int) -> None:
+        """Put a result in the place of the one before, which is kept beside it."""
+        document = read_json(made)
+        document["options"]["studio"] = made_from
+        with take.lock:
+            take.folder.mkdir(parents=True, exist_ok=True)
+            result, previous, check = (take.file(numbered(name, learned)) for name in ("result", "previous", "check"))
+            check.unlink(missing_ok=True)  # it is about the result before
+            if result.is_file():
+                write_bytes(previous, read_bytes(result))
+            write_json(result, document)
+
+    def check(self, take: Take) -> Job:
         """Say where the video does not follow the procedure, as far as the result tells."""
-        self.result(project)
+        self.result(take)
+        result, check = take.results()[0][1], take.beside("check")
 
         def finish(output: Path) -> None:
-            write_json(project.file(_CHECK), read_json(output / work.CHECK))
+            write_json(check, read_json(output / work.CHECK))
 
-        return self._start(project, "check", {"result": str(project.file(_RESULT))}, finish)
+        return self.start(take.project, "check", {"result": str(result)}, finish)
 
-    def _order(self, project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the order to ground a project, and what the result is made from."""
+    def order(self, take: Take) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the order to ground a video, and what the result is made from."""
+        project = take.project
         about, draft = project.about, project.draft
+        video, captions = take.media
         if draft is None:
             raise InputError("there is no flow graph yet: parse a procedure, or open a flow graph")
-        if about.video is None and about.captions is None:
+        if video is None and captions is None:
             raise InputError("choose a video, or captions, first")
         flow = replace(draft.flow, title=about.title)
-        corrections = [correction.to_json() for correction in usable(project.corrections, flow)]
+        corrections = [correction.to_json() for correction in usable(take.corrections, flow)]
         # Results of the release before say that they were made with these two settings, whatever they are.
         by_default = _settings(About())
         always = ("embedder", "clip_seconds")
@@ -225,14 +248,20 @@ class Studio:
         order = {
             "flow": flow.to_json(),
             "corrections": corrections,
-            "video": about.video and str(self.path_of(project, about.video)),
-            "captions": about.captions and str(self.path_of(project, about.captions)),
+            "video": video and str(self.path_of(project, video)),
+            "captions": captions and str(self.path_of(project, captions)),
             "options": options,
         }
-        media = {"video": about.video and vars(about.video), "captions": about.captions and vars(about.captions)}
-        return order, {"flow": order["flow"], "corrections": corrections, **media, **options}
+        media = {"video": video and vars(video), "captions": captions and vars(captions)}
+        made_from = {"flow": order["flow"], "corrections": corrections, **media, **options}
+        known = learned_about(project)
+        if known is not None and known.get("steps") == list(flow.texts):  # of other steps it says nothing
+            order["adapted"] = str(project.file(numbered("learned", take.learned, ".safetensors")))
+            made_from["learned"] = take.learned
+        return order, made_from
 
-    def _start(self, project: Project, kind: str, order: dict[str, Any], finish: Any) -> Job:
+    def start(self, project: Project, kind: str, order: dict[str, Any], finish: Any, part: Any = None) -> Job:
+        """Start a job of a project; ``finish`` takes the folder of what it made, ``part`` the name of a part of it."""
         output = project.folder / f".job-{uuid4().hex}"
 
         def note(state: str, message: str) -> None:
@@ -243,51 +272,59 @@ class Studio:
                 if state != "running":
                     shutil.rmtree(output, ignore_errors=True)
 
-        return self.jobs.start(Job(kind, project.name, project, {**order, "output": str(output)}, finish, note))
+        job = Job(kind, project.name, project, {**order, "output": str(output)}, finish, note)
+        job.part = part or job.part
+        return self.jobs.start(job)
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def result(self, project: Project) -> Grounding:
-        """Return the grounding of a project; its video is that of the project, if it still is there."""
-        path = project.file(_RESULT)
-        if not path.is_file():
+    @staticmethod
+    def result(take: Take) -> Grounding:
+        """Return the grounding of a video; its ``video`` is None: where that lies is nobody's concern."""
+        results = take.results()
+        if not results:
             raise UnknownError("there is no result yet: ground the video first")
-        return replace(Grounding.from_json(read_json(path), source=f"{project.name}/{_RESULT}"), video=None)
+        path = results[0][1]
+        return replace(Grounding.from_json(read_json(path), source=f"{take.project.name}/{path.name}"), video=None)
 
-    def video(self, project: Project, of_result: bool) -> Path:
+    def video(self, take: Take, of_result: bool) -> Path:
         """Return the video that is chosen, or the one that the result is about."""
-        media = project.about.video
+        media = take.media[0]
         if of_result:
-            made_from = self.result(project).options.get("studio")
-            media = Media.from_json(made_from.get("video") if isinstance(made_from, dict) else None, _RESULT)
+            made_from = self.result(take).options.get("studio")
+            media = Media.from_json(made_from.get("video") if isinstance(made_from, dict) else None, "result.json")
         if media is None:
             raise UnknownError("this project has no video")
-        return self.path_of(project, media)
+        return self.path_of(take.project, media)
 
-    def checked(self, project: Project) -> dict[str, Any] | None:
+    @staticmethod
+    def checked(take: Take) -> dict[str, Any] | None:
         """Return what the check of the result found, as it was written; None if there was none."""
-        path = project.file(_CHECK)
+        path = take.beside("check")
         return read_json(path) if path.is_file() else None
 
-    def beside(self, project: Project, grounding: Grounding) -> dict[str, Any]:
+    def beside(self, take: Take, grounding: Grounding) -> dict[str, Any]:
         """Return what is shown beside a result: its check, and the result before it where that has the same steps."""
         check, compare = None, {}
         with suppress(Graph2VidError):  # damaged; it can be made again
-            if (found := self.checked(project)) is not None:
-                check = OrderCheck.from_json(found, grounding.flow, source=f"{project.name}/{_CHECK}")
-        with suppress(Graph2VidError):  # not there, or damaged; it is nothing but a comparison
-            before = Grounding.from_json(read_json(project.file(_PREVIOUS)))
+            if (found := self.checked(take)) is not None:
+                check = OrderCheck.from_json(found, grounding.flow, source=f"{take.project.name}/check.json")
+        older = [take.beside("previous"), *(path for _, path in take.results()[1:])]
+        with suppress(Graph2VidError, StopIteration):  # not there, or damaged; it is nothing but a comparison
+            before = Grounding.from_json(read_json(next(path for path in older if path.is_file())))
             compare = {"before": before} if before.flow.ids == grounding.flow.ids else {}
         return {"check": check, "compare": compare}
 
 
-def _differences(was: Any, now: dict[str, Any]) -> list[str]:
-    """Say what has changed since a result was made."""
+def differences(was: Any, now: dict[str, Any], aside: tuple[str, ...] = ()) -> list[str]:
+    """Say what has changed since a result was made; some of it is left ``aside``."""
     if not isinstance(was, dict):
         return ["graph"]
     named = {"flow": "graph", "video": "video", "captions": "captions", "corrections": "corrections"}
-    changed = [named.get(key, "settings") for key in was.keys() | now.keys() if was.get(key) != now.get(key)]
-    return [name for name in ("graph", "video", "captions", "settings", "corrections") if name in changed]
+    named["learned"] = "learned"
+    keys = (was.keys() | now.keys()) - {*aside}
+    changed = [named.get(key, "settings") for key in keys if was.get(key) != now.get(key)]
+    return [name for name in ("graph", "video", "captions", "settings", "corrections", "learned") if name in changed]
 
 
 def _settings(about: About) -> dict[str, Any]:
@@ -308,29 +345,14 @@ def flow_from_file(data: bytes, name: str) -> FlowGraph:
             raise type(error)(str(error).replace(str(path), name or "the file")) from None
 
 
-def summary(project: Project) -> models.ProjectSummary:
-    """Return the entry of a project in the list."""
-    found: dict[str, Any] = {"title": "", "steps": 0, "video": "", "has_result": False, "bar": [], "problem": ""}
-    found |= {"doubtful": 0, "confidence": None}
-    try:
-        about = project.about
-        video = about.video or about.captions
-        found |= {"title": about.title, "video": video.name if video else ""}
-        found["steps"] = 0 if project.draft is None else len(project.draft.flow)
-        found["has_result"] = project.file(_RESULT).is_file()
-        if found["has_result"]:
-            result = Grounding.from_json(read_json(project.file(_RESULT)))
-            begin, length = result.offset, result.duration or 1.0
-            known = [part.confidence for part in result.segments if part.confidence is not None]
-            found["doubtful"] = sum(part.is_doubtful for part in result.segments)
-            found["confidence"] = round(sum(known) / len(known), 4) if known else None
-            found["bar"] = [
-                ((part.start - begin) / length, (part.end - begin) / length, colour_of(part.step))
-                for part in result.segments
-            ]
-    except Graph2VidError as error:
-        found["problem"] = str(error)
-    return models.ProjectSummary(name=project.name, changed=project.changed, **found)
+def learned_about(project: Project) -> dict[str, Any] | None:
+    """Return what the task model in use says of itself; None where nothing was learnt, or the file is damaged."""
+    number = next(reversed(project.history.known.learned), 0)
+    if number:
+        with suppress(Graph2VidError):
+            found = read_json(project.file(numbered("learned", number)))
+            return found if isinstance(found, dict) else None
+    return None
 
 
 def correction_of(request: models.NewCorrection, project: Project) -> Correction:
@@ -341,42 +363,3 @@ def correction_of(request: models.NewCorrection, project: Project) -> Correction
             raise InputError("there is no flow graph yet")
         project.draft.flow.index(correction.step)
     return correction
-
-
-# -- the flow graph in the editor: where its steps lie, and how many orders it allows ------------------------------
-
-
-def picture(draft: Draft) -> dict[str, Any]:
-    """Return the boxes of the steps and the ways of the edges; steps by index, y downwards.
-
-    Edges that others imply have ``implied`` and no way: they are drawn straight.
-    """
-    flow = draft.flow
-    reduced = flow.transitive_reduction()
-    lines = [wrapped(step.text or step.id, _TEXT_SIZE, _TEXT_WIDTH, _MOST_LINES) for step in flow.steps]
-    plan = lay_out(reduced, [(_BOX_WIDTH, _HEAD + _LINE * len(texts) + _FOOT) for texts in lines])
-    kept = set(reduced.edges)
-    boxes = [
-        {"lines": texts, "mark": mark_of(flow, step), "colour": colour_of(step), "ink": ink_on(colour_of(step))}
-        for step, texts in enumerate(lines)
-    ]
-    return drawn_plan(
-        plan, boxes, {edge: {"implied": edge not in kept, "confidence": flow.confidence[edge]} for edge in flow.edges}
-    )
-
-
-def orders(draft: Draft) -> dict[str, str | None]:
-    """Return how many orders respect the graph."""
-    count = count_sorts(draft.flow, _COUNT_LIMIT)
-    between = dict.fromkeys((_written(count.lower), _written(count.upper)))
-    words = "1 possible order" if count.exact == 1 else f"{' to '.join(between)} possible orders"
-    exact = None if count.exact is None else str(count.exact)
-    return {"exact": exact, "lower": str(count.lower), "upper": str(count.upper), "words": words}
-
-
-def _written(number: int) -> str:
-    """Write a number for people: with commas, or as a power of ten."""
-    if number < 10**9:
-        return f"{number:,}"
-    digits = str(number)
-    return f"{digits[0]}.{digits[1:3]} × 10^{len(digits) - 1}"

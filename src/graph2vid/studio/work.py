@@ -21,6 +21,10 @@ from graph2vid._files import write_json
 from graph2vid.errors import Graph2VidError
 
 RESULT, PARSE, CHECK = "result.json", "parse.json", "check.json"
+MODEL, ABOUT = "learned.safetensors", "learned.json"
+FILM, STRIP = "film.json", "strip.jpg"
+
+_MOST_PICTURES, _MOST_PEAKS = 160, 4000
 
 Tell = Callable[..., None]
 
@@ -38,6 +42,10 @@ def parse(order: dict[str, Any], tell: Tell) -> None:
 
 def ground(order: dict[str, Any], tell: Tell) -> None:
     """Say when each step happens; as ``graph2vid ground PROCEDURE VIDEO -o`` does."""
+    write_json(Path(order["output"]) / RESULT, _grounded(order, tell, order.get("adapted")).to_json())
+
+
+def _grounded(order: dict[str, Any], tell: Tell, adapted: Any = None) -> Any:
     from graph2vid.flow import FlowGraph
     from graph2vid.grounding import ground as ground_video
     from graph2vid.studio.corrections import Correction
@@ -45,15 +53,77 @@ def ground(order: dict[str, Any], tell: Tell) -> None:
     flow = FlowGraph.from_json(order["flow"])
     corrections = [Correction.from_json(entry) for entry in order["corrections"]]
     video, captions = order["video"], order["captions"]
-    found = ground_video(
+    return ground_video(
         flow,
         video or captions,
         captions=captions if video else None,
         constraints=[constraint for correction in corrections for constraint in correction.constraints(flow)],
         progress=lambda stage, done=None, total=None: tell(stage=stage, done=done, total=total),
+        adapted=adapted,
         **order["options"],
     )
-    write_json(Path(order["output"]) / RESULT, found.to_json())
+
+
+def ground_all(order: dict[str, Any], tell: Tell, adapted: Any = None) -> None:
+    """Ground several videos, each as :func:`ground`; one that cannot be grounded does not hold up the others."""
+    failed = []
+    for place, one in enumerate(order["videos"]):
+        name = Path(one["video"] or one["captions"]).name
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, name=name: tell(warning=f"{name}: {in_words(str(message))}")
+                found = _grounded(one, _share(tell, name, place, len(order["videos"])), adapted or one.get("adapted"))
+        except Graph2VidError as error:
+            failed.append(f"{name}: {_by_name(str(error), one)}")
+            tell(warning=failed[-1])
+            continue
+        write_json(Path(order["output"]) / f"{one['id'] or 'first'}.json", found.to_json())
+        tell(part=one["id"])
+    if failed and len(failed) == len(order["videos"]):
+        raise Graph2VidError(failed[0] if len(failed) == 1 else f"none of the videos was grounded; {failed[0]}")
+
+
+def _share(tell: Tell, name: str, place: int, number: int) -> Tell:
+    """Return what tells of the work on one of several videos as a part of all."""
+
+    def told(stage: str, done: float | None = None, total: float | None = None) -> None:
+        part = min(1.0, done / total) if done is not None and total else 0.0
+        tell(stage=f"video {place + 1} of {number}: {name}", done=place + part, total=number)
+
+    told("")
+    return told
+
+
+def learn(order: dict[str, Any], tell: Tell) -> None:
+    """Learn a task model from the videos that were checked and those that were not, and ground the latter with it."""
+    from graph2vid._options import GroundOptions
+    from graph2vid.evidence import Cache, transcript_of
+    from graph2vid.flow import FlowGraph
+    from graph2vid.grounding import Grounding, adapt
+
+    flow, output = FlowGraph.from_json(order["flow"]), Path(order["output"])
+    taught = [one for one in order["videos"] if one["checked"]]
+    again = [one for one in taught if one["result"] is None]  # corrected since it was grounded
+    ground_all({**order, "videos": again}, tell)
+    asked = GroundOptions.from_mapping(order["options"], text=False).evidence
+    transcripts, labels, cache = [], {}, Cache()
+    for place, one in enumerate(order["videos"]):
+        tell(stage="reading the videos", done=place, total=len(order["videos"]))
+        path = one["video"] or one["captions"]
+        try:
+            transcripts.append(transcript_of(path, one["captions"] if one["video"] else None, asked, cache=cache))
+        except Graph2VidError as error:
+            tell(warning=f"{Path(path).name}: {_by_name(str(error), one)}")
+            continue
+        if one["checked"]:
+            made = one["result"] or output / f"{one['id'] or 'first'}.json"
+            segments = Grounding.load(made).segments
+            labels[f"video {len(transcripts)}"] = [(part.id, part.start, part.end) for part in segments]
+    tell(stage="learning from what you checked")
+    model = adapt(flow, transcripts, annotations=labels, **vars(asked) | {"adapted": None})
+    model.save(output / MODEL)
+    write_json(output / ABOUT, {"steps": list(model.steps), **model.about})
+    ground_all({**order, "videos": [one for one in order["videos"] if not one["checked"]]}, tell, model)
 
 
 def check(order: dict[str, Any], tell: Tell) -> None:
@@ -64,10 +134,39 @@ def check(order: dict[str, Any], tell: Tell) -> None:
     write_json(Path(order["output"]) / CHECK, check_order(Grounding.load(order["result"])).to_json())
 
 
+def film(order: dict[str, Any], tell: Tell) -> None:
+    """Make the small pictures and the waveform under the axis of time."""
+    from graph2vid._files import write_bytes
+    from graph2vid.evidence import probe
+    from graph2vid.footage import filmstrip, loudness, to_jpeg
+
+    about = probe(order["video"])
+    length = about.duration
+    made: dict[str, Any] = {"duration": length, "pictures": 0, "width": 0, "height": 0, "peaks": []}
+    if about.has_video:
+        number = max(1, min(_MOST_PICTURES, round(length)))
+        told = lambda done, total: tell(stage="making small pictures", done=done, total=total)  # noqa: E731
+        strip = filmstrip(order["video"], length, number, progress=told)
+        write_bytes(Path(order["output"]) / STRIP, to_jpeg(strip))
+        made |= {"pictures": number, "width": strip.shape[1] // number, "height": strip.shape[0]}
+    if about.has_audio:
+        told = lambda done, total: tell(stage="drawing the waveform", done=done, total=total)  # noqa: E731
+        number = max(1, min(_MOST_PEAKS, round(50 * length)))
+        made["peaks"] = loudness(order["video"], length, number, progress=told).tolist()
+    write_json(Path(order["output"]) / FILM, made)
+
+
 _IN_BRACKETS = re.compile(r" \([^()]*\)")
 _FLAG = re.compile(r"--([a-z][a-z-]*)")
 
-KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {"parse": parse, "ground": ground, "check": check}
+KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {
+    "parse": parse,
+    "ground": ground,
+    "ground-all": ground_all,
+    "learn": learn,
+    "check": check,
+    "film": film,
+}
 
 
 def in_words(message: str) -> str:

@@ -3,7 +3,8 @@
 import { el } from "./dom.js";
 
 // `draw(brush, sight)` paints in CSS pixels, when the view changes, and on the events in `also`; `sight` has width, height, left and right in seconds, and x(seconds).
-export function makeStrip(state, { name, height, draw, also = [], ...attributes }) {
+// One that is `calm` looks the same whichever step is looked at.
+export function makeStrip(state, { name, height, draw, also = [], calm = false, ...attributes }) {
   const canvas = el("canvas", { class: `strip ${name}`, style: { height: `${height}px` }, ...attributes });
   let pending = false;
   let isSeen = true;
@@ -29,7 +30,7 @@ export function makeStrip(state, { name, height, draw, also = [], ...attributes 
     isSeen = entry.isIntersecting;
     if (isSeen && isOld) later();
   }).observe(canvas);
-  for (const event of ["layout", "theme", "active", ...also]) state.on(event, later);
+  for (const event of ["layout", "theme", ...(calm ? [] : ["active"]), ...also]) state.on(event, later);
   return canvas;
 }
 

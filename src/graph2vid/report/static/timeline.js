@@ -4,6 +4,7 @@
 import { makeCueStrip } from "./cues.js";
 import { absence, chip, el, rove } from "./dom.js";
 import { makeEditable } from "./editing.js";
+import { makeFilmstrip } from "./filmstrip.js";
 import { makeHeatmap } from "./heatmap.js";
 import { aboutSegment, makeSegment, paintSegments, place } from "./segments.js";
 import { makeStrip, secondsAt } from "./strip.js";
@@ -17,6 +18,7 @@ export function makeTimeline(state, parts) {
   const scroll = el("div", { class: "time-scroll", tabindex: -1 }, body);
   const axis = makeAxis(state);
   body.append(line("axis-line", null, axis));
+  if (state.options.film && state.model.video) body.append(line("film-line", title("Film"), makeFilmstrip(state)));
   let lanes = null;
   if (parts.has("lanes")) body.append(makeRows(state), (lanes = makeLanes(state)));
   if (parts.has("cues")) body.append(line("said-line", title("Said"), makeCueStrip(state)));
@@ -193,6 +195,7 @@ function makeAxis(state) {
   const axis = makeStrip(state, {
     name: "axis",
     height: 26,
+    calm: true,
     role: "slider",
     tabindex: 0,
     "aria-label": "Time",

@@ -2,7 +2,7 @@
 
 import { el } from "/view/dom.js";
 import * as api from "./api.js";
-import { button, plural, trying } from "./parts.js";
+import { button, picture, plural, trying } from "./parts.js";
 
 export async function mountHome(main) {
   const list = el("ul", { class: "project-list" });
@@ -18,14 +18,15 @@ export async function mountHome(main) {
   }
 
   function card(project) {
-    const facts = [project.steps ? plural(project.steps, "step") : "no graph yet", project.video || "no video yet"];
-    const state = project.problem ? el("p", { class: "badge-note bad" }, "damaged") : project.has_result ? el("p", { class: "badge-note good" }, "grounded") : el("p", { class: "badge-note" }, "in work");
+    const facts = [project.steps ? plural(project.steps, "step") : "no graph yet", project.videos > 1 ? plural(project.videos, "video") : project.video || "no video yet"];
+    const state = project.problem ? el("p", { class: "badge-note bad" }, "damaged") : project.has_result ? el("p", { class: "badge-note good" }, project.videos > 1 ? (project.checked ? `${project.checked} of ${project.videos} checked` : `${project.grounded} of ${project.videos} grounded`) : project.checked ? "checked" : "grounded") : el("p", { class: "badge-note" }, "in work");
     const title = project.title || "Untitled";
     if (project.confidence !== null) facts.push(`${Math.round(100 * project.confidence)}% sure on average`);
     if (project.doubtful) facts.push(`${project.doubtful} doubtful`);
     return el(
       "li",
       { class: "panel project-card" },
+      project.has_picture ? picture(`projects/${project.name}/still`) : null,
       el("div", { class: "card-head" }, el("h2", null, el("a", { href: `#/${project.name}/` }, title)), state),
       el("p", { class: "dim small" }, project.problem || facts.join(" · ")),
       project.bar.length ? el("div", { class: "mini", "aria-hidden": "true" }, project.bar.map(([start, end, colour]) => el("span", { style: { left: `${100 * start}%`, width: `${100 * (end - start)}%`, "--colour": colour } }))) : null,

@@ -104,7 +104,7 @@ export function mountMedia(main, context) {
   }
 
   function draw() {
-    const source = project.video?.there ? `/api/${context.path("/video")}?v=${encodeURIComponent(`${project.video.place}/${project.video.name}`)}` : "";
+    const source = project.video?.there ? `/api/${context.path(`/video?v=${encodeURIComponent(`${project.video.place}/${project.video.name}`)}`)}` : "";
     if (preview.getAttribute("src") !== source && source) preview.src = source;
     const isOpen = main.querySelector("details.more")?.open;
     keepingFocus(main, () => {
@@ -113,7 +113,7 @@ export function mountMedia(main, context) {
       const tool = sending ? el("span", { class: "sending" }, el("span", { class: "small" }, sending.name), progress, button("Stop", sending.stop, { kind: "small", key: "stop" })) : fileButton("Hand in a file", accept, send, { key: "hand-in" });
       const note = about.videos ? null : el("p", { class: "dim small tip-note" }, "A studio that was opened with a folder of videos lists them here, without handing them in.");
       main.replaceChildren(
-        el("h1", { class: "visually-hidden" }, "Video"),
+        project.videos.length > 1 ? el("div", { class: "page-head" }, el("a", { class: "button", href: context.link("video") }, "All videos"), el("h1", null, project.video?.name ?? project.captions?.name ?? "No video yet")) : el("h1", { class: "visually-hidden" }, "Video"),
         el(
           "div",
           { class: "split" },
@@ -122,6 +122,7 @@ export function mountMedia(main, context) {
             { class: "column" },
             panel("Video", { tools: tool, name: "drop-zone" }, list("video", project.video, ["No video", "captions alone are grounded"]), note),
             panel("Transcript", {}, list("captions", project.captions, ["No captions", "speech is transcribed"])),
+            project.videos.length > 1 ? null : panel("More videos of this procedure", {}, el("p", { class: "dim" }, "Many people do the same thing, each in their own way: ground all of them, compare them, and let the studio learn from those that you have corrected."), el("p", { class: "buttons" }, el("a", { class: "button", href: context.link("videos"), "data-key": "more-videos" }, "Add more videos"))),
           ),
           run(),
         ),

@@ -9,6 +9,9 @@ export const ICONS = {
   bin: "M9 4h6l1 2h4v2H4V6h4zM6 9h12l-1 11H7z",
   turn: "M7 7h9l-2.5-2.5L15 3l5 5-5 5-1.5-1.5L16 9H7zM17 17H8l2.5 2.5L9 21l-5-5 5-5 1.5 1.5L8 15h9z",
   play: "M8 5v14l11-7z",
+  back: "M15 5l-7 7 7 7V5z",
+  forth: "M9 5l7 7-7 7V5z",
+  tick: "M9.5 16.2 5.3 12l-1.4 1.4 5.6 5.6L20.5 8l-1.4-1.4z",
   open: "M5 20h14v-2H5zM12 3 6 9h4v6h4V9h4z",
   save: "M5 20h14v-2H5zM19 9h-4V3H9v6H5l7 7z",
   film: "M4 5h16v14H4zm2 2v2h2V7zm0 4v2h2v-2zm0 4v2h2v-2zm10-8v2h2V7zm0 4v2h2v-2zm0 4v2h2v-2zm-6-8v10h4V7z",
@@ -20,6 +23,13 @@ export const ICONS = {
 export function button(text, onclick, { kind = "", sign = null, key = null, ...attributes } = {}) {
   const drawn = sign ? icon(ICONS[sign]) : null;
   return el("button", { type: "button", class: `button ${kind}`, "data-key": key, onclick, ...attributes }, drawn, text ? el("span", null, text) : null);
+}
+
+// A still of a video; where there is none, an empty frame.
+export function picture(path) {
+  const made = el("img", { class: "still", src: `/api/${path}`, alt: "", loading: "lazy", width: 320, height: 180 });
+  made.addEventListener("error", () => made.removeAttribute("src"));
+  return made;
 }
 
 export function panel(title, { tools = null, name = "", level = "h2" } = {}, ...content) {
@@ -37,10 +47,10 @@ export function choice(options, { value = "", onchange = null, key = null, label
 }
 
 // A button that asks for a file.
-export function fileButton(text, accept, take, attributes = {}) {
-  const input = el("input", { type: "file", accept, class: "visually-hidden", tabindex: -1, "aria-hidden": "true" });
+export function fileButton(text, accept, take, { multiple = false, ...attributes } = {}) {
+  const input = el("input", { type: "file", accept, multiple, class: "visually-hidden", tabindex: -1, "aria-hidden": "true" });
   input.addEventListener("change", () => {
-    if (input.files.length) take(input.files[0]);
+    if (input.files.length) take(multiple ? [...input.files] : input.files[0]);
     input.value = "";
   });
   return el("span", { class: "file-button" }, button(text, () => input.click(), { sign: "open", ...attributes }), input);

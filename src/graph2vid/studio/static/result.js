@@ -4,12 +4,16 @@ import { chip, el } from "/view/dom.js";
 import { formatSpan, formatTime, onClips } from "/view/time.js";
 import { mountResult as mountView } from "/view/view.js";
 import * as api from "./api.js";
+import { makeChecking } from "./checking.js";
+import { exportMenu } from "./exporting.js";
+import { followFilm } from "./film.js";
 import { button, choice, forgetRefusals, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
 
-const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet" };
+const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet", learned: "more was learnt since" };
 
-export function mountResult(main, context) {
+export function mountResult(main, context, { query }) {
   const { project, about } = context;
+  const checking = makeChecking(context);
   const bar = el("div", { class: "result-bar" });
   const stage = el("div", { class: "result-view" });
   const side = el("div", { class: "correct" });
@@ -19,6 +23,8 @@ export function mountResult(main, context) {
   let chosen = null; // {segment} or {step}
   let begun = null; // where a span of a step that is not shown was begun: {step, start}
   let shown = null; // when the result that is shown was made
+  let film = null; // small pictures and the waveform
+  let stopFilm = () => {};
 
   async function load() {
     if (!project.result) {
@@ -35,11 +41,24 @@ export function mountResult(main, context) {
     const segment = model.segments.find((one) => one.step === step);
     chosen = segment ? { segment } : step >= 0 ? { step } : null;
     if (view) view.update(model);
-    else view = mountView(stage, model, { editable: true, theme: false, layout: "workspace", side: ["Correct", side], keys });
+    else {
+      view = mountView(stage, model, { editable: true, theme: false, layout: "workspace", side: ["Correct", side], keys, film: () => film });
+      arrive();
+      if (model.video) stopFilm = followFilm(context, (found) => {
+        film = found;
+        view.state.emit("film");
+      });
+    }
     view.state.say = (words) => toast(words);
     draw();
   }
 
+  // Who comes by a link is led to what it is about.
+  function arrive() {
+    const step = query.has("step") ? placeOf(query.get("step")) : -1;
+    if (step >= 0) view.state.choose(step, query.has("t") ? Number(query.get("t")) : undefined);
+    else if (query.has("t")) view.seek(Number(query.get("t")) || 0);
+  }
   const idOf = (step) => model.steps[step].id;
   const placeOf = (id) => model.steps.findIndex((step) => step.id === id);
   const nameOf = (step) => `${step.number ?? "–"}. ${shortened(step.text, 60)}`;
@@ -100,10 +119,11 @@ export function mountResult(main, context) {
     inTurn(() => context.upToDate(async () => {
       const words = project[`${way}_words`];
       if (!project[`can_${way}`]) return;
+      const elsewhere = way === "undo" ? project.videos.find((one) => one.id === project.undo_video && one.id !== project.shown) : null;
       await api.post(context.path(`/${way}?revision=${project.revision}`));
       await context.reload();
-      show();
-      toast(`${way === "undo" ? "Undone" : "Done again"}: ${words}.`);
+      if (project.result?.made === shown) show();
+      toast(`${way === "undo" ? "Undone" : "Done again"}: ${words}${elsewhere ? ` in ${elsewhere.title}` : ""}.`);
     }));
   const [undo, redo] = [step("undo"), step("redo")];
   const again = () => inTurn(() => context.start("/ground"));
@@ -182,6 +202,7 @@ export function mountResult(main, context) {
       ["Correct", ["Alt+ArrowRight"], "it ends a clip later", () => state.nudge("end", { by: 1 })],
       ["Correct", ["Alt+Shift+ArrowLeft"], "it begins a clip earlier", () => state.nudge("start", { by: -1 })],
       ["Correct", ["Alt+Shift+ArrowRight"], "it begins a clip later", () => state.nudge("start", { by: 1 })],
+      ...(project.videos.length > 1 ? checking.keys : []),
       ["Project", ["Ctrl+z"], "undo, corrections and links alike", undo],
       ["Project", ["Ctrl+Shift+z", "Ctrl+y"], "redo", redo],
       ["Project", ["Ctrl+Enter"], "ground again", again],
@@ -195,10 +216,11 @@ export function mountResult(main, context) {
     const why = project.result.outdated.map((name) => CHANGED[name]).join(", ");
     const stale = project.result.current ? null : el("p", { class: "stale", role: "status", title: `Since this result was made: ${why}.` }, el("strong", null, "Outdated"), el("span", null, `: ${why}`));
     const failed = job?.state === "failed" && job.kind !== "parse" && context.failedAt === project.revision ? el("p", { class: "warning", role: "status" }, job.message) : null;
-    const unlikely = model.facts.unlikely ? el("p", { class: "warning" }, "The transcript hardly goes with this procedure: is it the right one for this video?") : null;
+    const unlikely = model.facts.unlikely ? el("p", { class: "warning", title: "The transcript hardly goes with this procedure: is it the right one for this video?" }, "The transcript hardly goes with this procedure: is it the right one for this video?") : null;
     const undoing = (way, sign, go) => button("", go, { sign, kind: "round", key: way, disabled: !project[`can_${way}`], "aria-label": way === "undo" ? "Undo" : "Redo", title: project[`can_${way}`] ? `${way === "undo" ? "Undo" : "Redo"} ${project[`${way}_words`]} (Ctrl+${way === "undo" ? "" : "Shift+"}Z)` : null });
     bar.replaceChildren(
       ...[
+        ...checking.parts(),
         el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)} · ${plural(number, "correction")}`)),
         stale,
         failed,
@@ -214,30 +236,9 @@ export function mountResult(main, context) {
   }
 
   function exporting() {
-    const save = (title, path) => trying(async () => {
-      const notes = await api.download(context.path(path));
-      toast([`${title} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
-    });
-    const entry = (key, title, suffix, path) => el("li", null, el("button", { type: "button", "data-key": `export-${key}`, onclick: () => save(title, path) }, el("strong", null, title), el("span", { class: "dim small" }, suffix)));
     const name = model.video?.name;
-    const reports = [entry("report", name ? `Report, to lie beside ${shortened(name, 24)}` : "Report", ".html", "/report"), name ? entry("report-video", "Report with the video inside", ".html", "/report?embed=true") : null];
-    const formats = Object.entries(about.titles).map(([key, title]) => entry(key, title, about.formats[key], `/export/${key}`));
-    const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, "Export"), el("ul", { class: "panel menu-list" }, reports, formats));
-    menu.addEventListener("toggle", () => {
-      const outside = (event) => {
-        if (menu.contains(event.target)) return;
-        menu.open = false;
-        document.removeEventListener("pointerdown", outside);
-      };
-      if (menu.open) document.addEventListener("pointerdown", outside);
-    });
-    menu.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !menu.open) return;
-      event.preventDefault();
-      menu.open = false;
-      menu.firstChild.focus();
-    });
-    return menu;
+    const reports = [["report", name ? `Report, to lie beside ${shortened(name, 24)}` : "Report", ".html", "/report"], ...(name ? [["report-video", "Report with the video inside", ".html", "/report?embed=true"]] : [])];
+    return exportMenu(context, { title: "Export", entries: [...reports, ...Object.entries(about.titles).map(([key, title]) => [key, title, about.formats[key], `/export/${key}`])] });
   }
 
   function drawSide() {
@@ -307,6 +308,7 @@ export function mountResult(main, context) {
     update: () => (project.result && project.result.made !== shown ? load() : draw()),
     destroy() {
       forgetRefusals();
+      stopFilm();
       view?.destroy();
     },
   };

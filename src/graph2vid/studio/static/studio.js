@@ -3,6 +3,8 @@
 import { el } from "/view/dom.js";
 import { themeSwitch } from "/view/top.js";
 import * as api from "./api.js";
+import { mountCompare } from "./compare.js";
+import { learnt, mountCorpus } from "./corpus.js";
 import { mountEditor } from "./editor.js";
 import { mountHome } from "./home.js";
 import { mountMedia } from "./media.js";
@@ -13,8 +15,14 @@ import { mountResult } from "./result.js";
 const TABS = [
   ["procedure", "Procedure", mountProcedure],
   ["graph", "Flow graph", mountEditor],
-  ["video", "Video", mountMedia],
+  ["video", "Videos", (main, context) => (context.project.videos.length > 1 ? mountCorpus : mountMedia)(main, context)],
   ["result", "Result", mountResult],
+];
+// Pages that belong to the tab of the videos: all of them, the files of one, and two side by side.
+const MORE = [
+  ["videos", "Videos", mountCorpus],
+  ["files", "Files", mountMedia],
+  ["compare", "Compare", mountCompare],
 ];
 
 const head = document.getElementById("head");
@@ -22,6 +30,7 @@ const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
 const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, failedAt: null };
 const TAB_OF = { parse: "graph", ground: "result", check: "result" };
+const DONE = { parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked.", "ground-all": "The videos are grounded." };
 const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
 const isRunning = (job) => ["waiting", "running"].includes(job?.state);
 
@@ -36,12 +45,20 @@ const context = {
   get failedAt() {
     return studio.failedAt;
   },
-  path: (rest = "") => `projects/${studio.project.name}${rest}`,
-  go: (tab) => {
-    location.hash = `#/${studio.project.name}/${tab}`;
+  // The address of something of the project, and of the video that is shown (or of another one of it).
+  path(rest = "", video = studio.project.shown) {
+    const query = video ? `${rest.includes("?") ? "&" : "?"}video=${encodeURIComponent(video)}` : "";
+    return `projects/${studio.project.name}${rest}${query}`;
   },
+  link: (tab, video = studio.project.shown) => `#/${studio.project.name}/${tab}${video ? `/${video}` : ""}`,
+  go(tab, video = studio.project.shown) {
+    location.hash = context.link(tab, video);
+  },
+  // Draws the page anew: what it is about has changed.
+  again: () => trying(show),
   take(changes) {
-    if (!studio.project || (changes.name ?? studio.project.name) !== studio.project.name) return; // another one is open by now
+    const { name, shown } = studio.project ?? {};
+    if (!studio.project || (changes.name ?? name) !== name || (changes.shown ?? shown) !== shown) return; // another one is open by now
     studio.turn += 1;
     Object.assign(studio.project, changes);
     drawHead();
@@ -74,23 +91,30 @@ const context = {
 };
 
 function wanted() {
-  const [name, tab] = location.hash.replace(/^#\/?/, "").split("/");
-  return { name: decodeURIComponent(name || ""), tab: tab || "" };
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, tab = "", video = "", other = ""] = path.split("/");
+  return { name: decodeURIComponent(name), tab, video: video === "first" ? "" : video, other, query: new URLSearchParams(query) };
 }
 
 async function show() {
-  const { name, tab } = wanted();
+  const { name, tab, video, other, query } = wanted();
   forgetRefusals();
   studio.page?.destroy?.();
   studio.page = null;
   studio.about ??= await api.get("about");
-  if (studio.project?.name !== name) {
+  if (studio.project?.name !== name || studio.project.shown !== video) {
     studio.stopFollowing?.();
+    studio.followed = null;
     jobBar.hidden = true;
     studio.project = null;
     if (name) {
       try {
-        studio.project = await api.get(`projects/${name}`);
+        studio.project = await api.get(`projects/${name}${video ? `?video=${encodeURIComponent(video)}` : ""}`);
+        const { videos, shown } = studio.project;
+        if (!videos.some((one) => one.id === shown)) { // the first one was taken out
+          location.hash = context.link(tab || firstTab(), videos[0].id);
+          return;
+        }
       } catch (error) {
         toast(error.message, "bad");
         location.hash = "#/";
@@ -105,7 +129,7 @@ async function show() {
   studio.tab = null;
   main.replaceChildren();
   if (studio.project) {
-    const known = TABS.find(([key]) => key === tab);
+    const known = [...TABS, ...MORE].find(([key]) => key === tab);
     if (!known) {
       context.go(firstTab());
       return;
@@ -113,7 +137,7 @@ async function show() {
     studio.tab = tab;
     drawHead();
     main.className = `studio-main page-${tab}`;
-    studio.page = known[2](main, context);
+    studio.page = known[2](main, context, { other, query });
   } else {
     drawHead();
     main.className = "studio-main page-home";
@@ -145,7 +169,7 @@ function drawHead() {
     const tabs = TABS.map(([key, text], place) =>
       el(
         "a",
-        { href: `#/${project.name}/${key}`, class: `tab${done[key] ? " done" : ""}`, "aria-current": key === studio.tab ? "page" : null, "aria-disabled": ready[key] ? null : "true" },
+        { href: context.link(key), class: `tab${done[key] ? " done" : ""}`, "aria-current": key === (MORE.some(([more]) => more === studio.tab) ? "video" : studio.tab) ? "page" : null, "aria-disabled": ready[key] ? null : "true" },
         el("span", { class: "tab-number", "aria-hidden": "true" }, done[key] ? "✓" : place + 1),
         el("span", { class: "tab-text" }, text),
       ),
@@ -172,7 +196,8 @@ function timeLeft({ done, total, seconds }) {
 }
 
 function followJob(job, tab) {
-  const { name } = studio.project;
+  const { name, shown } = studio.project;
+  const isOther = () => studio.project?.name !== name || studio.project.shown !== shown;
   studio.stopFollowing?.();
   studio.followed = job.id;
   const bar = el("progress", { max: 1, "aria-label": "Progress of the job" });
@@ -182,9 +207,12 @@ function followJob(job, tab) {
   jobBar.replaceChildren(el("span", { class: "spinner", "aria-hidden": "true" }), stage, bar, left, stop);
   jobBar.hidden = false;
   const tell = async (state) => {
-    if (studio.project?.name !== name) return;
+    if (isOther()) return;
     const words = state.stage[0].toUpperCase() + state.stage.slice(1);
-    if (stage.textContent !== `${words} …`) stage.textContent = `${words} …`;
+    if (stage.textContent !== `${words} …`) {
+      stage.textContent = `${words} …`;
+      studio.page?.progress?.(state);
+    }
     left.textContent = timeLeft(state);
     if (state.total) bar.value = Math.min(1, state.done / state.total);
     else bar.removeAttribute("value");
@@ -194,7 +222,9 @@ function followJob(job, tab) {
     studio.followed = null;
     await context.reload();
     studio.page?.update?.(); // also where nothing came of it
-    for (const warning of state.warnings) toast(warning, "warn");
+    const { warnings } = state;
+    if (warnings.length > 2) toast(`${warnings[0]} (and ${plural(warnings.length - 1, "more warning")})`, "warn");
+    else for (const warning of warnings) toast(warning, "warn");
     if (state.state === "failed") {
       studio.failedAt = studio.project.revision;
       toast(state.message, "bad", { isRefusal: true });
@@ -202,12 +232,13 @@ function followJob(job, tab) {
     }
     if (state.state === "cancelled") toast("Cancelled. Nothing was changed.");
     if (state.state === "done") {
-      toast({ parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked." }[state.kind]);
-      if (studio.tab !== tab) context.go(tab);
+      const said = state.kind === "learn" ? await learnt(context) : DONE[state.kind];
+      toast(said);
+      if (tab && studio.tab !== tab) context.go(tab);
     }
   };
   const lost = (gone) => {
-    if (studio.project?.name !== name) return;
+    if (isOther()) return;
     stage.textContent = "The studio does not answer. Is it still running?";
     if (!gone) return; // the browser asks again
     jobBar.hidden = true;

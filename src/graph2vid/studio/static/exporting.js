@@ -1,0 +1,30 @@
+// A menu of what can be saved.
+
+import { el } from "/view/dom.js";
+import * as api from "./api.js";
+import { toast, trying } from "./parts.js";
+
+// `entries` are [key, title, suffix, path].
+export function exportMenu(context, { title, entries }) {
+  const save = (name, path) => trying(async () => {
+    const notes = await api.download(context.path(path));
+    toast([`${name} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
+  });
+  const entry = ([key, name, suffix, path]) => el("li", null, el("button", { type: "button", "data-key": `export-${key}`, onclick: () => save(name, path) }, el("strong", null, name), el("span", { class: "dim small" }, suffix)));
+  const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, title), el("ul", { class: "panel menu-list" }, entries.map(entry)));
+  menu.addEventListener("toggle", () => {
+    const outside = (event) => {
+      if (menu.contains(event.target)) return;
+      menu.open = false;
+      document.removeEventListener("pointerdown", outside);
+    };
+    if (menu.open) document.addEventListener("pointerdown", outside);
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.preventDefault();
+    menu.open = false;
+    menu.firstChild.focus();
+  });
+  return menu;
+}
