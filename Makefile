@@ -94,8 +94,9 @@ lint: setup  ## ruff: rules and format; clang-format: the style of the C++
 	@$(BIN)/ruff format --check .
 	@$(BIN)/clang-format --dry-run -Werror src/native/*.[ch]pp
 
-types: setup  ## mypy, strict
+types: setup  ## mypy, strict; TypeScript over the scripts of report and studio, where node is there
 	@$(BIN)/mypy
+	@$(BIN)/python -m tools.check_scripts
 
 format: setup  ## let ruff and clang-format rewrite what they can
 	@$(BIN)/ruff check --fix .

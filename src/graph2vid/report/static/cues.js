@@ -1,6 +1,6 @@
 // The transcript: as blocks on the timeline, and as words to read and search. Of a long video only the words in sight exist.
 
-import { el, rove } from "./dom.js";
+import { el, rove, targetOf } from "./dom.js";
 import { makeStrip, secondsAt } from "./strip.js";
 import { formatTime, lastAt } from "./time.js";
 
@@ -113,7 +113,7 @@ export function makeTranscript(state, marked) {
     list.scrollTop = 0;
     if (chunks.length) {
       fillIn(chunks[0]);
-      chunks[0].box.firstChild.tabIndex = 0;
+      /** @type {HTMLElement} */ (chunks[0].box.firstElementChild).tabIndex = 0;
     }
     for (const { box } of chunks) observer.observe(box);
   }
@@ -148,7 +148,7 @@ export function makeTranscript(state, marked) {
   state.on("print", () => chunks.forEach(fillIn));
 
   list.addEventListener("click", (event) => {
-    const at = event.target.closest(".cue")?.dataset.cue;
+    const at = /** @type {HTMLElement | null} */ (targetOf(event).closest(".cue"))?.dataset.cue;
     if (at !== undefined) state.choose(stepOfCue(state, cues[at]), cues[at][0]);
   });
   const search = el("input", {

@@ -13,9 +13,22 @@ function fill(node, attributes, children) {
   return node;
 }
 
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, any> | null} [attributes]
+ * @param {...any} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
 export function el(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
+
+/**
+ * The element that an event is about.
+ * @param {Event} event
+ */
+export const targetOf = (event) => /** @type {HTMLElement} */ (event.target);
 
 export function svg(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);

@@ -34,6 +34,7 @@ export function makeEditable(state, lanes) {
   state.on("pick", arm);
   state.on("layout", arm);
 
+  /** @type {any} */
   let drag = null; // {edge, index or step, button, span, from, time}
   const secondsAt = (event) => {
     const box = drag.track.getBoundingClientRect();

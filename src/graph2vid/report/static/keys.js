@@ -14,7 +14,7 @@ export function viewKeys(state) {
   };
   const neighbour = (by) => () => {
     const { length } = state.model.segments;
-    const focused = document.activeElement?.closest?.(".segment[data-index]");
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement?.closest?.(".segment[data-index]"));
     const from = focused ? Number(focused.dataset.index) : state.picked ?? state.starts.findLastIndex((start) => start <= state.time) + (by > 0 ? 0 : 1);
     if (!length) return;
     const index = Math.min(Math.max(from + by, 0), length - 1);
@@ -82,7 +82,7 @@ export function bindKeys(list) {
 
 export function showKeys(list) {
   document.querySelector("dialog.keys")?.remove();
-  const groups = Map.groupBy ? Map.groupBy(list, ([group]) => group) : grouped(list);
+  const groups = grouped(list);
   const row = ([, keys, words]) => el("div", { class: "key-row" }, el("dt", null, el("kbd", null, nameOf(keys[0]))), el("dd", null, words));
   const close = el("button", { type: "button", class: "button", onclick: () => box.close() }, "Close");
   const box = el(

@@ -19,12 +19,14 @@ export function aboutSegment(state, segment, isOwn = true) {
   return [`${step.number ?? "–"}. ${step.text}`, [...order, formatSpan(segment.start, segment.end), ...known].join(", ")];
 }
 
+/** @typedef {HTMLButtonElement & {segment: import("./state.js").Segment, span?: {start: number, end: number}}} SegmentButton */
+
 export function makeSegment(state, segment, index) {
   const step = state.model.steps[segment.step];
   const [, known] = aboutSegment(state, segment, false);
   const rest = known.split(", ").slice(1);
   const label = [`Step ${step.number ?? "–"}`, step.text, spokenSpan(segment.start, segment.end), ...rest].join(", ");
-  const button = el(
+  const made = el(
     "button",
     {
       type: "button",
@@ -37,8 +39,9 @@ export function makeSegment(state, segment, index) {
     },
     el("span", { class: "fill" }),
   );
-  place(state, button, segment.start, segment.end);
-  button.segment = segment;
+  place(state, made, segment.start, segment.end);
+  /** @type {SegmentButton} */
+  const button = Object.assign(made, { segment });
   return button;
 }
 

@@ -2,8 +2,43 @@
 
 import { lastAt } from "./time.js";
 
+/**
+ * What `graph2vid.report.view_model` makes: steps are indices, times are seconds.
+ * @typedef {{step: number, start: number, end: number, confidence: number | null, margin: number | "inf" | null, uncalibrated: boolean, why: string, kept?: boolean}} Segment
+ * @typedef {{id: string, number: number | null, text: string, colour: string, ink: string, place: number | null, after: number[], absent: number | null, doubtful: boolean, optional: boolean, instead_of: number[], untaken: boolean}} Step
+ * @typedef {{kind: string, step: number, start: number | null, end: number | null, certainty: number, message?: string}} Deviation
+ * @typedef {{format: string, version: number, graph2vid: string, title: string, clip_seconds: number, offset: number, end: number, video: {url: string, name: string} | null, steps: Step[], order: number[], not_shown: number[], segments: Segment[], background: [number, number][], graph: any, cues: [number, number, string][], evidence: any, rows: {name: string, segments: Segment[]}[], count: any, facts: any, conflicts: any[], check: {follows: boolean, verdict: string, deviations: Deviation[], unsure: Deviation[]} | null}} Model
+ * The stretch of time that is in sight, and where a second lies in it.
+ * @typedef {{width: number, gutter: number, left: number, right: number, perSecond: number, x: (seconds: number) => number}} Sight
+ */
+
 export class State {
+  /**
+   * @param {HTMLElement} element
+   * @param {Model} model
+   * @param {any} options
+   */
   constructor(element, model, options) {
+    /** @type {HTMLVideoElement | null} */
+    this.video = null;
+    /** @type {((seconds: number) => void) | null} */
+    this.showFrame = null;
+    /** @type {Record<string, string>} */
+    this.theme = {};
+    /** @type {Sight} */
+    this.sight = { width: 0, gutter: 0, left: model.offset, right: model.end, perSecond: 1, x: () => 0 };
+    /** @type {(words: string) => void} */
+    this.say = () => {};
+    /** @type {(event: PointerEvent | MouseEvent, title: string, more?: string) => void} */
+    this.tip = () => {};
+    this.untip = () => {};
+    /** @type {(factor: number, held?: number | null) => void} */
+    this.zoomBy = () => {};
+    /** @type {(time: number) => void} */
+    this.scrollTo = () => {};
+    /** @type {(edge: "start" | "end", move: {by?: number, to?: number}) => void} */
+    this.nudge = () => {};
+    this.dragged = false; // just now: the click that follows is none
     this.element = element;
     this.options = options;
     this.time = model.offset;
@@ -18,6 +53,7 @@ export class State {
     this.show(model);
   }
 
+  /** @param {Model} model */
   show(model) {
     this.model = model;
     this.duration = Math.max(model.end - model.offset, 1e-9);

@@ -1,6 +1,6 @@
 // The same in figures: for those who copy, print, or do not see.
 
-import { absence, chip, el, ordinal } from "./dom.js";
+import { absence, chip, el, ordinal, targetOf } from "./dom.js";
 import { formatMargin, formatTime, percent } from "./time.js";
 
 export function makeTable(state) {
@@ -29,7 +29,7 @@ export function makeTable(state) {
   }
   const body = el("tbody", null, rows);
   body.addEventListener("click", (event) => {
-    const row = event.target.closest("tr");
+    const row = targetOf(event).closest("tr");
     const segment = segments[rows.indexOf(row)];
     if (segment) state.choose(segment.step, segment.start);
   });

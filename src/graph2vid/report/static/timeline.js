@@ -2,7 +2,7 @@
 // playhead.
 
 import { makeCueStrip } from "./cues.js";
-import { absence, chip, el, rove } from "./dom.js";
+import { absence, chip, el, rove, targetOf } from "./dom.js";
 import { makeEditable } from "./editing.js";
 import { makeFilmstrip } from "./filmstrip.js";
 import { makeHeatmap } from "./heatmap.js";
@@ -365,7 +365,7 @@ function makeLanes(state) {
   group.append(makeBackground(state));
   chooseOnClick(state, group);
   group.addEventListener("pointermove", (event) => {
-    const button = event.target.closest(".segment");
+    const button = /** @type {import("./segments.js").SegmentButton} */ (targetOf(event).closest(".segment"));
     if (state.dragging) return;
     if (button) state.tip(event, ...aboutSegment(state, button.segment));
     else state.untip();

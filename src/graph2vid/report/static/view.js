@@ -33,7 +33,7 @@ export function mountResult(element, model, options = {}) {
   function build() {
     for (const stop of stops) stop();
     state.forget();
-    const focused = element.contains(document.activeElement) ? document.activeElement.dataset : null;
+    const focused = element.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
     const parts = new Set(state.options.parts);
     if (!state.model.cues.length) parts.delete("cues");
     if (!state.model.evidence) parts.delete("evidence");
@@ -59,7 +59,7 @@ export function mountResult(element, model, options = {}) {
     marked();
     timeline.measure();
     state.emit("pick");
-    timeline.scroll.scrollTo(...scrolled);
+    timeline.scroll.scrollTo(scrolled[0], scrolled[1]);
     timeline.scroll.addEventListener("scroll", () => (scrolled = [timeline.scroll.scrollLeft, timeline.scroll.scrollTop]), { passive: true });
     if (focused?.index !== undefined) element.querySelector(`.segment[data-index="${focused.index}"]`)?.focus({ preventScroll: true });
   }

@@ -55,6 +55,12 @@ export async function download(path) {
 }
 
 // Hands in a file; `tell(fraction)` is told how far it is. Returns a promise with `.stop()`.
+/**
+ * @param {string} path
+ * @param {File} file
+ * @param {(fraction: number) => void} tell
+ * @returns {Promise<any> & {stop: () => void}}
+ */
 export function upload(path, file, tell) {
   const request = new XMLHttpRequest();
   const sent = new Promise((resolve, reject) => {
@@ -70,8 +76,7 @@ export function upload(path, file, tell) {
     request.addEventListener("abort", () => reject(new Refusal(0, "The upload was stopped.")));
     request.send(file);
   });
-  sent.stop = () => request.abort();
-  return sent;
+  return Object.assign(sent, { stop: () => request.abort() });
 }
 
 // Follows a job until it ends; `tell(job)` is told every change, and `lost(gone)` when the server does not answer, or has

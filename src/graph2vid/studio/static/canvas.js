@@ -29,7 +29,7 @@ export function makeCanvas(editor) {
     const hit = event.target.closest(".node");
     if (!hit) return;
     editor.choose({ step: hit.dataset.step });
-    const words = document.querySelector(".inspector textarea");
+    const words = /** @type {HTMLTextAreaElement} */ (document.querySelector(".inspector textarea"));
     words.focus();
     words.select();
   });
@@ -105,7 +105,7 @@ function dragging(editor, drawing, loose) {
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
     return [point.x, point.y];
   };
-  const under = (event) => document.elementFromPoint(event.clientX, event.clientY)?.closest?.(".node")?.dataset.step;
+  const under = (event) => /** @type {SVGElement | null} */ (document.elementFromPoint(event.clientX, event.clientY)?.closest?.(".node"))?.dataset.step;
   drawing.addEventListener("pointerdown", (event) => {
     if (!event.target.matches(".link-grip")) return;
     event.preventDefault();

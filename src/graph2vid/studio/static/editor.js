@@ -56,6 +56,7 @@ export function mountEditor(main, context) {
   };
 
   // Whoever is quicker than the server waits: each edit builds on the one before.
+  /** @type {Promise<any>} */
   let last = Promise.resolve();
   function inTurn(ask) {
     last = last.then(() =>
@@ -132,8 +133,9 @@ export function mountEditor(main, context) {
       const [left, top] = [canvas.scrollLeft, canvas.scrollTop];
       canvas.replaceChildren(project.flow ? makeCanvas(editor) : emptyNote());
       if (project.flow) {
-        const box = canvas.firstChild.viewBox.baseVal;
-        zoom.replaceChildren(makeGraphZoom(canvas, canvas.firstChild, { width: box.width, height: box.height }, editor));
+        const drawing = canvas.querySelector("svg");
+        const box = drawing.viewBox.baseVal;
+        zoom.replaceChildren(makeGraphZoom(canvas, drawing, { width: box.width, height: box.height }, editor));
       }
       canvas.scrollTo(left, top);
       inspector.replaceChildren(...(project.flow ? makeInspector(editor) : []));
@@ -141,7 +143,7 @@ export function mountEditor(main, context) {
       const nodes = canvas.querySelector("svg");
       if (nodes) rove(nodes, ".node", (current, key, all) => neighbour(project, current, key, all));
       const chosen = editor.chosen?.step && canvas.querySelector(`.node[data-step="${CSS.escape(editor.chosen.step)}"]`);
-      if (chosen) for (const one of canvas.querySelectorAll(".node")) one.tabIndex = one === chosen ? 0 : -1;
+      if (chosen) for (const one of /** @type {NodeListOf<SVGElement>} */ (canvas.querySelectorAll(".node"))) one.tabIndex = one === chosen ? 0 : -1;
     });
   }
 

@@ -24,7 +24,7 @@ export function exportMenu(context, { title, entries }) {
     if (event.key !== "Escape" || !menu.open) return;
     event.preventDefault();
     menu.open = false;
-    menu.firstChild.focus();
+    menu.querySelector("summary").focus();
   });
   return menu;
 }

@@ -20,6 +20,13 @@ export const ICONS = {
   link: "M10 13a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7l-1.5 1.5 1.4 1.4 1.5-1.5a2 2 0 0 1 2.9 2.9l-3 3a2 2 0 0 1-3-.3zM14 11a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7l1.5-1.5-1.4-1.4-1.5 1.5a2 2 0 0 1-2.9-2.9l3-3a2 2 0 0 1 3 .3z",
 };
 
+/** @typedef {{kind?: string, sign?: string | null, key?: string | null, [attribute: string]: any}} ButtonOptions */
+
+/**
+ * @param {string} text
+ * @param {(event: MouseEvent) => void} onclick
+ * @param {ButtonOptions} options
+ */
 export function button(text, onclick, { kind = "", sign = null, key = null, ...attributes } = {}) {
   const drawn = sign ? icon(ICONS[sign]) : null;
   return el("button", { type: "button", class: `button ${kind}`, "data-key": key, onclick, ...attributes }, drawn, text ? el("span", null, text) : null);
@@ -32,6 +39,11 @@ export function picture(path) {
   return made;
 }
 
+/**
+ * @param {string} title
+ * @param {{tools?: any, name?: string, level?: "h1" | "h2" | "h3"}} options
+ * @param {...any} content
+ */
 export function panel(title, { tools = null, name = "", level = "h2" } = {}, ...content) {
   return el("section", { class: `panel ${name}`, "aria-label": title }, el("div", { class: "panel-head" }, el(level, null, title), tools), ...content);
 }
@@ -47,6 +59,12 @@ export function choice(options, { value = "", onchange = null, key = null, label
 }
 
 // A button that asks for a file.
+/**
+ * @param {string} text
+ * @param {string} accept
+ * @param {(taken: any) => void} take
+ * @param {ButtonOptions & {multiple?: boolean}} options
+ */
 export function fileButton(text, accept, take, { multiple = false, ...attributes } = {}) {
   const input = el("input", { type: "file", accept, multiple, class: "visually-hidden", tabindex: -1, "aria-hidden": "true" });
   input.addEventListener("change", () => {
@@ -91,7 +109,7 @@ export async function trying(work) {
 
 // Draws anew and keeps the focus on what has the same data-key.
 export function keepingFocus(container, draw) {
-  const key = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const key = container.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.key : null;
   draw();
   if (key) [...container.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key)?.focus();
 }

@@ -94,6 +94,7 @@ export function mountResult(main, context, { query }) {
     draw();
   }
   // Whoever is quicker than the server waits: each change builds on the one before.
+  /** @type {Promise<any>} */
   let last = Promise.resolve();
   const inTurn = (work) => (last = last.then(work, work));
   // One that contradicts another is refused by the server, which names that one: it can be taken back right there.
@@ -129,11 +130,13 @@ export function mountResult(main, context, { query }) {
   const again = () => inTurn(() => context.start("/ground"));
   const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
-  stage.addEventListener("segment-select", (event) => {
+  /** @type {(name: string, told: (event: CustomEvent) => void) => void} */
+  const on = (name, told) => stage.addEventListener(name, told);
+  on("segment-select", (event) => {
     chosen = { segment: event.detail.segment };
     draw();
   });
-  stage.addEventListener("step-select", (event) => {
+  on("step-select", (event) => {
     const { step: place } = event.detail;
     forgetRefusals();
     const segment = model.segments.find((one) => one.step === place);
@@ -144,19 +147,19 @@ export function mountResult(main, context, { query }) {
     if (place !== null && !isInList) view?.showTab("side");
     draw();
   });
-  stage.addEventListener("segment-drag", async (event) => {
+  on("segment-drag", async (event) => {
     const { index, start, end, done } = event.detail;
     if (!done) return;
     const segment = model.segments[index];
     chosen = { segment };
     await exactly(idOf(segment.step), start, end);
   });
-  stage.addEventListener("span-draw", (event) => {
+  on("span-draw", (event) => {
     const { step: place, start, end } = event.detail;
     chosen = { step: place };
     exactly(idOf(place), start, end);
   });
-  stage.addEventListener("relax", (event) => relax(event.detail));
+  on("relax", (event) => relax(event.detail));
 
   const exactly = (id, start, end) => correct({ kind: "exact", step: id, start, end }, `${called(id)} is held to ${formatSpan(start, end)}.`);
   const relax = ({ before, after }) =>

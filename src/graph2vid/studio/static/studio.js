@@ -12,6 +12,7 @@ import { button, forgetRefusals, plural, toast, trying } from "./parts.js";
 import { mountProcedure } from "./procedure.js";
 import { mountResult } from "./result.js";
 
+/** @type {[string, string, (main: HTMLElement, context: any, asked: {other: string, query: URLSearchParams}) => any][]} */
 const TABS = [
   ["procedure", "Procedure", mountProcedure],
   ["graph", "Flow graph", mountEditor],
@@ -19,6 +20,7 @@ const TABS = [
   ["result", "Result", mountResult],
 ];
 // Pages that belong to the tab of the videos: all of them, the files of one, and two side by side.
+/** @type {typeof TABS} */
 const MORE = [
   ["videos", "Videos", mountCorpus],
   ["files", "Files", mountMedia],
@@ -141,7 +143,7 @@ async function show() {
   } else {
     drawHead();
     main.className = "studio-main page-home";
-    studio.page = await mountHome(main, context);
+    studio.page = await mountHome(main);
   }
   document.title = `${studio.project?.title || (studio.project ? "Untitled" : "Projects")} · graph2vid studio`;
 }
@@ -154,6 +156,7 @@ function firstTab() {
 function drawHead() {
   const { project } = studio;
   const home = el("a", { class: "studio-brand", href: "#/", "aria-label": "graph2vid studio: all projects" }, el("img", { src: "/static/icon.svg", alt: "", width: 26, height: 26 }), el("span", null, "graph2vid studio"));
+  /** @type {HTMLElement[]} */
   const parts = [home];
   if (project) {
     const title = el("input", {
