@@ -1,6 +1,6 @@
 """Make the pictures of the documentation with the product itself: ``python docs/pictures.py [NAME…]``.
 
-Without names all are made: sample, lattice, report, studio. The last two need Chromium and playwright.
+Without names all are made: sample, lattice, report, studio, clips. The last three need Chromium, and playwright.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.console import Console
 
 import graph2vid as g2v
 from graph2vid import sample
-from graph2vid._files import write_text
+from graph2vid._files import write_bytes, write_text
 from graph2vid.evidence import Transcript, read_captions
 from graph2vid.grounding.timeline import print_timeline
 from graph2vid.report import write_report
@@ -33,7 +33,7 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORM
 
 def main(names: list[str]) -> None:
     """Make the pictures that are named, or all."""
-    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report, "studio": studio}
+    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report, "studio": studio, "clips": clips}
     for name in names or pictures:
         pictures[name]()
 
@@ -108,6 +108,17 @@ def path_svg(flow: g2v.FlowGraph, order: Sequence[int]) -> str:
     drawn = drawn.replace(f">{flow.title}<", ">Its tSort graph, and one path<")
     first = drawn.index("<g><title>")
     return drawn[:first] + marked + drawn[first:]
+
+
+def clips() -> None:
+    """Make the card and the contact sheet of the narrated sample."""
+    narrated = sample.load_narrated()
+    said = Transcript(read_captions(narrated.files.captions), narrated.duration)
+    graph, _ = sample.ground_narrated_sample(narrated, narrated.flow, said)
+    with tempfile.TemporaryDirectory() as folder:
+        graph.grounding.clips(folder, video=narrated.files.video, cards=["png"])
+        for name in ("card.png", "contact-sheet.png"):
+            write_bytes(ASSETS / name, (Path(folder) / name).read_bytes())
 
 
 def report() -> None:

@@ -22,15 +22,23 @@ URL = "https://example.org/watch?v=1"
 # The properties that schema.org lists for these types (their own and those of HowTo, CreativeWork and Thing), as far
 # as they are used here, and the types that it expects of their values.
 TYPES: dict[str, dict[str, tuple[Any, ...]]] = {
-    "HowTo": {"name": (str,), "video": ("VideoObject",), "step": ("HowToStep",)},
-    "Recipe": {"name": (str,), "video": ("VideoObject",), "recipeInstructions": ("HowToStep",)},
-    "HowToStep": {"position": (int,), "name": (str,), "text": (str,), "url": (str,), "video": ("Clip",)},
+    "HowTo": {"name": (str,), "image": (str,), "video": ("VideoObject",), "step": ("HowToStep",)},
+    "Recipe": {"name": (str,), "image": (str,), "video": ("VideoObject",), "recipeInstructions": ("HowToStep",)},
+    "HowToStep": {
+        "position": (int,),
+        "name": (str,),
+        "text": (str,),
+        "url": (str,),
+        "image": (str,),
+        "video": ("Clip",),
+    },
     "Clip": {"name": (str,), "startOffset": (int, float), "endOffset": (int, float), "url": (str,)},
     "VideoObject": {
         "name": (str,),
         "description": (str,),
         "duration": (str,),
         "contentUrl": (str,),
+        "thumbnailUrl": (str,),
         "hasPart": ("Clip",),
     },
 }
@@ -104,3 +112,12 @@ def test_create_ml_is_a_table() -> None:
         "start": "2.0",
         "end": "3.0",
     }
+
+
+def test_steps_have_pictures() -> None:
+    found = make_grounding([0, 0, 1], video=URL)
+    document = json.loads(export(found, "howto", images={0: "a.jpg", 1: "https://example.org/b.jpg"}).text)
+    check_types(document)
+    pictures = [step.get("image") for step in document["step"]]
+    assert pictures == ["a.jpg", "https://example.org/b.jpg", None, None]
+    assert document["image"] == document["video"]["thumbnailUrl"] == "https://example.org/b.jpg"

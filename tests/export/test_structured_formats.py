@@ -185,3 +185,40 @@ def test_labels_differ_for_every_step() -> None:
         "#3 a b: c",
     ]
     assert len(set(labels(make_grounding([0], AWKWARD).flow))) == len(AWKWARD)
+
+
+@given(groundings())
+@settings(max_examples=40, deadline=None)
+def test_cvat_tracks_are_read_back(grounding: Grounding) -> None:
+    """As CVAT's loader does: a track begins with its first box and ends before the one that is outside."""
+    root = ElementTree.fromstring(export(grounding, "cvat", frame_rate=25).text.encode())
+    assert root.findtext("version") == "1.1" and root.findtext("meta/task/mode") == "interpolation"
+    size = int(root.findtext("meta/task/size") or 0)
+    known = [label["name"] for label in json.loads(export(grounding, "cvat-labels").text)]
+    assert [label.findtext("name") for label in root.iterfind("meta/task/labels/label")] == known
+    assert len({*known}) == len(known)
+    segments = timed(grounding)[0]
+    tracks = root.findall("track")
+    assert [track.attrib["label"] for track in tracks] == [labels(grounding.flow)[one.step] for one in segments]
+    for number, (track, one) in enumerate(zip(tracks, segments, strict=True)):
+        assert track.attrib["id"] == str(number)
+        first, *last = track.findall("box")
+        assert first.attrib["outside"] == "0" and first.attrib["keyframe"] == "1"
+        begins = int(first.attrib["frame"])
+        assert 0 <= begins < size and begins == pytest.approx(min(one.start / 40, size - 1), abs=1)
+        if last:
+            assert last[0].attrib["outside"] == "1" and begins < int(last[0].attrib["frame"]) < size
+            assert int(last[0].attrib["frame"]) == pytest.approx(one.end / 40, abs=1.5)
+        else:
+            assert one.end / 40 >= size - 1.5
+        assert float(first.attrib["xbr"]) == 1920 and float(first.attrib["ybr"]) == 1080
+
+
+def test_cvat_takes_the_size_of_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    path = film(tmp_path / "a.mp4", [at / 10 for at in range(21)])
+    exported = export(make_grounding([0, 1]), "cvat", video=str(path))
+    (box, *_) = ElementTree.fromstring(exported.text.encode()).iter("box")
+    assert (box.attrib["xbr"], box.attrib["ybr"]) == ("48.00", "32.00") and not any(
+        "assumed" in n for n in exported.notes
+    )

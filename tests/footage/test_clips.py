@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,9 @@ import pytest
 from films import clicks, film
 from found import make_grounding
 from graph2vid.cli import main
-from graph2vid.errors import InputError
+from graph2vid.errors import InputError, MissingDependencyError
 from graph2vid.evidence.media import audio, probe
+from graph2vid.flow import FlowGraph
 from graph2vid.footage import cut, cut_precisely, sharpest_frame, write_gif
 from graph2vid.grounding import Grounding, most_certain, write_clips
 
@@ -144,6 +146,43 @@ def test_a_folder_of_clips(precise: bool, video: Path, tmp_path: Path) -> None:
     assert words[0] == "Cake" and "Whisk the eggs" in words and "2 · 0:10.0–0:20.0" in words
     assert len(list(sheet.iter("{http://www.w3.org/2000/svg}image"))) == 4
     assert video.read_bytes() == before and not list(folder.glob(".*"))
+
+
+def test_a_card_has_texts_times_and_pictures(video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = grounded(video)
+    flow = FlowGraph.bag([*STEPS, "Eat <all> of it"], "Cake & tea")
+    found.clips(tmp_path, cards=["html"], doubtful="mark")
+    replace(found, flow=flow, not_shown=(3,)).clips(tmp_path, cards=["html"])
+    page = (tmp_path / "card.html").read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") == 3 and page.count("<li") == 4 and "http" not in page
+    assert "<h1>Cake &amp; tea</h1>" in page and "Eat &lt;all&gt; of it" in page and "not shown" in page
+    assert "0:03.0–0:10.0, 0:23.0–0:30.0" in page
+    document = json.loads((tmp_path / "howto.jsonld").read_text(encoding="utf-8"))
+    assert [step.get("image") for step in document["step"]] == [
+        "01-wash-the-berries.jpg",
+        "02-whisk-the-eggs.jpg",
+        "03-serve.jpg",
+        None,
+    ]
+    assert all((tmp_path / step["image"]).is_file() for step in document["step"][:3])
+    with pytest.raises(InputError, match="not 'doc'"):
+        found.clips(tmp_path, cards=["doc"])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingDependencyError, match="Chromium or Chrome, which is not installed"):
+        found.clips(tmp_path / "new", cards=["pdf"])
+    assert not (tmp_path / "new").exists()
+
+
+def test_cards_are_printed(video: Path, tmp_path: Path) -> None:
+    if not shutil.which("chromium"):
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    grounded(video).clips(tmp_path, cards=["pdf", "png"])
+    assert (tmp_path / "card.pdf").read_bytes()[:5] == b"%PDF-"
+    import av
+
+    with av.open(str(tmp_path / "card.png")) as container:
+        image = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    assert image.shape[1] == 900 and 400 < image.shape[0] < 1400 and (image[-1] == 255).all()
 
 
 KILLED = """

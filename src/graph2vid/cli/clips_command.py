@@ -20,6 +20,13 @@ def clips(
         ),
     ] = False,
     gif: Annotated[bool, typer.Option("--gif", help="Make moving pictures (GIF) of at most 10 s, too.")] = False,
+    card: Annotated[
+        str,
+        typer.Option(
+            metavar="html,pdf,png",
+            help="Make a card of all steps to print, too; PDF and PNG by Chromium or Chrome, if one is installed.",
+        ),
+    ] = "",
     doubtful: Annotated[
         str, typer.Option(metavar="mark|omit", help="Doubtful steps: mark them on the sheet, or omit them.")
     ] = "mark",
@@ -31,7 +38,9 @@ def clips(
     """Cut a video into its steps: a clip and a still of each, and a sheet of all stills."""
     from graph2vid.cli.outputs import save_json
     from graph2vid.cli.progress import progress
-    from graph2vid.grounding import SHEET, Grounding, format_time, write_clips
+    from graph2vid.grounding import CARD, SHEET, Grounding, format_time, write_clips
+
+    cards = [kind.strip() for kind in card.split(",") if kind.strip()]
 
     with progress("cutting") as tell:
         found = write_clips(
@@ -40,6 +49,7 @@ def clips(
             video=video,
             precise=precise,
             gif=gif,
+            cards=cards,
             doubtful=doubtful,
             progress=tell,
         )
@@ -48,3 +58,5 @@ def clips(
         typer.echo(f"{format_time(one.start)}–{format_time(one.end)}  {one.path}")
     if any(one.still for one in found):
         typer.echo(f"stills: {output / SHEET}.svg")
+    for kind in cards:
+        typer.echo(f"card: {output / CARD}.{kind}")

@@ -19,7 +19,7 @@ def export(
         typer.Option(
             metavar="FORMAT",
             help="json, csv, vtt, srt, youtube, ffmetadata, matroska, podcast, losslesscut, schema-org, howto, recipe, "
-            "label-studio, label-studio-config, via3, elan, rttm, crosstask, createml, lerobot.",
+            "label-studio, label-studio-config, cvat, cvat-labels, via3, elan, rttm, crosstask, createml, lerobot.",
         ),
     ],
     output: Annotated[

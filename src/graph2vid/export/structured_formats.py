@@ -1,12 +1,13 @@
-"""Formats with a structure: graph2vid's own JSON, schema.org, VIA 3 and Label Studio."""
+"""Formats with a structure: graph2vid's own JSON, schema.org, VIA 3, Label Studio and CVAT."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 from graph2vid.errors import Graph2VidError
 from graph2vid.export import shared
@@ -59,10 +60,12 @@ def _procedure(grounding: Grounding, film: Film, kind: str, steps_are: str) -> E
     steps = []
     for at, (name, text) in enumerate(zip(short_titles(texts), texts, strict=True)):
         shown = {"url": clips[at]["url"], "video": clips[at]} if at in clips else {}
+        shown |= {"image": film.images[at]} if at in film.images else {}
         steps.append({"@type": "HowToStep", "position": at + 1, "name": name, "text": text, **shown})
     if kind == "Recipe":
         notes.append("search engines want an image and the ingredients (recipeIngredient) of a recipe, too: add them")
-    document = {"@context": "https://schema.org", "@type": kind, "name": video["name"], "video": video}
+    picture = {"image": film.images[max(film.images)]} if film.images else {}  # of the last step: what was made
+    document = {"@context": "https://schema.org", "@type": kind, "name": video["name"], **picture, "video": video}
     return _json_ld({**document, steps_are: steps}, notes)
 
 
@@ -85,13 +88,15 @@ def _video_object(grounding: Grounding, film: Film) -> tuple[dict[str, Any], lis
         }
         for segment in segments
     ]
-    notes.append("search engines want a thumbnailUrl and an uploadDate of the video, too: add them")
+    wanted = "an uploadDate" if film.images else "a thumbnailUrl and an uploadDate"
+    notes.append(f"search engines want {wanted} of the video, too: add them")
     return {
         "@type": "VideoObject",
         "name": title,
         "description": "; ".join(names[step] for step in grounding.order) or title,
         "duration": f"PT{shared.seconds(max(round(grounding.end * 1000), 0))}S",
         **({"contentUrl": url} if url else {}),
+        **({"thumbnailUrl": film.images[max(film.images)]} if film.images else {}),
         "hasPart": clips,
     }, notes
 
@@ -228,6 +233,77 @@ def export_configuration(grounding: Grounding, film: Film) -> Exported:
         f'<View>\n  <Video name="{_OBJECT}" value="$video" frameRate="$fps"/>\n'
         f'  <TimelineLabels name="{_CONTROL}" toName="{_OBJECT}">\n{labels}  </TimelineLabels>\n</View>\n'
     )
+
+
+# -- CVAT ----------------------------------------------------------------------------------------------------------
+# "CVAT for video 1.1": its tracks are shapes, so a segment is a rectangle as large as the frame, from its first frame
+# on, which is outside from the frame after its last on. Frames are counted from 0. Labels are made with the task.
+
+_USUAL_SIZE = 1920, 1080
+
+
+@shared.format_named("cvat", ".cvat.xml", "video", "frame_rate")
+def export_cvat(grounding: Grounding, film: Film) -> Exported:
+    """Write the annotations of a video task: a track per segment, a rectangle around the whole frame."""
+    segments, notes = shared.timed(grounding)
+    names = shared.labels(grounding.flow)
+    rate, from_where = _frame_rate(film)
+    notes += from_where
+    (width, height), from_where = _frame_size(film)
+    notes += from_where
+    size = max(round(grounding.end * rate), 1)
+    frames = [(min(round(one.start / 1000 * rate), size - 1), round(one.end / 1000 * rate)) for one in segments]
+    labels = "".join(
+        f"        <label><name>{escape(name)}</name><color>{colour_of(step)}</color><attributes></attributes></label>\n"
+        for step, name in enumerate(names)
+    )
+    tracks = "".join(
+        f'  <track id="{number}" label={quoteattr(names[one.step])} source="auto">\n'
+        + _cvat_box(first, width, height, outside=False)
+        + (_cvat_box(max(last, first + 1), width, height, outside=True) if max(last, first + 1) < size else "")
+        + "  </track>\n"
+        for number, (one, (first, last)) in enumerate(zip(segments, frames, strict=True))
+    )
+    task = (
+        f"    <task>\n      <name>{escape(file_name(film.name) or shared.one_line(grounding.flow.title))}</name>\n"
+        f"      <size>{size}</size>\n      <mode>interpolation</mode>\n"
+        f"      <start_frame>0</start_frame>\n      <stop_frame>{size - 1}</stop_frame>\n      <labels>\n{labels}"
+        f"      </labels>\n      <original_size><width>{width}</width><height>{height}</height></original_size>\n"
+        "    </task>\n"
+    )
+    notes.append("make the task with the labels of cvat-labels, then upload these annotations as CVAT 1.1")
+    head = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</version>\n'
+    return Exported(f"{head}  <meta>\n{task}  </meta>\n{tracks}</annotations>\n", tuple(notes))
+
+
+@shared.format_named("cvat-labels", ".cvat-labels.json")
+def export_cvat_labels(grounding: Grounding, film: Film) -> Exported:
+    """Write the labels, for "Raw" of CVAT's constructor of tasks: the steps as rectangles, in their colours."""
+    labels = [
+        {"name": name, "color": colour_of(step), "type": "rectangle", "attributes": []}
+        for step, name in enumerate(shared.labels(grounding.flow))
+    ]
+    return Exported(json.dumps(labels, indent=2, ensure_ascii=False) + "\n")
+
+
+def _cvat_box(frame: int, width: int, height: int, *, outside: bool) -> str:
+    return (
+        f'    <box frame="{frame}" keyframe="1" outside="{int(outside)}" occluded="0" xtl="0.00" ytl="0.00" '
+        f'xbr="{width}.00" ybr="{height}.00" z_order="0"></box>\n'
+    )
+
+
+def _frame_size(film: Film) -> tuple[tuple[int, int], list[str]]:
+    """Return width and height of the frames: of the file, or the usual; and a note where they are assumed."""
+    if film.name and Path(film.name).is_file():
+        from graph2vid.evidence import probe
+
+        with suppress(Graph2VidError):
+            info = probe(film.name)
+            if info.width:
+                return (info.width, info.height), []
+    assumed = "frames of {} × {} pixels are assumed: name the video file with --video".format(*_USUAL_SIZE)
+    return _USUAL_SIZE, [assumed]
 
 
 def _frame_rate(film: Film) -> tuple[float, list[str]]:

@@ -9,7 +9,7 @@ from graph2vid._deprecated import warn_renamed
 from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.adaptation import LEAST_LABELLED, TaskVideo, adapt, learn_task, speaking_words
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
-from graph2vid.grounding.clip_files import SHEET, ClipFile, most_certain, write_clips
+from graph2vid.grounding.clip_files import CARD, HOW_TO, SHEET, ClipFile, most_certain, write_clips
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
 from graph2vid.grounding.durations_file import read_durations
 from graph2vid.grounding.exporting import (
@@ -30,6 +30,7 @@ from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, 
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.same_material import Stretch, common_stretches
 from graph2vid.grounding.script_alignment import ORDERS, Said, ScriptAlignment, align_script, align_text
+from graph2vid.grounding.step_card import card_html, print_card
 from graph2vid.grounding.step_count import StepCount
 from graph2vid.grounding.timeline import draw_timeline, print_timeline
 from graph2vid.grounding.times import format_time, parse_span, parse_time
@@ -59,7 +60,7 @@ __all__ += [
     "is_url",
 ]
 __all__ += ["for_publishing", "parse_span", "parse_time", "print_timeline", "write_export"]
-__all__ += ["SHEET", "ClipFile", "most_certain", "write_clips"]
+__all__ += ["CARD", "HOW_TO", "SHEET", "ClipFile", "card_html", "most_certain", "print_card", "write_clips"]
 # A script against the speech of a video.
 __all__ += ["ORDERS", "Said", "ScriptAlignment", "align_script", "align_text"]
 # Another cut of the same video.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ import numpy as np
 from graph2vid import footage
 from graph2vid._files import naming, write_bytes, write_text
 from graph2vid.errors import InputError, MissingDependencyError
-from graph2vid.grounding.exporting import for_publishing
+from graph2vid.grounding.exporting import export, for_publishing
+from graph2vid.grounding.step_card import CARD_KINDS, card_html, find_browser, print_card
 from graph2vid.grounding.times import format_time
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 SHEET = "contact-sheet"
 """The name of the sheet of stills, without its suffix (.svg, .png)."""
+
+CARD = "card"
+"""The name of the card, without its suffix (.html, .pdf, .png)."""
+
+HOW_TO = "howto.jsonld"
 
 MOST_GIF_SECONDS = 10.0
 """A moving picture shows so much of a segment, around its most certain moment."""
@@ -71,10 +77,13 @@ def write_clips(
     video: str | os.PathLike[str] | None = None,
     precise: bool = False,
     gif: bool = False,
+    cards: Iterable[str] = (),
     doubtful: str = "mark",
     progress: Callable[..., None] | None = None,
 ) -> tuple[ClipFile, ...]:
     """Write a clip of the video and a still (JPEG) for each segment, and a contact sheet (SVG, and PNG by resvg-py).
+
+    Beside them ``howto.jsonld``: the steps as search engines read them, each with its clip and its picture.
 
     Files are called by the number of the step and its short title: ``03-whisk-the-eggs.mp4``, and
     ``03-whisk-the-eggs-2.mp4`` where a step is repeated. Each is written whole or not at all; the video is only read.
@@ -91,6 +100,9 @@ def write_clips(
         from the key frame before the segment on.
     gif : bool
         Whether moving pictures (GIF) are made, too, of at most ten seconds around the most certain moment.
+    cards : iterable of str
+        ``"html"``, ``"pdf"``, ``"png"``: a card of all steps to print, with texts, times and pictures. PDF and PNG are
+        printed by Chromium or Chrome.
     doubtful : str
         ``"mark"`` or ``"omit"``: whether clips are made of doubtful segments.
     progress : callable, optional
@@ -104,6 +116,11 @@ def write_clips(
     source = Path(video or grounding.video or "")
     if not source.name or not source.is_file():
         raise InputError(f"clips are cut from the video, which is not there ({source if source.name else 'not named'})")
+    kinds = tuple(dict.fromkeys(cards))
+    if unknown := [kind for kind in kinds if kind not in CARD_KINDS]:
+        raise InputError(f"a card is {', '.join(CARD_KINDS)}, not {unknown[0]!r}")
+    if {*kinds} - {"html"}:
+        find_browser()  # what cannot be printed is refused before the work
     named = for_publishing(grounding, short_titles=True, doubtful=doubtful)
     places = [one for one in named.segments if one.end > 0]
     if not places:
@@ -114,6 +131,7 @@ def write_clips(
     suffix = source.suffix.lower() if not precise and source.suffix.lower() in footage.CONTAINERS else ".mkv"
     cut, suffix = (footage.cut_precisely, ".mp4") if precise else (footage.cut, suffix)
     found, stills = [], []
+    pictures: dict[int, bytes] = {}
     for at, (segment, name) in enumerate(zip(places, _names(places), strict=True)):
         if progress is not None:
             progress("cutting", at, len(places))
@@ -127,6 +145,7 @@ def write_clips(
             about = f"{segment.step + 1} · {format_time(segment.start)}–{format_time(segment.end)}"
             title = segment.text + (" (?)" if segment.is_doubtful else "")
             stills.append(footage.Still.of(picture[1], title, about))
+            pictures.setdefault(segment.step, stills[-1].jpeg)
             if gif:
                 files["gif"] = target / f"{name}.gif"
                 footage.write_gif(source, files["gif"], *_around(named, segment, MOST_GIF_SECONDS))
@@ -136,6 +155,14 @@ def write_clips(
         write_text(target / f"{SHEET}.svg", sheet.svg)
         with suppress(MissingDependencyError):
             write_bytes(target / f"{SHEET}.png", sheet.to_png())
+    shown = for_publishing(grounding, doubtful=doubtful)
+    images = {one.segment.step: one.still.name for one in reversed(found) if one.still is not None}
+    write_text(target / HOW_TO, export(shown, "howto", video=str(source), images=images).text)
+    if kinds:
+        page = card_html(replace(shown, video=str(source)), pictures)
+        for kind in kinds:
+            path = target / f"{CARD}.{kind}"
+            write_text(path, page) if kind == "html" else print_card(page, path)
     return tuple(found)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from graph2vid._files import write_text
@@ -42,10 +42,13 @@ class Film:
         A path or a URL; empty if it is not known.
     frame_rate : float or None
         Frames per second; None if it is not known (a format that needs it looks at the file).
+    images : mapping of int to str
+        Pictures of steps, by their numbers from 0: files or URLs.
     """
 
     name: str = ""
     frame_rate: float | None = None
+    images: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ def export(
     frame_rate: float | None = None,
     short_titles: bool = False,
     doubtful: str = "mark",
+    images: Mapping[int, str] | None = None,
 ) -> Exported:
     """Write a grounding in another format.
 
@@ -101,6 +105,8 @@ def export(
         Whether steps are called by verb and object, in at most 40 characters, rather than by their texts.
     doubtful : str
         ``"mark"``: doubtful segments are marked, where the format has a way to; ``"omit"``: they are left out.
+    images : mapping of int to str, optional
+        Pictures of steps, by their numbers from 0, for formats that name them (howto, recipe): files or URLs.
 
     Returns
     -------
@@ -110,7 +116,7 @@ def export(
     if frame_rate is not None and not 0 < frame_rate < math.inf:
         raise InputError(f"the frame rate must be a positive number of frames per second, not {frame_rate!r}")
     grounding = for_publishing(grounding, short_titles=short_titles, doubtful=doubtful)
-    return FORMATS.get(format).export(grounding, Film(video or grounding.video or "", frame_rate))
+    return FORMATS.get(format).export(grounding, Film(video or grounding.video or "", frame_rate, images or {}))
 
 
 def for_publishing(grounding: Grounding, *, short_titles: bool = False, doubtful: str = "mark") -> Grounding:

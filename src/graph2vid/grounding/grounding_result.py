@@ -283,12 +283,19 @@ class Grounding:
         frame_rate: float | None = None,
         short_titles: bool = False,
         doubtful: str = "mark",
+        images: Mapping[int, str] | None = None,
     ) -> Exported:
         """Write the grounding in the format of another program: see :func:`graph2vid.export.export`."""
         from graph2vid.grounding import exporting
 
         return exporting.export(
-            self, format, video=video, frame_rate=frame_rate, short_titles=short_titles, doubtful=doubtful
+            self,
+            format,
+            video=video,
+            frame_rate=frame_rate,
+            short_titles=short_titles,
+            doubtful=doubtful,
+            images=images,
         )
 
     def clips(
@@ -298,12 +305,13 @@ class Grounding:
         video: str | os.PathLike[str] | None = None,
         precise: bool = False,
         gif: bool = False,
+        cards: Iterable[str] = (),
         doubtful: str = "mark",
     ) -> tuple[ClipFile, ...]:
-        """Write a clip and a still per segment, and a contact sheet: see :func:`graph2vid.grounding.write_clips`."""
+        """Write a clip and a still per segment, a sheet and cards: see :func:`graph2vid.grounding.write_clips`."""
         from graph2vid.grounding.clip_files import write_clips
 
-        return write_clips(self, folder, video=video, precise=precise, gif=gif, doubtful=doubtful)
+        return write_clips(self, folder, video=video, precise=precise, gif=gif, cards=cards, doubtful=doubtful)
 
     def to_frame(self) -> DataFrame:
         """Return the grounding as a table of pandas, with a row per segment.
