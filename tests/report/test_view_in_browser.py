@@ -277,7 +277,7 @@ def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> N
         found = {one["name"]: one["value"] for one in probe.send("Performance.getMetrics")["metrics"]}
         return 1000 * float(found["TaskDuration"])
 
-    took = {}
+    took, median = {}, {}
     for name, before, script, given in (
         ("down", "0", FRAMES, [".time-scroll", "y", 40]),
         ("along", "view.state.zoomBy(8)", FRAMES, [".time-scroll", "x", 40]),
@@ -286,7 +286,8 @@ def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> N
         page.evaluate(before)
         page.wait_for_timeout(200)
         began = work()
-        page.evaluate(script, given)
+        median[name] = page.evaluate(script, given)
         took[name] = (work() - began) / 40  # milliseconds for a frame
-    assert max(took.values()) <= 20, took
+    print("work of a frame, median frame (ms):", {name: (round(took[name], 1), round(median[name], 1)) for name in took})
+    assert max(took.values()) <= 20 and max(median.values()) <= 20, (took, median)
     page.evaluate("view.destroy(); document.getElementById('here').style.removeProperty('height')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -498,3 +499,24 @@ def test_every_export_format_has_a_name_for_people() -> None:
     from graph2vid.studio.api import _TITLES
 
     assert set(FORMATS) <= set(_TITLES)
+
+
+def test_the_page_names_every_module_that_it_needs() -> None:
+    """So that browsers fetch all of them at once."""
+    from graph2vid.report import STATIC as VIEW
+    from graph2vid.studio.app import STATIC
+
+    folders = {"/view/": VIEW, "/static/": STATIC}
+    needed, waiting = set(), ["/static/studio.js"]
+    while waiting:
+        name = waiting.pop()
+        folder = next(prefix for prefix in folders if name.startswith(prefix))
+        text = (folders[folder] / name.removeprefix(folder)).read_text(encoding="utf-8")
+        found = {
+            one if one.startswith("/") else folder + one.removeprefix("./")
+            for one in re.findall(r'from "([^"]+)"', text)
+        }
+        waiting += found - needed
+        needed |= found
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'modulepreload" href="([^"]+)"', page)) == needed

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Query, Request
-from fastapi.responses import Response
+from fastapi.responses import FileResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from graph2vid._files import read_json
 from graph2vid.errors import InputError
 from graph2vid.grounding import FORMATS, Grounding, export
 from graph2vid.report import page, view_model
-from graph2vid.studio import models, places
+from graph2vid.studio import models, places, work
 from graph2vid.studio.annotating import imported
 from graph2vid.studio.asking import (
     RAW,
@@ -147,6 +147,20 @@ def report(
         name = _by_name(grounding).video
         raise InputError(in_words(str(error).replace(str(grounding.video), str(name)))) from None
     return Response(made, media_type="text/html; charset=utf-8", headers=attachment(f"{_file_stem(take)}.html"))
+
+
+@router.post("/projects/{project}/clips", status_code=202, summary="Cut a clip and a still of each step (a job)")
+def cut_clips(studio: InStudio, take: InTake) -> models.JobState:
+    return told(studio.clips(take))
+
+
+@router.get("/projects/{project}/clips", summary="The clips and stills that were cut last (.zip)",
+            response_class=FileResponse)  # fmt: skip
+def clips(take: InTake) -> FileResponse:
+    path = take.file(work.CLIPS)
+    if not path.is_file():
+        raise UnknownError("no clips were cut yet")
+    return FileResponse(path, media_type="application/zip", headers=attachment(f"{_file_stem(take)}-clips.zip"))
 
 
 # -- annotations made elsewhere ------------------------------------------------------------------------------------

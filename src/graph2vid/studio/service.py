@@ -229,6 +229,17 @@ class Studio:
 
         return self.start(take.project, "check", {"result": str(result)}, finish)
 
+    def clips(self, take: Take) -> Job:
+        """Cut a clip and a still of each step, into one archive."""
+        self.result(take)
+        order = {"result": str(take.results()[0][1]), "video": str(self.video(take, of_result=True))}
+
+        def finish(output: Path) -> None:
+            with take.lock:
+                (output / work.CLIPS).replace(take.file(work.CLIPS))
+
+        return self.start(take.project, "clips", order, finish)
+
     def order(self, take: Take) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the order to ground a video, and what the result is made from."""
         project = take.project

@@ -22,7 +22,7 @@ from graph2vid.errors import Graph2VidError
 
 RESULT, PARSE, CHECK = "result.json", "parse.json", "check.json"
 MODEL, ABOUT = "learned.safetensors", "learned.json"
-FILM, STRIP = "film.json", "strip.jpg"
+FILM, STRIP, CLIPS = "film.json", "strip.jpg", "clips.zip"
 
 _MOST_PICTURES, _MOST_PEAKS = 160, 4000
 
@@ -134,6 +134,20 @@ def check(order: dict[str, Any], tell: Tell) -> None:
     write_json(Path(order["output"]) / CHECK, check_order(Grounding.load(order["result"])).to_json())
 
 
+def clips(order: dict[str, Any], tell: Tell) -> None:
+    """Cut a clip and a still of each step; as ``graph2vid clips RESULT`` does, in one archive."""
+    import zipfile
+
+    from graph2vid.grounding import Grounding, write_clips
+
+    folder = Path(order["output"]) / "clips"
+    told = lambda stage, done=None, total=None: tell(stage=stage, done=done, total=total)  # noqa: E731
+    write_clips(Grounding.load(order["result"]), folder, video=order["video"], progress=told)
+    with zipfile.ZipFile(Path(order["output"]) / CLIPS, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, path.name)
+
+
 def film(order: dict[str, Any], tell: Tell) -> None:
     """Make the small pictures and the waveform under the axis of time."""
     from graph2vid._files import write_bytes
@@ -166,6 +180,7 @@ KINDS: dict[str, Callable[[dict[str, Any], Tell], None]] = {
     "learn": learn,
     "check": check,
     "film": film,
+    "clips": clips,
 }
 
 

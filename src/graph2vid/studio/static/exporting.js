@@ -4,13 +4,13 @@ import { el } from "/view/dom.js";
 import * as api from "./api.js";
 import { toast, trying } from "./parts.js";
 
-// `entries` are [key, title, suffix, path].
+// `entries` are [key, title, suffix, path of what is saved, or what is done].
 export function exportMenu(context, { title, entries }) {
   const save = (name, path) => trying(async () => {
     const notes = await api.download(context.path(path));
     toast([`${name} is saved.`, ...notes.map((note) => `Note: ${note}.`)].join(" "), notes.length ? "warn" : "good");
   });
-  const entry = ([key, name, suffix, path]) => el("li", null, el("button", { type: "button", "data-key": `export-${key}`, onclick: () => save(name, path) }, el("strong", null, name), el("span", { class: "dim small" }, suffix)));
+  const entry = ([key, name, suffix, path]) => el("li", null, el("button", { type: "button", "data-key": `export-${key}`, onclick: () => (typeof path === "string" ? save(name, path) : path()) }, el("strong", null, name), el("span", { class: "dim small" }, suffix)));
   const menu = el("details", { class: "menu" }, el("summary", { class: "button", "data-key": "export" }, title), el("ul", { class: "panel menu-list" }, entries.map(entry)));
   menu.addEventListener("toggle", () => {
     const outside = (event) => {

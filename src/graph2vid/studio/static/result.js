@@ -241,7 +241,8 @@ export function mountResult(main, context, { query }) {
   function exporting() {
     const name = model.video?.name;
     const reports = [["report", name ? `Report, to lie beside ${shortened(name, 24)}` : "Report", ".html", "/report"], ...(name ? [["report-video", "Report with the video inside", ".html", "/report?embed=true"]] : [])];
-    return exportMenu(context, { title: "Export", entries: [...reports, ...Object.entries(about.titles).map(([key, title]) => [key, title, about.formats[key], `/export/${key}`])] });
+    const clips = name ? [["clips", "A clip and a still of each step", ".zip", () => context.start("/clips")]] : [];
+    return exportMenu(context, { title: "Export", entries: [...reports, ...clips, ...Object.entries(about.titles).map(([key, title]) => [key, title, about.formats[key], `/export/${key}`])] });
   }
 
   function drawSide() {

@@ -32,7 +32,7 @@ const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
 const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, failedAt: null };
 const TAB_OF = { parse: "graph", ground: "result", check: "result" };
-const DONE = { parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked.", "ground-all": "The videos are grounded." };
+const DONE = { parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked.", "ground-all": "The videos are grounded.", clips: "The clips are saved." };
 const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
 const isRunning = (job) => ["waiting", "running"].includes(job?.state);
 
@@ -103,7 +103,8 @@ async function show() {
   forgetRefusals();
   studio.page?.destroy?.();
   studio.page = null;
-  studio.about ??= await api.get("about");
+  const about = studio.about ? null : api.get("about"); // asked for at the same time
+  about?.catch(() => {}); // told below
   if (studio.project?.name !== name || studio.project.shown !== video) {
     studio.stopFollowing?.();
     studio.followed = null;
@@ -128,6 +129,7 @@ async function show() {
       else tellInterruption();
     }
   }
+  studio.about ??= await about;
   studio.tab = null;
   main.replaceChildren();
   if (studio.project) {
@@ -235,6 +237,7 @@ function followJob(job, tab) {
     }
     if (state.state === "cancelled") toast("Cancelled. Nothing was changed.");
     if (state.state === "done") {
+      if (state.kind === "clips") await trying(() => api.download(context.path("/clips")));
       const said = state.kind === "learn" ? await learnt(context) : DONE[state.kind];
       toast(said);
       if (tab && studio.tab !== tab) context.go(tab);
