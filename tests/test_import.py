@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "flow": set(),
     "tsort": {"flow", "_native"},
     "alignment": {"flow", "tsort", "_native"},
-    "text": {"flow"},
+    "text": {"flow", "_native"},
     "evidence": {"flow"},
     "footage": {"flow", "evidence"},
     "grounding": {"flow", "tsort", "alignment", "evidence", "footage", "text"},

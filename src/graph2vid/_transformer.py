@@ -79,23 +79,17 @@ class Transformer:
 
     def layer(self, value: Floats, name: str, masked: Floats | None = None) -> Floats:
         """Return the next values [..., pieces, width]; ``masked`` is added to the scores of the attention."""
-        return self.mix(value, self.linear(value, f"{name}.qkv"), name, masked=masked)
-
-    def mix(
-        self, value: Floats, read: Floats, name: str, own: slice = slice(None), masked: Floats | None = None
-    ) -> Floats:
-        """Return the next values of the pieces ``own``, given query, key and content of all: ``read``."""
-        mixed = self.linear(self._attend(read, own, masked), f"{name}.out")
-        mixed += value[..., own, :]
+        mixed = self.linear(self._attend(self.linear(value, f"{name}.qkv"), masked), f"{name}.out")
+        mixed += value
         mixed = self.normalise(mixed, f"{name}.norm1")
         found = self.linear(self.activation(self.linear(mixed, f"{name}.up")), f"{name}.down")
         found += mixed
         return self.normalise(found, f"{name}.norm2")
 
-    def _attend(self, read: Floats, own: slice, masked: Floats | None) -> Floats:
+    def _attend(self, read: Floats, masked: Floats | None) -> Floats:
+        """Return the mixed contents, given query, key and content of all pieces."""
         by_head = read.reshape(*read.shape[:-1], 3, self.heads, -1)
         query, key, content = np.moveaxis(by_head, (-3, -2), (0, -3))  # each [..., heads, pieces, width of a head]
-        query = query[..., own, :]
         scores = np.matmul(query * np.float32(query.shape[-1] ** -0.5), key.swapaxes(-1, -2))
         if masked is not None:
             scores += masked

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "automaton_solve.hpp"
+#include "encoder.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
 #include "tsort.hpp"
@@ -209,6 +210,75 @@ template <class T> void bind_automaton(nb::class_<Automaton> &automaton) {
         "tail"_a.noconvert(), "cost_only"_a, "workers"_a, "watch"_a.none() = nb::none());
 }
 
+// Weights [out][in], a scale and a bias per output.
+using MatrixArrays = std::tuple<Array<int8_t>, Array<float>, Array<float>>;
+using NormArrays = std::tuple<Array<float>, Array<float>>;
+
+const EncoderKernels &encoder_level(size_t level) { return encoder_kernels()[std::min(level, encoder_kernels().size() - 1)]; }
+
+PackedMatrix packed(const MatrixArrays &given, const EncoderKernels &kernels) {
+    const auto &[weights, scale, bias] = given;
+    if (weights.ndim() != 2 || scale.size() != weights.shape(0) || bias.size() != weights.shape(0))
+        throw std::invalid_argument("a matrix needs a scale and a bias per output");
+    return {static_cast<int64_t>(weights.shape(0)),
+            static_cast<int64_t>(weights.shape(1)),
+            weights.data(),
+            scale.data(),
+            bias.data(),
+            kernels};
+}
+NormWeights norm(const NormArrays &given) { return {take(std::get<0>(given)), take(std::get<1>(given))}; }
+
+// What a layer makes of rows [rows][in]: [rows][out].
+template <class Layer> Owned<float> through(const Layer &layer, const Array<float> &rows, int64_t in, int64_t out) {
+    if (rows.ndim() != 2 || static_cast<int64_t>(rows.shape(1)) != in) throw std::invalid_argument("rows of another width");
+    std::vector<float> found(rows.shape(0) * static_cast<size_t>(out));
+    {
+        const nb::gil_scoped_release release;
+        layer(rows.data(), static_cast<int64_t>(rows.shape(0)), found.data());
+    }
+    return give(std::move(found), {rows.shape(0), static_cast<size_t>(out)});
+}
+
+void bind_encoder(nb::module_ &m) {
+    m.def(
+        "encoder_levels",
+        [] {
+            std::vector<const char *> names;
+            for (const EncoderKernels &k : encoder_kernels()) names.push_back(k.name);
+            return names;
+        },
+        "Instruction sets that quantised layers can run on here, the fastest first.");
+    nb::class_<QuantisedLinear>(m, "QuantisedLinear")
+        .def(
+            "__init__",
+            [](QuantisedLinear *self, const MatrixArrays &matrix, size_t level) {
+                new (self) QuantisedLinear{encoder_level(level), packed(matrix, encoder_level(level))};
+            },
+            "matrix"_a, "level"_a = 0)
+        .def(
+            "__call__",
+            [](const QuantisedLinear &self, const Array<float> &rows) {
+                return through(self, rows, self.matrix.in, self.matrix.out);
+            },
+            "rows"_a.noconvert());
+    nb::class_<QuantisedLayer>(m, "QuantisedLayer")
+        .def(
+            "__init__",
+            [](QuantisedLayer *self, const MatrixArrays &qkv, const MatrixArrays &out, const MatrixArrays &up,
+               const MatrixArrays &down, const NormArrays &norm1, const NormArrays &norm2, int64_t heads, float epsilon,
+               size_t level) {
+                const EncoderKernels &k = encoder_level(level);
+                new (self) QuantisedLayer(k, packed(qkv, k), packed(out, k), packed(up, k), packed(down, k), norm(norm1),
+                                          norm(norm2), heads, epsilon);
+            },
+            "qkv"_a, "out"_a, "up"_a, "down"_a, "norm1"_a, "norm2"_a, "heads"_a, "epsilon"_a, "level"_a = 0)
+        .def(
+            "__call__",
+            [](const QuantisedLayer &self, const Array<float> &rows) { return through(self, rows, self.width(), self.width()); },
+            "rows"_a.noconvert());
+}
+
 // The same functions for both dtypes.
 template <class T> void bind_procedure(nb::class_<Procedure> &procedure) {
     procedure
@@ -251,6 +321,7 @@ NB_MODULE(_native, m) {
 
     bind_soft<float>(m);
     bind_soft<double>(m);
+    bind_encoder(m);
 
     nb::class_<Automaton> automaton(m, "Automaton");
     automaton.def(

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from graph2vid._files import check_format, parse_json
 from graph2vid._transformer import Floats
 from graph2vid.errors import FormatError, InputError
 from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates, probabilities
-from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_pool
+from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_rows
 from graph2vid.text.learned.pairs import pair_features
 from graph2vid.text.learned.parallel import one_thread
 from graph2vid.text.learned.tensors import Tensors, read_safetensors, write_safetensors
@@ -166,13 +166,11 @@ class RecipeModel:
         cut = [self.pieces.of(word) for word in words]
         readings = []
         for start, stop, central in stretches([len(of_word) for of_word in cut], self.network.shape.positions - 2):
-            pieces, groups = [self.pieces.begin], []
-            for of_word in cut[start:stop]:
-                groups.append(range(len(pieces), len(pieces) + len(of_word)))
-                pieces.extend(of_word)
-            pieces.append(self.pieces.end)
-            pool = mean_pool(groups, len(pieces))
-            readings.append(Reading(start, stop, central, [pool @ read for read in self.network.encode(pieces)]))
+            inside = cut[start:stop]
+            ends = np.cumsum([1, *map(len, inside)])
+            read = self.network.encode([self.pieces.begin, *chain.from_iterable(inside), self.pieces.end])
+            words_read = [mean_rows(ends[:-1], ends[1:], of_pieces) for of_pieces in read]
+            readings.append(Reading(start, stop, central, words_read))
         return readings
 
     @one_thread()

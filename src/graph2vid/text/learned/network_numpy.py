@@ -6,25 +6,29 @@ A branch goes on with layers of its own to scores of tags and of edges; the scor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from graph2vid._transformer import Floats, Transformer, gelu_tanh, ready
+from graph2vid.text.learned import integer_layers
 from graph2vid.text.learned.pairs import SIZES
 from graph2vid.text.learned.parallel import side_by_side
-from graph2vid.text.learned.tensors import Array, Tensors, rows
+from graph2vid.text.learned.tensors import SCALE, Tensors, rows
 from graph2vid.text.learned.words import CLASSES, LABELS, TAGS, Span
 
 Sizes: TypeAlias = dict[str, tuple[int, ...]]
 Features: TypeAlias = npt.NDArray[np.int64]
 _TOGETHER = ((0, 1), (2, 3), (4,), (5, 6, 7), (8,), (9,))
 """Features of pairs that are looked up at once, in a table of all their combinations."""
+_MATRICES, _NORMS = ("qkv", "out", "up", "down"), ("norm1", "norm2")
+_PARTS = ("dependent", "head", "labelled", "labelling")
+"""What an entity is in an edge and in its label: computed at once."""
+_SCORED = ("arc", "same")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,33 @@ class EdgeScores(NamedTuple):
     label: Floats
 
 
+class _Branch(NamedTuple):
+    """Weights of a branch as they are used together, each matrix with its bias.
+
+    Attributes
+    ----------
+    entities : callable
+        From what was read in entities to their parts in edges and labels.
+    kinds : array
+        What stands for classes.
+    dependent, head : pair of array
+        Columns: for the dependent the bilinear scores, then for each score a number and what meets the pair.
+    label : callable
+        From the head's part to what meets the dependent's, label by label.
+    labelled, labelling, pair : pair of array
+        ``pair`` stands on the left: a row per score, then per label.
+    """
+
+    entities: Callable[[Floats], Floats]
+    kinds: Floats
+    dependent: tuple[Floats, Floats]
+    head: tuple[Floats, Floats]
+    label: Callable[[Floats], Floats]
+    labelled: tuple[Floats, Floats]
+    labelling: tuple[Floats, Floats]
+    pair: tuple[Floats, Floats]
+
+
 class Network:
     """The network with its weights.
 
@@ -94,18 +125,89 @@ class Network:
     """
 
     def __init__(self, shape: Shape, tensors: Tensors) -> None:
+        _check(shape, tensors)
         self.shape = shape
         self._tensors = tensors
-        names = (name for name in tensors if not name.endswith("#scale"))
-        self._weights = {
-            name: _ready(tensors, name) for name in names if name != "embed.words"
-        }  # of which rows are read
-        _check(shape, tensors, self._weights)
-        self._layers = Transformer(self._weights, shape.heads, gelu_tanh)
-        self._linear = self._layers.linear
-        branches = range(shape.branches)
-        self.transitions = np.mean([self._weights[f"branches.{b}.transitions"] for b in branches], axis=0)
+        branches = [f"branches.{number}" for number in range(shape.branches)]
+        layers = [f"shared.{number}" for number in range(shape.shared)]
+        layers += [f"{branch}.layers.{number}" for branch in branches for number in range(shape.own)]
+        parts = [tuple(f"{branch}.{part}" for part in _PARTS) for branch in branches]
+        whole = {f"{layer}.{name}" for layer in layers for name in _MATRICES}.union(*parts)
+        whole = {f"{name}.weight" for name in whole} | {f"{branch}.label.bilinear" for branch in branches}
+        left_out = {name for name in whole if name + SCALE in tensors} | {"embed.words"}
+        names = [name for name in tensors if not name.endswith(SCALE) and name not in left_out]
+        self._weights = {name: _ready(tensors, name) for name in names}
+        self._floats = Transformer(self._weights, shape.heads, gelu_tanh)
+        self._linear = self._floats.linear
+        self._layers = {name: self._layer(name) for name in layers}
+        self._branches = [self._branch(*named) for named in zip(branches, parts, strict=True)]
+        self._pair_weights = np.concatenate([branch.pair[0] for branch in self._branches], axis=1)
+        self._pair_bias = np.sum([branch.pair[1] for branch in self._branches], axis=0)
+        self.transitions = np.mean([self._weights[f"{branch}.transitions"] for branch in branches], axis=0)
         self._features = [self._feature_table(numbers) for numbers in _TOGETHER]
+
+    def _layer(self, name: str) -> Callable[[Floats], Floats]:
+        """Return a transformer layer: in whole numbers where the weights are such."""
+        if any(f"{name}.{part}.weight{SCALE}" not in self._tensors for part in _MATRICES):
+            return partial(self._floats.layer, name=name)
+        norms = {part: integer_layers.Norm(*self._both(f"{name}.{part}")) for part in _NORMS}
+        return integer_layers.layer(
+            {part: self._matrix(f"{name}.{part}") for part in _MATRICES}, norms, self.shape.heads
+        )
+
+    def _stacked(self, names: Sequence[str]) -> Callable[[Floats], Floats]:
+        """Return several linear layers with the same inputs as one, their outputs side by side."""
+        if all(f"{name}.weight{SCALE}" in self._tensors for name in names):
+            matrices = zip(*(self._matrix(name) for name in names), strict=True)
+            return integer_layers.linear(integer_layers.Matrix(*(np.concatenate(parts) for parts in matrices)))
+        pairs = zip(*(self._both(name) for name in names), strict=True)
+        weight, bias = (np.concatenate(parts, axis=-1) for parts in pairs)
+        return lambda value: _times(value, (weight, bias))
+
+    def _branch(self, name: str, parts: Sequence[str]) -> _Branch:
+        weights = self._weights
+
+        def whole(side: str, *more: Floats) -> tuple[Floats, Floats]:
+            """Stack what one end of a pair is multiplied by, for the scores of both kinds."""
+            single, paired = (
+                [self._both(f"{name}.{which}.{part}") for which in _SCORED] for part in (side, f"{side}_pair")
+            )
+            columns = [*more, *(weight for weight, _ in single), _interleaved([weight for weight, _ in paired])]
+            biases = [*(bias for _, bias in single), _interleaved([bias for _, bias in paired])]
+            bias = np.concatenate([np.zeros(sum(matrix.shape[1] for matrix in more), dtype=np.float32), *biases])
+            return np.concatenate(columns, axis=1), bias
+
+        pair = [self._both(f"{name}.{which}.pair") for which in (*_SCORED, "label")]
+        return _Branch(
+            entities=self._stacked(parts),
+            kinds=weights[f"{name}.kinds"],
+            dependent=whole("dependent", *(weights[f"{name}.{which}.bilinear"] for which in _SCORED)),
+            head=whole("head"),
+            label=self._label(f"{name}.label.bilinear"),
+            labelled=self._both(f"{name}.label.dependent"),
+            labelling=self._both(f"{name}.label.head"),
+            pair=(
+                np.concatenate([weight.T for weight, _ in pair]),
+                np.concatenate([bias for _, bias in pair])[:, None],
+            ),
+        )
+
+    def _label(self, name: str) -> Callable[[Floats], Floats]:
+        size = len(LABELS) * self.shape.label
+        if name in self._weights:
+            turned = np.ascontiguousarray(self._weights[name].reshape(size, -1).T)
+            return lambda value: value @ turned
+        weight, scale = self._tensors[name].reshape(size, -1), self._tensors[name + SCALE].ravel()
+        return integer_layers.linear(integer_layers.Matrix(weight, scale, np.zeros(size, dtype=np.float32)))
+
+    def _both(self, name: str) -> tuple[Floats, Floats]:
+        return self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+
+    def _matrix(self, name: str) -> integer_layers.Matrix:
+        weight = self._tensors[f"{name}.weight"]
+        return integer_layers.Matrix(
+            weight, self._tensors[f"{name}.weight{SCALE}"].ravel(), self._weights[f"{name}.bias"]
+        )
 
     def _feature_table(self, numbers: Sequence[int]) -> Floats:
         """Return the sums of the features' values: a row per combination, the branches side by side."""
@@ -126,14 +228,14 @@ class Network:
         weights = self._weights
         numbers = np.asarray(pieces)
         hidden = rows(self._tensors, "embed.words", numbers) + weights["embed.positions"][: len(numbers)]
-        hidden = self._layers.normalise(hidden, "embed.norm")
+        hidden = self._floats.normalise(hidden, "embed.norm")
         for layer in range(self.shape.shared):
-            hidden = self._layer(hidden, f"shared.{layer}", parts=self.shape.branches)
+            hidden = self._layers[f"shared.{layer}"](hidden)
 
         def read_on(branch: int) -> Floats:
             own = hidden
             for layer in range(self.shape.own):
-                own = self._layer(own, f"branches.{branch}.layers.{layer}")
+                own = self._layers[f"branches.{branch}.layers.{layer}"](own)
             return own
 
         return side_by_side(read_on, range(self.shape.branches))
@@ -145,54 +247,61 @@ class Network:
 
     def score_edges(self, words: Sequence[Floats], spans: Sequence[Span], features: Features) -> EdgeScores:
         """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
-        pools = span_pools(spans, len(words[0]))
+        branches, count, arc, size = self.shape.branches, len(spans), self.shape.arc, self.shape.pair
         kinds = [CLASSES.index(span.kind) for span in spans]
-        pairs = self._pairs(features)
-        found = side_by_side(
-            lambda branch: self._edges(branch, words[branch], pools, kinds, pairs[branch]), range(len(words))
-        )
-        return EdgeScores(*(np.mean(scores, axis=0) for scores in zip(*found, strict=True)))
+        ends = np.cumsum([arc, arc, self.shape.label])
+        read = read_spans(spans, np.concatenate(words, axis=1))
+        pair = self._pairs(features)
+        scores = np.zeros((len(_SCORED), count, count), dtype=np.float32)
+        label = np.zeros((len(LABELS), count, count), dtype=np.float32)
+        meeting = np.zeros((2, count, branches * size, len(_SCORED)), dtype=np.float32)
+        for number, branch in enumerate(self._branches):
+            own = slice(number * self.shape.width, (number + 1) * self.shape.width)
+            parts = gelu_tanh(branch.entities(np.concatenate([*read[..., own], branch.kinds[kinds]], axis=1)))
+            dependent, head, label_dependent, label_head = np.split(parts, ends, axis=1)
+            crossed = _times(dependent, branch.dependent)
+            for score, first in zip(scores, range(0, len(_SCORED) * arc, arc), strict=True):
+                score += crossed[:, first : first + arc] @ head.T
+            sides = crossed[:, len(_SCORED) * arc :], _times(head, branch.head)
+            for side, found in zip(sides, meeting[:, :, number * size : (number + 1) * size], strict=True):
+                found[:] = side[:, len(_SCORED) :].reshape(count, size, -1)
+            scores += sides[0].T[: len(_SCORED), :, None] + sides[1].T[: len(_SCORED), None]
+            by_label = branch.label(np.ascontiguousarray(label_head)).reshape(count, len(LABELS), -1).transpose(1, 2, 0)
+            label += np.matmul(label_dependent, by_label)
+            label += _times(label_dependent, branch.labelled).T[:, :, None]
+            label += _times(label_head, branch.labelling).T[:, None]
+        flat = pair.reshape(count * count, -1).T
+        both = (self._pair_weights @ flat + self._pair_bias).reshape(-1, count, count)
+        scores += both[: len(_SCORED)]
+        label += both[len(_SCORED) :]
+        scores += np.matmul(pair, meeting[0]).transpose(2, 0, 1)
+        scores += np.matmul(pair.transpose(1, 0, 2), meeting[1]).transpose(2, 1, 0)
+        scores /= branches
+        label /= branches
+        arcs, same = scores
+        return EdgeScores(arcs, same, label.transpose(1, 2, 0))
 
     def _pairs(self, features: Features) -> Floats:
-        """Return what stands for the features of pairs: shape (branches, entities, entities, pair)."""
-        count, branches = len(features), self.shape.branches
+        """Return what stands for the features of pairs: shape (entities, entities, branches · pair)."""
+        count = len(features)
         values = np.moveaxis(features, -1, 0)
-        found = np.zeros((count, count, branches * self.shape.pair), dtype=np.float32)
+        found = np.zeros((count, count, self.shape.branches * self.shape.pair), dtype=np.float32)
+        looked_up = np.empty_like(found)
         for numbers, table in zip(_TOGETHER, self._features, strict=True):
             row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
-            found += table.take(row, axis=0)
-        return np.ascontiguousarray(gelu_tanh(found).reshape(count, count, branches, -1).transpose(2, 0, 1, 3))
+            found += table.take(row, axis=0, out=looked_up, mode="clip")  # no row is outside; to check it takes a copy
+        return gelu_tanh(found)
 
-    def _edges(self, branch: int, words: Floats, pools: Floats, kinds: list[int], pair: Floats) -> EdgeScores:
-        weights, name = self._weights, f"branches.{branch}"
-        read = (pools @ words).transpose(1, 0, 2).reshape(len(kinds), -1)
-        entities = np.concatenate([read, weights[f"{name}.kinds"][kinds]], axis=1)
-        parts = (f"{name}.{part}" for part in ("dependent", "head", "labelled", "labelling"))
-        dependent, head, label_dependent, label_head = (gelu_tanh(self._linear(entities, part)) for part in parts)
-        arc, same = (self._biaffine(f"{name}.{which}", dependent, head, pair) for which in ("arc", "same"))
-        crossed = np.matmul(label_dependent @ weights[f"{name}.label.bilinear"], label_head.T)
-        label: Floats = crossed.transpose(1, 2, 0) + self._linear(label_dependent, f"{name}.label.dependent")[:, None]
-        label += self._linear(label_head, f"{name}.label.head")[None]
-        label += self._linear(pair, f"{name}.label.pair")
-        return EdgeScores(arc, same, label)
 
-    def _biaffine(self, name: str, dependent: Floats, head: Floats, pair: Floats) -> Floats:
-        crossed: Floats = dependent @ self._weights[f"{name}.bilinear"]
-        score: Floats = crossed @ head.T
-        score += self._linear(dependent, f"{name}.dependent")
-        score += self._linear(head, f"{name}.head").T
-        score += self._linear(pair, f"{name}.pair")[..., 0]
-        score += np.matmul(pair, self._linear(dependent, f"{name}.dependent_pair")[:, :, None])[..., 0]
-        score += np.matmul(pair.transpose(1, 0, 2), self._linear(head, f"{name}.head_pair")[:, :, None])[..., 0].T
-        return score
+def _times(value: Floats, matrix: tuple[Floats, Floats]) -> Floats:
+    found: Floats = value @ matrix[0]
+    found += matrix[1]
+    return found
 
-    def _layer(self, value: Floats, name: str, parts: int = 1) -> Floats:
-        """Go through a transformer layer, with so many parts of the word pieces side by side."""
-        layers = self._layers
-        limits = [len(value) * part // parts for part in range(parts + 1)]
-        pieces = [slice(*ends) for ends in pairwise(limits)]
-        read = np.concatenate(side_by_side(lambda own: layers.linear(value[own], f"{name}.qkv"), pieces))
-        return np.concatenate(side_by_side(lambda own: layers.mix(value, read, name, own), pieces))
+
+def _interleaved(arrays: Sequence[Floats]) -> Floats:
+    """Return the columns of arrays in turns."""
+    return np.stack(arrays, axis=-1).reshape(*arrays[0].shape[:-1], -1)
 
 
 def mean_pool(groups: Sequence[range], size: int) -> Floats:
@@ -202,6 +311,24 @@ def mean_pool(groups: Sequence[range], size: int) -> Floats:
     place = np.arange(size)
     found: Floats = ((start <= place) & (place < stop)) / np.maximum(stop - start, 1).astype(np.float32)
     return found
+
+
+def mean_rows(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], values: Floats) -> Floats:
+    """Return the means of runs of rows, of which none is empty."""
+    lengths = stops - starts
+    found: Floats = values[starts]
+    for number in range(1, int(lengths.max(initial=1))):  # few are long
+        longer = np.flatnonzero(lengths > number)
+        found[longer] += values[starts[longer] + number]
+    found /= lengths.astype(np.float32)[:, None]
+    return found
+
+
+def read_spans(spans: Sequence[Span], words: Floats) -> Floats:
+    """Read entities off words, as :func:`span_pools` says: shape (4, spans, width)."""
+    starts, stops = (np.array(ends) for ends in zip(*((span.start, span.end) for span in spans), strict=True))
+    alone = [starts, np.maximum(starts - 1, 0), np.minimum(stops, len(words) - 1)]
+    return np.stack([mean_rows(starts, stops, words), *(words[at] for at in alone)])
 
 
 def span_pools(spans: Sequence[Span], words: int) -> Floats:
@@ -224,16 +351,16 @@ def _ready(tensors: Tensors, name: str) -> Floats:
     return ready(found) if name.endswith(".weight") and found.ndim == 2 else found
 
 
-def _check(shape: Shape, tensors: Tensors, weights: Mapping[str, Array]) -> None:
+def _check(shape: Shape, tensors: Tensors) -> None:
     vocabulary = tensors["embed.words"]
     if vocabulary.ndim != 2 or vocabulary.shape[1] != shape.width or shape.width % shape.heads:
         raise ValueError(f"the vocabulary has the shape {vocabulary.shape}")
     for name, expected in expected_shapes(shape, len(vocabulary)).items():
-        found = tensors[name].shape if name == "embed.words" else tuple(weights[name].shape)
-        if name.endswith(".weight") and len(found) == 2:
-            found = found[::-1]
-        if found != expected:
-            raise ValueError(f"{name} has the shape {found}, not {expected}")
+        found, scale = tensors[name], tensors.get(name + SCALE)
+        if found.shape != expected:
+            raise ValueError(f"{name} has the shape {found.shape}, not {expected}")
+        if (found.dtype == np.int8) != (scale is not None) or (scale is not None and scale.size != found[..., 0].size):
+            raise ValueError(f"{name} needs 8-bit numbers with a scale per row, or 32-bit numbers")
 
 
 def expected_shapes(shape: Shape, vocabulary: int) -> Sizes:
