@@ -94,13 +94,16 @@ def f1_counts(predicted: ArrayLike, true: ArrayLike, overlap: float) -> tuple[in
     """
     guess, truth = _pair(predicted, true)
     guessed, there = segments(guess), segments(truth)
+    of_label: dict[int, list[tuple[int, int, int]]] = {}
+    for index, (label, start, stop) in enumerate(there):
+        of_label.setdefault(label, []).append((index, start, stop))
     taken: set[int] = set()
     for label, start, stop in guessed:
         best, best_iou = -1, 0.0
-        for index, (true_label, true_start, true_stop) in enumerate(there):
+        for index, true_start, true_stop in of_label.get(label, ()):
             inside = min(stop, true_stop) - max(start, true_start)
             found = inside / (max(stop, true_stop) - min(start, true_start))
-            if true_label == label and found > best_iou:
+            if found > best_iou:
                 best, best_iou = index, found
         if best_iou >= overlap and best >= 0:
             taken.add(best)
@@ -196,11 +199,11 @@ def _share(part: float, whole: float) -> float:
 
 def _edit_distance(left: Sequence[int], right: Sequence[int]) -> int:
     """Return how many insertions, deletions and replacements turn one sequence into the other."""
-    previous = list(range(len(right) + 1))
-    for row, label in enumerate(left, start=1):
-        current = [row]
-        for column, other in enumerate(right, start=1):
-            replaced = previous[column - 1] + (label != other)
-            current.append(min(replaced, previous[column] + 1, current[-1] + 1))
-        previous = current
-    return previous[-1]
+    short, long = sorted((np.asarray(left), np.asarray(right)), key=len)
+    places = np.arange(len(long) + 1)
+    row = places
+    for number, label in enumerate(short, start=1):
+        best = np.minimum(row[:-1] + (long != label), row[1:] + 1)
+        # Then insertions: the least over all places before, plus how far they are.
+        row = places + np.minimum.accumulate(np.concatenate([[number], best]) - places)
+    return int(row[-1])
