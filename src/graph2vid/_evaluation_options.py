@@ -54,7 +54,11 @@ class EvaluationOptions(Options, panel="Costs and alignment"):
     temperature: float | None = option(
         None, "Divides similarities; by default the preset's, else 1 for scores and 0.1 for cosines.", above=0.0
     )
-    drop: str | None = option(None, "A drop policy in place of the preset's.", metavar="POLICY[:N]")
+    drop: str | None = option(
+        None,
+        "A drop policy in place of the preset's; prototype and relative take scores of background, if there are any.",
+        metavar="POLICY[:N]",
+    )
     skip: str | None = option(
         None,
         "Let steps be skipped at this cost (percentile, constant:3, …; constant:inf: none). By default as narration "

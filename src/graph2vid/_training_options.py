@@ -45,7 +45,8 @@ class TrainingOptions(Options, panel="Training"):
     )
     drop: str = option(
         "percentile:30",
-        "Cost of background: percentile:N of the match costs, or a number.",
+        "Cost of background: percentile:N of the match costs, a number, or prototype:N: an embedding of background "
+        "is learnt beside the features, and used with them.",
         metavar="COST",
         panel=_LOSS,
     )

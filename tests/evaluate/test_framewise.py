@@ -12,7 +12,8 @@ import pytest
 
 from graph2vid._evaluation_options import EvaluationOptions
 from graph2vid.cli import main
-from graph2vid.datasets import framewise
+from graph2vid.datasets import framewise, read_dataset
+from graph2vid.errors import InputError
 from graph2vid.evaluate import edit, evaluate_dataset, f1, f1_counts, mof
 from graph2vid.evaluate.action_segmentation import pooled_rows
 from graph2vid.grounding import Grounding
@@ -149,6 +150,20 @@ def test_a_given_graph_beside_the_mined_one(tmp_path: Path) -> None:
     write(root / "tea.flow", "boil: boil\npour: pour\nboil -> pour\n")
     rows = evaluated(root)
     assert rows["graph:manual"]["edit"] == 100 and "graph:mined" in rows
+
+
+def test_background_of_the_network_as_drop_cost(tmp_path: Path) -> None:
+    root = folder(tmp_path)
+    costs = {}
+    for drop in (None, "prototype", "relative"):
+        video = evaluated(root, "graph:mined", drop=drop)["results"].videos[0]  # type: ignore[attr-defined]
+        costs[drop], background = video.costs.drop, video.evidence.background
+    assert len(np.unique(costs[None])) == 1 and np.mean(costs["relative"]) == pytest.approx(costs[None][0])
+    for drop in ("prototype", "relative"):  # cheaper where the network sees background
+        assert costs[drop][background.argmax()] < costs[drop][background.argmin()]
+    options = EvaluationOptions(drop="prototype")
+    with pytest.raises(InputError, match="drop 'prototype' needs scores of background, which this evidence has not"):
+        evaluate_dataset(read_dataset("synthetic", recordings=6, tasks=1), ["bag"], options, workers=1)
 
 
 def test_the_command_tells_what_the_scores_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

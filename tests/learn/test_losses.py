@@ -115,14 +115,16 @@ def embeddings(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, list[Any
 
 
 @pytest.mark.parametrize("match", ["likelihood", "likelihood_bg", "raw"])
-@pytest.mark.parametrize("drop", ["percentile:20", 1.5, "prototype"])
+@pytest.mark.parametrize("drop", ["percentile:20", 1.5, "prototype", "prototype:30"])
 def test_costs_are_those_of_grounding(match: str, drop: Any) -> None:
     features, steps = embeddings()
     steps[1] = torch.cat([steps[1][:2], steps[1][:1]])  # one step comes twice
     loss = GraphDropDTWLoss(match=match, drop=drop, temperature=0.2, dimension=6)
     found = loss.costs(features, steps, LENGTHS)
     for at, length in enumerate(LENGTHS):
-        given = ("prototype", loss.prototype.detach().numpy()) if drop == "prototype" else drop
+        given = drop
+        if loss.prototype is not None:
+            given = ("prototype" if drop == "prototype" else "relative", loss.prototype.detach().numpy())
         expected = costs_from_arrays(
             clips=features[at, :length].detach().numpy(),
             steps=steps[at].numpy(),
@@ -409,7 +411,7 @@ def test_graphs_must_be_compiled_and_some() -> None:
     ("options", "message"),
     [
         ({"match": "cosine"}, "unknown match policy 'cosine'"),
-        ({"drop": "sometimes"}, "drop must be percentile:N with N from 0 to 100, a number or prototype"),
+        ({"drop": "sometimes"}, "drop must be percentile:N with N from 0 to 100, a number, prototype or prototype:N"),
         ({"drop": "percentile:150"}, "drop must be percentile:N with N from 0 to 100"),
         ({"drop": "constant"}, "drop must be percentile:N"),
         ({"gamma": 0.0}, "gamma must be"),

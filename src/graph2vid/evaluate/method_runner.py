@@ -26,6 +26,8 @@ from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 NOT_EXACT = "not exact"
+BY_BACKGROUND = ("prototype", "relative")
+"""Drop policies that take the scores of background, where the evidence has them."""
 _MOST_ALIGNED = 2**23  # match costs of videos that are aligned side by side
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -57,12 +59,17 @@ def video_costs(
     if plan is not None and plan.temperature != 1.0:
         usual = temperature or float(PRESETS[preset].get("temperature", SCORE_TEMPERATURE))
         temperature = plan.temperature * usual
+    drop: Any = options.drop
+    if drop in BY_BACKGROUND:
+        if evidence.background is None:
+            raise InputError(f"drop {drop!r} needs scores of background, which this evidence has not")
+        drop = drop, evidence.background
     return costs_from_arrays(
         scores=evidence.similarity,
         preset=preset,
         match=None if plan is None else plan.match,
         temperature=temperature,
-        drop=options.drop,
+        drop=drop,
         skip=skip,
     )
 

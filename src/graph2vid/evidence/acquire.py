@@ -73,6 +73,8 @@ class Evidence:
         The settings of costs that suit the arrays, unless the user chooses others.
     skip : float64 [K] or None
         The cost of not showing a step, unless the user chooses another.
+    drop : (str, array) or None
+        A drop policy and its value, unless the user chooses one, or a preset.
     cues : tuple of Cue
         The transcript, as far as it lies within the video.
     about : dict
@@ -87,11 +89,13 @@ class Evidence:
     cues: tuple[Cue, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
     calibration: dict[str, Any] | None = None
+    drop: tuple[str, Any] | None = None
 
     def costs(self, options: CostOptions, n_steps: int) -> Costs:
         """Return the costs of the clips for a procedure of so many steps."""
         skip = self.skip if options.skip is None else options.skip
-        chosen = replace(options, preset=options.preset or self.preset, skip=skip)
+        drop = self.drop if options.drop is None and options.preset is None else options.drop
+        chosen = replace(options, preset=options.preset or self.preset, drop=drop, skip=skip)
         return costs_from_arrays(chosen, **self.arrays, n_steps=n_steps)
 
 

@@ -82,9 +82,9 @@ def costs_from_arrays(
         ``preset`` is a name in :data:`PRESETS`. ``match`` is a name in ``MATCH_POLICIES``; by default ``likelihood``
         (over one distinct step, where a likelihood says nothing, ``likelihood_bg``), and ``raw`` for
         log-probabilities. ``drop`` is a policy of ``DROP_POLICIES`` (:data:`Choice`), by default the 30th percentile
-        of the match costs; the value of ``prototype`` is a background embedding [D] beside embeddings, else
-        background's scores [N]. ``skip`` is a policy of ``SKIP_POLICIES``; by default every step must appear.
-        ``temperature`` divides the similarities; by default 1, and 0.1 for cosines.
+        of the match costs; the value of ``prototype`` and ``relative`` is a background embedding [D] beside
+        embeddings, else background's scores [N]. ``skip`` is a policy of ``SKIP_POLICIES``; by default every step
+        must appear. ``temperature`` divides the similarities; by default 1, and 0.1 for cosines.
     scores : array [K, N], optional
         Similarities or scores: higher is a better match. Finite.
     clips, steps : arrays [N, D] and [K, D], optional
@@ -270,16 +270,16 @@ def _class_numbers(classes: ArrayLike | None, similarity: Floats) -> NDArray[np.
 
 
 def _embedded_prototype(drop: Choice, clips: ArrayLike) -> Choice:
-    """Turn the background embedding [D] of drop policy ``prototype`` into similarities to the clips [N]."""
+    """Turn the background embedding [D] of ``prototype`` and ``relative`` into similarities to the clips [N]."""
     name, value = resolve_choice(drop, policies.DROP_POLICIES, of_array="vector")
-    if name != "prototype" or value is None:
+    if name not in ("prototype", "relative") or value is None:
         return drop
     prototype = np.asarray(value)
     width = np.asarray(clips).shape[1]
     if prototype.shape != (width,):
         wanted = f"one background embedding of shape ({width},), as wide as the clips', not {prototype.shape}"
-        raise InputError(f"drop policy 'prototype' beside embeddings needs {wanted}")
-    return "prototype", cosine_similarity(prototype[np.newaxis], clips)[0]
+        raise InputError(f"drop policy {name!r} beside embeddings needs {wanted}")
+    return name, cosine_similarity(prototype[np.newaxis], clips)[0]
 
 
 def _checked(found: Any, shape: tuple[int, ...], name: str, axes: tuple[str, ...]) -> NDArray[np.float64]:

@@ -193,6 +193,18 @@ def drop_prototype(evidence: ClipEvidence, value: Any) -> Costs64:
     return evidence.normaliser - similarity / evidence.temperature
 
 
+@DROP_POLICIES.register("relative")
+def drop_relative(evidence: ClipEvidence, value: Any) -> Costs64:
+    """The 30th percentile of the match costs in the mean, less where a clip resembles background: ``value`` [N].
+
+    The percentile says how much background there is, the similarity of background to each clip where: the cost is lower
+    by how much that is above its mean over the clips, divided by the temperature.
+    """
+    similarity = _given(value, "drop policy 'relative'", evidence.match.shape[1], "clip")
+    above: Costs64 = (similarity - similarity.mean()) / evidence.temperature
+    return drop_percentile(evidence, None) - above
+
+
 @DROP_POLICIES.register("entropy")
 def drop_entropy(evidence: ClipEvidence, value: Any) -> Costs64:
     """A cost per clip: how much the clip says about the step, times ``value`` (1 by default).

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -36,7 +36,7 @@ class Features(Protocol):
     """Trained features, as :func:`graph2vid.learn.load_features` returns them: they turn vectors into evidence."""
 
     def arrays(self, steps: Any, clips: Any) -> dict[str, Any]:
-        """Return arrays of evidence from vectors of steps and clips."""
+        """Return arrays of evidence from vectors of steps and clips; and the drop policy, if they have their own."""
 
     def said(
         self, steps: Sequence[str], cues: Sequence[Cue], duration: float, *, clip_seconds: float, max_hours: float
@@ -127,7 +127,7 @@ def ground(
     chosen = GroundOptions.from_mapping(options, text=False)
     acquisition.check_policies(chosen.costs, chosen.alignment.repeat)
     given = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
-    arrays: Mapping[str, Any] = {name: array for name, array in given.items() if array is not None}
+    arrays: dict[str, Any] = {name: array for name, array in given.items() if array is not None}
     tell = progress or (lambda *_: None)
     for given_path in (video, captions):
         refuse_address(given_path)
@@ -148,7 +148,8 @@ def ground(
             if arrays.keys() != {"clips", "steps"}:
                 raise InputError("trained features work on embeddings: give clips and steps, or a video and no arrays")
             arrays = features.arrays(**arrays)
-        evidence = Evidence(arrays if classes is None else {**arrays, "classes": classes})
+        drop = arrays.pop("drop", None)
+        evidence = Evidence(arrays if classes is None else {**arrays, "classes": classes}, drop=drop)
     else:
         kept = (Cache() if cache else None) if isinstance(cache, bool) else cache
         if isinstance(video, Transcript):
@@ -241,7 +242,7 @@ def _of_features(features: Features, flow: FlowGraph, transcript: Transcript, op
     limits = {"clip_seconds": options.clip_seconds, "max_hours": options.max_hours}
     arrays = features.said(flow.texts, transcript.cues, transcript.duration, **limits)
     about = {"cues": len(transcript.cues), "duration": transcript.duration, "source": transcript.source}
-    return Evidence(arrays, cues=transcript.cues, about={"narration": about})
+    return Evidence(arrays, cues=transcript.cues, about={"narration": about}, drop=arrays.pop("drop", None))
 
 
 def _warn(found: Grounding) -> None:

@@ -42,7 +42,9 @@ class LossOptions(SoftOptions):
         which is how features collapse under ``likelihood``.
     drop : str or float
         The cost of background: ``"percentile:30"`` of the video's match costs (no gradient flows through it), a
-        number, or ``"prototype"``, a learned embedding of background, compared with the clips like a step.
+        number, or ``"prototype"``, a learned embedding of background, compared with the clips like a step. Of
+        ``"prototype:30"`` the percentile says how much background there is, and the prototype where: the cost is that
+        percentile of the match costs, plus how much more than its mean over the clips the prototype's cost is.
     temperature : float
         Divides the similarities.
     comparison : {"cosine", "dot"}
@@ -151,14 +153,18 @@ class GraphDropDTWLoss(nn.Module):
             raw = raw + log_mean.gather(1, batch.first)[..., None]
             known = known + log_mean[..., None]
         drop = self._level(known, batch)
-        return raw, drop + log_total if self.drop == "prototype" else drop
+        return raw, drop + log_total if self.drop == "prototype" and math.isnan(self.level) else drop
 
     def _level(self, match: Tensor, batch: Padded) -> Tensor:
         """Return the cost of background before it is made a likelihood, [B, N]."""
         if self.prototype is not None:
             prototype = self.prototype.to(batch.clips)
             prototype = unit(prototype) if self.options.comparison == "cosine" else prototype
-            return -(batch.clips @ prototype) / self.options.temperature
+            cost = -(batch.clips @ prototype) / self.options.temperature
+            if math.isnan(self.level):
+                return cost
+            mean = torch.where(batch.is_clip, cost, 0.0).sum(1) / batch.lengths.to(cost)
+            return _percentile(match.detach(), batch, self.level)[:, None] + cost - mean[:, None]
         if self.drop == "constant":
             return batch.clips.new_full(batch.is_clip.shape, self.level)
         return _percentile(match.detach(), batch, self.level)[:, None].expand(batch.is_clip.shape)
@@ -182,17 +188,18 @@ class GraphDropDTWLoss(nn.Module):
 
 
 def read_drop(drop: str | float) -> tuple[str, float]:
-    """Return the kind of cost that background has (percentile, constant, prototype), and its number."""
+    """Return the kind of cost that background has (percentile, constant, prototype), and its number, NaN if none."""
     if drop == "prototype":
-        return "prototype", 0.0
+        return "prototype", math.nan
     name, _, value = drop.partition(":") if isinstance(drop, str) and ":" in drop else ("constant", "", drop)
     try:
         level = float(value)
     except (TypeError, ValueError):
         level = math.nan
-    if (name == "percentile" and 0 <= level <= 100) or (name == "constant" and math.isfinite(level)):
+    if (name in ("percentile", "prototype") and 0 <= level <= 100) or (name == "constant" and math.isfinite(level)):
         return name, level
-    raise InputError(f"drop must be percentile:N with N from 0 to 100, a number or prototype, not {drop!r}")
+    wanted = "percentile:N with N from 0 to 100, a number, prototype or prototype:N"
+    raise InputError(f"drop must be {wanted}, not {drop!r}")
 
 
 def _log_mean(values: Tensor, batch: Padded) -> Tensor:

@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+import graph2vid as g2v  # noqa: E402
 from foreign import foreign, only_split  # noqa: E402
 from graph2vid._options import declared  # noqa: E402
 from graph2vid._training_options import OBJECTIVES, TrainingOptions  # noqa: E402
@@ -26,6 +27,7 @@ from graph2vid.cli import main  # noqa: E402
 from graph2vid.datasets import Embeddings, Recording  # noqa: E402
 from graph2vid.errors import FormatError, InputError  # noqa: E402
 from graph2vid.learn.features import (  # noqa: E402
+    TrainedFeatures,
     TrainingRun,
     checkpoint,
     preset,
@@ -271,6 +273,29 @@ def test_two_processes_train_like_one(tmp_path: Path) -> None:
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
+def test_a_prototype_of_background_is_learnt_and_used_beside_the_features(tmp_path: Path) -> None:
+    run, options = training_run(validate=True, recordings=24), replace(QUICK, epochs=3, drop="prototype:30")
+    whole = run.train(options)
+    run.train(replace(options, epochs=1), folder=tmp_path)
+    _same(run.train(options, folder=tmp_path, resume=True), whole)
+    assert not torch.equal(whole.weights["prototype"], run.train(replace(options, epochs=0)).weights["prototype"])
+    mlp, evaluation = whole.module(whole.weights), run.evaluation("test")
+    assert evaluation is not None
+    plain = whole.module({name: value for name, value in whole.weights.items() if name != "prototype"})
+    costs = [evaluation.results(one).videos[0].costs for one in (mlp, plain)]
+    assert np.array_equal(costs[0].match, costs[1].match)
+    assert len(np.unique(costs[0].drop)) > 1 and len(np.unique(costs[1].drop)) == 1
+    (recording, vectors), *_ = evaluation.found
+    features = TrainedFeatures(tmp_path, mlp, {"comparison": "cosine"})
+    arrays = features.arrays(vectors.steps, vectors.clips)
+    flow = run.dataset.tasks[recording.task].flows["expert"]
+    found = g2v.ground(flow, clips=vectors.clips, steps=vectors.steps, features=features)
+    assert found.segments == g2v.ground(flow, **arrays).segments and found.options["drop"].startswith("relative")
+    assert found.labels.tolist() == evaluation.results(mlp).methods["graph:expert"].labels[0].tolist()
+    other = g2v.ground(flow, **{**arrays, "drop": "percentile:30"})
+    assert other.options["drop"] != found.options["drop"]
+
+
 def test_a_training_is_not_overwritten(tmp_path: Path) -> None:
     training_run().train(replace(QUICK, epochs=1), folder=tmp_path)
     with pytest.raises(InputError, match="holds a training: --resume"):
@@ -378,7 +403,8 @@ def test_videos_too_short_for_their_steps_are_left_out() -> None:
         ({"match": "entropy"}, "match must be one of"),
         ({"objective": "bag", "clustering": 0.0}, "the clustering loss alone"),
         ({"every": 0}, "every must be a whole number of at least 1"),
-        ({"drop": "prototype"}, "features are trained, and no prototype"),
+        ({"drop": "prototype"}, "drop 'prototype' teaches nothing: background would take every clip; say prototype:30"),
+        ({"drop": "prototype:30", "objective": "bag"}, "the bag of steps knows no background"),
         ({"drop": "percentile:150"}, "drop must be percentile:N with N from 0 to 100"),
         ({"seed": 2**70}, "seed must be a whole number"),
     ],

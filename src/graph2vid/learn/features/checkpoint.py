@@ -75,9 +75,13 @@ class State:
 
     def model(self) -> ResidualMLP:
         """Return the features of the best epoch, on the CPU."""
-        mlp = ResidualMLP(self.dimension, self.hidden)
-        mlp.load_state_dict(self.best_weights)
-        return mlp.eval()
+        return self.module(self.best_weights).eval()
+
+    def module(self, weights: dict[str, Tensor]) -> ResidualMLP:
+        """Return features with these weights."""
+        mlp = ResidualMLP(self.dimension, self.hidden, background="prototype" in weights)
+        mlp.load_state_dict(weights)
+        return mlp
 
 
 def save(folder: str | os.PathLike[str], state: State) -> None:

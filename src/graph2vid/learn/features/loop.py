@@ -26,6 +26,7 @@ from graph2vid.learn.features.data import Example, fingerprint
 from graph2vid.learn.features.objective import Learner
 from graph2vid.learn.features.processes import Processes
 from graph2vid.learn.features.residual_mlp import ResidualMLP
+from graph2vid.learn.losses import read_drop
 
 Validation: TypeAlias = Callable[[ResidualMLP], Mapping[str, Sequence[float]]]
 """From features to metrics of grounding videos with them, shares, a number for each video: ``acc`` and ``iou``."""
@@ -94,8 +95,7 @@ class Trainer:
         state: State = group.from_first(self._begin(folder, resume) if group.first else None)
         if state.data != fingerprint(examples):
             raise InputError("the processes that train together have different videos, features or graphs")
-        mlp = ResidualMLP(dimension, state.hidden)
-        mlp.load_state_dict(state.weights)
+        mlp = state.module(state.weights)
         learner = Learner(mlp.to(group.device), options, self.comparison)
         optimiser = torch.optim.Adam(mlp.parameters(), lr=options.rate, weight_decay=options.weight_decay)
         if state.optimiser:
@@ -178,7 +178,11 @@ class Trainer:
                     raise InputError(f"{folder}: {why}")
             return replace(state, options=options)
         generator = torch.Generator().manual_seed(options.seed)
-        mlp = ResidualMLP(self.examples[0].clips.shape[1], options.hidden, generator)
+        background = read_drop(options.drop)[0] == "prototype"
+        mlp = ResidualMLP(self.examples[0].clips.shape[1], options.hidden, generator, background=background)
+        if mlp.prototype is not None:  # most clips are background: it begins as their mean
+            of_videos = torch.stack([example.clips.mean(0) for example in self.examples])
+            mlp.prototype.data.copy_(of_videos.mean(0))
         weights = checkpoint.copy_of(mlp)
         numbers: dict[str, Any] = {"random": generator.get_state(), "weights": weights, "best_weights": weights}
         return State(options, data, dict(self.about), mlp.dimension, mlp.hidden, **numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,8 +45,12 @@ def preset(name: str, **changed: Any) -> TrainingOptions:
 
 def check_drop(options: TrainingOptions) -> None:
     """Refuse a cost of background that training does not know."""
-    if read_drop(options.drop)[0] == "prototype":
-        raise InputError("drop must be percentile:N or a number: features are trained, and no prototype beside them")
+    kind, level = read_drop(options.drop)
+    if kind == "prototype" and (options.objective == "bag" or math.isnan(level)):
+        why = (
+            "the bag of steps knows no background" if options.objective == "bag" else "background would take every clip"
+        )
+        raise InputError(f"drop {options.drop!r} teaches nothing: {why}; say prototype:30, with another objective")
 
 
 class Learner(nn.Module):
@@ -66,7 +71,10 @@ class Learner(nn.Module):
         usual = COSINE_TEMPERATURE if comparison == "cosine" else SCORE_TEMPERATURE
         names = ("gamma", "smoothing", "contiguous", "match", "drop")
         how: dict[str, Any] = {name: getattr(options, name) for name in names}
-        self.grounding = GraphDropDTWLoss(comparison=comparison, temperature=options.temperature or usual, **how)
+        how |= {"comparison": comparison, "temperature": options.temperature or usual, "dimension": mlp.dimension}
+        self.grounding = GraphDropDTWLoss(**how)
+        if mlp.prototype is not None:
+            self.grounding.prototype = mlp.prototype
 
     def forward(self, examples: Sequence[Example], clips: Sequence[Tensor]) -> Tensor:
         """Return the sum of the losses of some videos.
@@ -82,7 +90,7 @@ class Learner(nn.Module):
         together = torch.cat([*clips, torch.empty(0, self.mlp.dimension)]).to(place)
         features: Tensor = self.mlp(together)
         if not examples:  # a process without a video in this batch still takes part in the mean of the gradients
-            return features.sum()
+            return features.sum() + (0.0 if self.mlp.prototype is None else 0.0 * self.mlp.prototype.sum())
         _refuse_infinite(features, examples)
         padded = pad_sequence(list(torch.split(features, lengths)), batch_first=True)
         steps = [example.steps.to(place) for example in examples]

@@ -23,10 +23,20 @@ class ResidualMLP(nn.Module):
         As wide as the features by default.
     generator : torch.Generator, optional
         Where the first layer's weights are drawn from, evenly between ±1/√dimension.
+    background : bool
+        Whether there is an embedding of background beside the features, the ``prototype``; at first 0.
     """
 
-    def __init__(self, dimension: int, hidden: int | None = None, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        dimension: int,
+        hidden: int | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        background: bool = False,
+    ) -> None:
         super().__init__()
+        self.prototype = nn.Parameter(torch.zeros(dimension)) if background else None
         self.inner = nn.Linear(dimension, hidden or dimension)
         self.outer = nn.Linear(hidden or dimension, dimension)
         with torch.no_grad():

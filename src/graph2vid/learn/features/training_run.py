@@ -102,8 +102,11 @@ class FeatureEvaluation:
         made = {recording.id: _evidence(vectors, mlp) for recording, vectors in self.found}
         split = replace(self.split, test=tuple(made))
         dataset = replace(self.dataset, splits=(split,), evidence=lambda recording: made[recording.id])
+        options = replace(self.options, folds=0)
+        if mlp is not None and mlp.prototype is not None:
+            options = replace(options, drop="relative")
         with _evaluating:
-            return evaluate.evaluate_dataset(dataset, self.methods, replace(self.options, folds=0), workers=1)
+            return evaluate.evaluate_dataset(dataset, self.methods, options, workers=1)
 
     def by_video(self, mlp: ResidualMLP | None = None) -> dict[str, list[float]]:
         """Return acc and iou of the first method for each video with labels, shares."""
@@ -123,9 +126,14 @@ class FeatureEvaluation:
 def _evidence(found: Embeddings, mlp: ResidualMLP | None) -> Evidence:
     """Return the evidence that vectors of clips give, as they are or as features make them."""
     clips = found.clips if mlp is None else mlp.transform(found.clips)
-    if found.comparison == "cosine":
-        return Evidence(cosine_similarity(found.steps, clips), None, "cosine")
-    return Evidence(found.steps @ clips.T, None, "scores")
+    steps, background = found.steps, None
+    if mlp is not None and mlp.prototype is not None:  # compared with the clips as a step is
+        steps = np.vstack([steps, mlp.prototype.detach().cpu().numpy()])
+    is_cosine = found.comparison == "cosine"
+    similarity = cosine_similarity(steps, clips) if is_cosine else steps @ clips.T
+    if len(steps) > len(found.steps):
+        similarity, background = similarity[:-1], similarity[-1]
+    return Evidence(similarity, background, "cosine" if is_cosine else "scores")
 
 
 @dataclass(frozen=True)

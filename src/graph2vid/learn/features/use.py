@@ -36,16 +36,21 @@ class TrainedFeatures:
     about: dict[str, Any]
 
     def arrays(self, steps: NDArray[np.floating[Any]], clips: NDArray[np.floating[Any]]) -> dict[str, Any]:
-        """Return the evidence for :func:`graph2vid.ground` from vectors of steps [K, D] and clips [N, D]."""
+        """Return the evidence for :func:`graph2vid.ground` from vectors of steps [K, D] and clips [N, D].
+
+        Features that were trained with a prototype of background have a ``drop``, too.
+        """
         if steps.ndim != 2 or steps.shape[1] != self.mlp.dimension:
             wanted = f"{self.path} was trained on {self.mlp.dimension} dimensions"
             raise InputError(f"the steps have shape {steps.shape}; {wanted}")
         if not np.isfinite(clips).all():
             raise InputError("the clips hold NaN or infinite numbers")
         made = self.mlp.transform(clips)
+        prototype = None if self.mlp.prototype is None else self.mlp.prototype.detach().cpu().numpy()
         if self.about["comparison"] == "dot":
-            return {"scores": steps.astype(np.float32) @ made.T}
-        return {"clips": made, "steps": steps}
+            drop = {} if prototype is None else {"drop": ("relative", made @ prototype)}
+            return {"scores": steps.astype(np.float32) @ made.T, **drop}
+        return {"clips": made, "steps": steps, **({} if prototype is None else {"drop": ("relative", prototype)})}
 
     def said(
         self,
