@@ -74,8 +74,9 @@ def bench_gpu(
 ) -> Report:
     """Measure the CUDA kernels; parameters, result and errors as for `bench_align`.
 
-    Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), ``skips`` (with costs of
-    leaving steps out, beside the same without them), and ``chain`` (beside pysdtw).
+    Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), ``one`` (single videos, on the
+    device and through torch), ``skips`` (with costs of leaving steps out, beside the same without them), and ``chain``
+    (beside pysdtw).
     """
     if find_spec("torch") is None:
         raise MissingDependencyError("this measures CUDA kernels, and needs torch", extra="learn")
@@ -91,6 +92,7 @@ def bench_gpu(
     }
     contests |= {
         "mixed": partial(_mixed, ceiling, effort),
+        "one": partial(_one, effort),
         "skips": partial(_skips, effort),
         "chain": partial(_chain, effort),
     }
@@ -216,6 +218,34 @@ def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
         yield row
 
 
+def _one(effort: Effort) -> Iterator[dict[str, Any]]:
+    """Cost and gradient of one video: the kernels in a CUDA graph, the call, and `soft_cost` with its backward pass."""
+    import torch
+
+    for flow, what in product(list(FLOWS.values())[:3], [what for what in KINDS if _kind(what).gradient]):
+        tsort, kind = TSortGraph.compile(flow), _kind(what)
+        batch = _Batch.of([tsort], [CLIPS[0]])
+        row = {"name": "one", "what": what, "states": tsort.n_states, "clips": CLIPS[0], "videos": 1}
+        graph = torch.cuda.CUDAGraph()
+        batch.run(kind)
+        with torch.cuda.graph(graph):
+            batch.run(kind)
+        row["device_seconds"] = _seconds(graph.replay, effort)
+        row["seconds"] = _seconds(partial(batch.run, kind), effort)
+        row["torch_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
+        yield row
+
+
+def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> None:
+    import torch
+
+    from graph2vid.learn import soft_cost
+
+    given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
+    cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
+    torch.autograd.grad(cost.sum(), given)
+
+
 def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
     for flow in FLOWS.values():
         tsort = TSortGraph.compile(flow)
@@ -329,6 +359,17 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
             f"{worst[1]:.0e}."
         )
         tables.append(table("Costs on the GPU", note, ("states", "clips", "videos", *KINDS), lines, words=0))
+    if ones := [row for row in found if row["name"] == "one"]:
+        note = (
+            f"{CLIPS[0]} clips, cost and gradient, float32: the kernels in a CUDA graph; a call of them from Python; "
+            "`soft_cost` and its backward pass through torch. Calls follow one another."
+        )
+        lines = [
+            (f"{row['states']:,}", row["what"], *(duration(row[f"{at}seconds"]) for at in ("device_", "", "torch_")))
+            for row in ones
+        ]
+        columns = ("states", "what", "device", "call", "through torch")
+        tables.append(table("One video on the GPU", note, columns, lines, words=0))
     if skips := [row for row in found if row["name"] == "skips"]:
         tables.append(_skip_table(skips))
     for row in (row for row in found if row["name"] == "chain"):

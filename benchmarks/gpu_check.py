@@ -4,8 +4,8 @@
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
 some costs infinite, some videos impossible; once as it is and once with skip costs. Kernels run with states in
-registers, in memory, with shared memory spilled, and from checkpoints. Prints the largest deviations, and fails where
-one is too large.
+registers, one video or several to a block, in shared memory, in memory, with shared memory spilled, and from
+checkpoints. Prints the largest deviations, and fails where one is too large.
 """
 
 from __future__ import annotations
@@ -49,24 +49,29 @@ def random_flow(random: np.random.Generator, most: int) -> FlowGraph:
 
 def clear() -> None:
     """Forget how batches were laid out."""
-    plan.shape.cache_clear()
+    plan.in_registers.cache_clear()
     cuda_costs._prepared.cache_clear()
 
 
 @contextmanager
 def variant(name: str) -> Iterator[int | None]:
     """Make the kernels run in one of their ways; yields a memory limit."""
-    kept = dict(plan.MOST_IN_REGISTERS)
+    kept, many, in_shared = dict(plan.MOST_IN_REGISTERS), plan.MANY_BLOCKS, plan.MOST_IN_SHARED
     most_shared = cuda_costs._most_shared
     clear()
     try:
-        if name in ("memory", "spilled"):
+        if name == "packed":
+            plan.MANY_BLOCKS = 1
+        if name in ("shared", "shared checkpoints", "memory", "spilled"):
             plan.MOST_IN_REGISTERS.update(forward=0, backward=0)
+        if name in ("memory", "spilled"):
+            plan.MOST_IN_SHARED = 0
         if name == "spilled":
             cuda_costs._most_shared = lambda device: 0  # type: ignore[assignment]
         yield None
     finally:
         plan.MOST_IN_REGISTERS.update(kept)
+        plan.MANY_BLOCKS, plan.MOST_IN_SHARED = many, in_shared
         cuda_costs._most_shared = most_shared
         clear()
 
@@ -89,7 +94,8 @@ class Batch:
 
 def make_batch(random: np.random.Generator, videos: int) -> Batch:
     """Return a mixed batch with NaN in the padding."""
-    tsorts = [TSortGraph.compile(random_flow(random, 7)) for _ in range(videos)]
+    known = [TSortGraph.compile(random_flow(random, 7)) for _ in range(3)]
+    tsorts = [known[int(random.integers(len(known)))] for _ in range(videos)]
     lengths = [int(random.integers(1, 80)) for _ in range(videos)]
     match = np.full((videos, max(t.n_steps for t in tsorts), max(lengths)), np.nan)
     drop = np.full((videos, match.shape[2]), np.nan)
@@ -135,7 +141,7 @@ def main() -> None:
         smoothing = ("softmin", "smoothmin")[case % 2]
         contiguous = bool(case // 2 % 2)
         gamma = GAMMAS[case // 4 % len(GAMMAS)]
-        made = make_batch(random, 6)
+        made = make_batch(random, 8)
         for batch in (replace(made, skip=None), made):
             for dtype in (torch.float64, torch.float32):
                 failures += check(
@@ -143,7 +149,7 @@ def main() -> None:
                 )
             if case % 2 == 0:
                 failures += not check_hard(batch, contiguous, worst)
-    failures += not check_strange(make_batch(random, 6))
+    failures += not check_strange(make_batch(random, 8))
     for key, (value, gradient) in sorted(worst.items()):
         print(f"{' '.join(key):66s} cost {value:.1e} (relative)   gradient {gradient:.1e} (absolute)")
     print(f"{arguments.cases} mixed batches, {failures} mismatches")
@@ -158,11 +164,18 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     kind = cuda_costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
     on_gpu = batch.map(torch.Tensor.cuda)
     failures = 0
-    for name in ("memory", "spilled", "checkpoints") if skips else ("registers", "memory", "spilled", "checkpoints"):
+    alone = ("memory", "spilled", "checkpoints")
+    ways = alone if skips else ("registers", "packed", *alone)
+    if kind.numbers(dtype).shares and not skips:
+        ways = (*ways, "shared", "shared checkpoints")
+    for name in ways:
         limit = None
-        if name == "checkpoints":
+        if "checkpoints" in name:
             numbers, layouts = kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts]
-            column, aside = max(map(numbers.column, layouts)), max(map(numbers.waiving, layouts))
+            column, aside = (
+                max(numbers.column(layout, resident=True) for layout in layouts),
+                max(map(numbers.waiving, layouts)),
+            )
             limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
         with variant(name):
             found = cuda_costs.costs_on_gpu(
@@ -230,16 +243,19 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     wanted = reference(batch, "softmin", contiguous, 1e-9)[0]
     kind = cuda_costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
     gpu = batch.map(torch.Tensor.cuda)
-    cost = cuda_costs.costs_on_gpu(
-        gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind
-    ).cost.cpu()
-    finite = torch.isfinite(wanted)
-    if not torch.equal(finite, torch.isfinite(cost)):
-        return False
-    value = float((cost - wanted)[finite].abs().max()) if finite.any() else 0.0
-    key = ("hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
-    worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
-    return value < 1e-6
+    finite, fine = torch.isfinite(wanted), True
+    for name in ("registers", "shared", "memory"):
+        with variant(name):
+            cost = cuda_costs.costs_on_gpu(
+                gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind
+            ).cost.cpu()
+        if not torch.equal(finite, torch.isfinite(cost)):
+            return False
+        value = float((cost - wanted)[finite].abs().max()) if finite.any() else 0.0
+        key = (name, "hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
+        worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
+        fine &= value < 1e-6
+    return fine
 
 
 if __name__ == "__main__":

@@ -258,7 +258,7 @@ def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> tuple[Tensor | None, .
         )
     cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
     # What is impossible passes no gradient, whatever arrives from above.
-    scale = torch.where(torch.isfinite(cost), cost_grad, 0.0)
+    scale = torch.where(cost < torch.inf, cost_grad, 0.0)
     by_skip = scale[:, None] * skip_grad if ctx.skips else None
     return scale[:, None, None] * match_grad, scale[:, None] * drop_grad, by_skip, *[None] * 4
 

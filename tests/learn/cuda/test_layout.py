@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 from benchmarks.cases import salads, threads  # noqa: E402
 from graph2vid import TSortGraph, align  # noqa: E402
 from graph2vid.learn.cuda.cuda_graphs import MOST_ALONE, Layout  # noqa: E402
-from graph2vid.learn.cuda.plan import CHUNK, MOST_THREADS, Numbers, plan, shape  # noqa: E402
+from graph2vid.learn.cuda.cuda_packs import Pack, spread  # noqa: E402
+from graph2vid.learn.cuda.plan import CHUNK, MOST_THREADS, Fit, Numbers, plan, together  # noqa: E402
 
 SHARED = 227 * 1024
 
@@ -89,7 +90,7 @@ def test_entries_are_all_ways_to_begin_a_step_and_none_twice(flow, seed) -> None
 
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 600)), min_size=1, max_size=40),
-    st.sampled_from([Numbers(4, 1), Numbers(4, 2), Numbers(8, 2)]),
+    st.sampled_from([Numbers(4), Numbers(4, smoothmin=True, contiguous=False), Numbers(8, smoothmin=True)]),
     st.integers(20, 30),
 )
 @settings(max_examples=60, deadline=None)
@@ -100,12 +101,17 @@ def test_parts_hold_every_video_once_and_fit(videos, numbers, power) -> None:
     try:
         parts = plan(layouts, which, clips, numbers, SHARED, budget)
     except MemoryError:
-        column = max(numbers.column(layouts[at]) for at in which) * numbers.bytes
+        column = max(numbers.column(layouts[at], resident=True) for at in which) * numbers.bytes
         assert (CHUNK + 2) * column > budget / 2
         return
     assert sorted(np.concatenate([part.videos for part in parts])) == list(range(len(videos)))
     for part in parts:
-        columns = np.array([numbers.column(layouts[at]) for at in which[part.videos]]) * numbers.bytes
+        resident = part.forward.rows > 0
+        columns = np.array([numbers.column(layouts[at], resident) for at in which[part.videos]]) * numbers.bytes
+        assert part.starts[0] == 0 and part.starts[-1] == len(part.videos)
+        for first, last, room in zip(part.starts[:-1], part.starts[1:], part.packed, strict=True):
+            assert 0 < last - first <= room
+            assert len({*which[part.videos[first:last]]}) == 1
         if part.kept >= clips[part.videos].max():
             assert ((clips[part.videos] + 2) * columns).sum() <= budget
         else:
@@ -123,7 +129,92 @@ FLOWS = (threads(2, 2, 3, ends=True), threads(3, 3, 3, 3, ends=True), salads())
 
 def test_small_procedures_stay_in_registers_and_large_ones_do_not() -> None:
     small, _, large = (Layout.of(TSortGraph.compile(flow)) for flow in FLOWS)
-    for kernel in ("forward", "backward"):
-        assert shape(kernel, small, Numbers(4, 2), SHARED).rows == 1
-        assert shape(kernel, large, Numbers(4, 2), SHARED).rows == 0
-    assert shape("backward", large, Numbers(8, 2), SHARED).spills
+    numbers = Numbers(4, smoothmin=True, contiguous=False)
+    assert Fit.of(small, numbers, SHARED, 1, gradient=True).forward.rows
+    assert not Fit.of(large, numbers, SHARED, 1, gradient=True).resident
+    soft = Fit.of(large, Numbers(4), SHARED, 1, gradient=True)
+    assert (soft.forward.rows, soft.forward.width, soft.backward.width) == (0, 12, 12)
+    assert Fit.of(large, Numbers(8, smoothmin=True), SHARED, 1, gradient=True).backward.spills
+
+
+def test_blocks_of_small_procedures_take_several_videos_where_there_are_many() -> None:
+    assert [together(38, videos) for videos in (1, 64, 8192)] == [1, 1, 5]  # 190 of 192 lanes, in place of 38 of 64
+    assert together(627, 8192) == 1
+
+
+@given(dags(max_steps=6), st.integers(1, 4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_both_directions_of_a_pack_mean_the_same_states(flow, videos, smoothmin) -> None:
+    layout, numbers = Layout.of(TSortGraph.compile(flow)), Numbers(4, smoothmin=smoothmin)
+    pack = Pack(layout, videos, layout.width, layout.out_width, numbers, numbers.pack_column(layout, videos))
+    arrays, states, ideals = pack.arrays, videos * layout.states, videos * layout.ideals
+    told, back_told = ({*zip(arrays[f"{side}own"], arrays[f"{side}lane"], strict=True)} for side in ("", "back_"))
+    assert sorted(place for place, _ in told) == sorted(place for place, _ in back_told) == list(range(ideals))
+    ideal, back_ideal = dict(told), dict(back_told)
+    forward = {
+        arrays["slot"][at]: (ideal[arrays["enter"][at]], arrays["lane"][at[1]], arrays["label"][at])
+        for at in zip(*np.nonzero(arrays["enter"] < ideals), strict=True)
+    }
+    there = np.nonzero(arrays["back_target"] < ideals)
+    backward = {
+        arrays["back_slot"][at]: (
+            arrays["back_lane"][at[1]],
+            back_ideal[arrays["back_target"][at]],
+            arrays["back_label"][at],
+        )
+        for at in zip(*there, strict=True)
+    }
+    assert forward == backward
+    assert sorted(forward) == list(range(states))
+    values = [*arrays["slot"][-1]]
+    assert sorted(values) == list(range(states, states + ideals))
+    assert dict(zip(arrays["lane"], values, strict=True)) == dict(
+        zip(arrays["back_lane"], arrays["back_slot"][-1], strict=True)
+    )
+    # The gradients of each label of each video lie side by side, each in a place of its own.
+    for at in zip(*there, strict=True):
+        video, step = divmod(arrays["back_label"][at], layout.steps + 1)
+        first, last = arrays["sum_start"][video * layout.steps + step :][:2]
+        assert first <= arrays["back_sum"][at] < last
+    assert len({*arrays["back_sum"][there]}) == states
+    assert (arrays["sum_start"] % 4 == 0).all()
+
+
+def test_what_is_read_together_lies_in_different_banks() -> None:
+    read = np.random.default_rng(0).permutation(64).reshape(2, 32)
+    places = spread(np.arange(64) // 32, np.array([32, 32]), read, 1)
+    assert sorted(places[:32]) == [*range(32)] and sorted(places[32:]) == [*range(32, 64)]
+    assert max(np.bincount(places[row] % 32).max() for row in read) < 3  # at random, 3 or 4
+
+
+@given(dags(max_steps=6), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_rows_are_the_same_graph(flow, seed) -> None:
+    layout, numbers = Layout.of(TSortGraph.compile(flow)), Numbers(4)
+    width = max(layout.width, layout.out_width) + 1
+    rows = Pack(layout, 1, width, width, numbers, numbers.pack_column(layout, 1)).rows
+    random = np.random.default_rng(seed)
+    match, drop = random.random((layout.steps, 8)), random.random(8)
+    link, slot = rows["link"].reshape(-1, 2).T
+    place, back_place = rows["place"], rows["back_place"]
+    ideal = np.concatenate([np.arange(size) for size in np.diff(place)])
+    best = np.full(layout.ideals, np.inf)
+    best[rows["own"][layout.empty]] = 0
+    states = np.full(layout.states, np.inf)
+    for clip in range(8):
+        states = match[link >> 16, clip] + np.minimum(best[link & 0xFFFF], states)
+        best = best + drop[clip]
+        np.minimum.at(best, rows["own"][ideal], states)
+    wanted = cost_by(layout, match, drop)
+    assert best[rows["own"][layout.full]] == wanted
+    # Backward the same states, by their places in a column: from where, and where to.
+    back_ideal = np.concatenate([np.arange(size) for size in np.diff(back_place)])
+    lane = dict(zip(rows["back_own"], rows["back_lane"], strict=True))
+    entered = {rows["own"][rows["back_lane"][i]] for i in range(layout.ideals)}
+    assert sorted(entered) == [*range(layout.ideals)]
+    forward = {s: (f & 0xFFFF, rows["own"][i]) for s, f, i in zip(slot, link, ideal, strict=True)}
+    own = rows["own"]
+    assert forward == {
+        s: (own[rows["back_lane"][i]], own[lane[rows["back_link"][s] & 0xFFFF]]) for s, i in enumerate(back_ideal)
+    }
+    assert (rows["value_slot"][rows["back_lane"]] == layout.states + np.arange(layout.ideals)).all()

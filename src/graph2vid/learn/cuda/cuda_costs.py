@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,24 +15,25 @@ from torch import Tensor
 
 from graph2vid.errors import TooLargeError
 from graph2vid.learn.cuda.compiler import Module, compile_cuda
-from graph2vid.learn.cuda.cuda_graphs import Layout, graph_on, layout_of
+from graph2vid.learn.cuda.cuda_graphs import DeviceGraph, graph_on, layout_of
+from graph2vid.learn.cuda.cuda_packs import Pack
 from graph2vid.learn.cuda.plan import CHUNK, Int64s, Numbers, Part, Shape, plan
 from graph2vid.tsort import TSortGraph
 
-SOURCE = Path(__file__).with_name("kernels.cu")
 SMOOTHINGS = ("hard", "softmin", "smoothmin")
 SMALL = 256 * 2**20  # bytes of tables for which the free memory is not asked
 
 
 class BatchStruct(ctypes.Structure):
-    """``Batch`` of kernels.cu."""
+    """``Batch`` of common.cuh."""
 
     _fields_ = (
-        *((name, ctypes.c_uint64) for name in ("graphs", "video", "graph", "clips", "match", "drop")),
+        *((name, ctypes.c_uint64) for name in ("graphs", "graph", "start", "video", "clips", "match", "drop")),
         *((name, ctypes.c_int32) for name in ("rows", "columns")),
         ("gamma", ctypes.c_double),
         *((name, ctypes.c_int32) for name in ("first", "last")),
-        *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost", "carry", "carry_at")),
+        *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost")),
+        *((name, ctypes.c_uint64) for name in ("carry", "carry_at", "resumed", "to_resume")),
         *((name, ctypes.c_uint64) for name in ("match_grad", "drop_grad", "spilled", "spilled_at")),
         *((name, ctypes.c_uint64) for name in ("skip", "skip_grad")),
     )
@@ -59,10 +61,10 @@ class Kind:
 
     def numbers(self, dtype: torch.dtype) -> Numbers:
         """Return what the kernels compute with."""
-        return Numbers(dtype.itemsize, 2 if self.smoothing == "smoothmin" and not self.contiguous else 1)
+        return Numbers(dtype.itemsize, self.smoothing == "smoothmin", self.contiguous)
 
     def defines(self, numbers: Numbers, shape: Shape) -> list[str]:
-        """Return the options that kernels.cu is compiled with."""
+        """Return the options that the kernels are compiled with."""
         values = {
             "DOUBLE": numbers.bytes == 8,
             "SMOOTHING": SMOOTHINGS.index(self.smoothing),
@@ -70,19 +72,31 @@ class Kind:
             "ROWS": shape.rows,
             "WIDTH": shape.width,
             "THREADS": shape.bound,
+            "BLOCKS": shape.blocks,
+            "GROUP": shape.group,
+            "TOGETHER": shape.together,
+            "STAGES": shape.stages,
             "KEEP": self.gradient,
             "SPILL": shape.spills,
             "STARTS": self.starts,
             "SKIPS": self.skips,
         }
-        return ["--std=c++17", *(f"-D{name}={int(value)}" for name, value in values.items())]
+        defined = (f"-D{name}={int(value)}" for name, value in values.items())
+        return ["--std=c++17", "--device-as-default-execution-space", *defined]
+
+
+def source(shape: Shape) -> tuple[str, str]:
+    """Return the code of the kernels that run so, and its name."""
+    name = "in_registers.cu" if shape.rows else "in_shared.cu" if shape.width else "in_memory.cu"
+    parts = ("common.cuh", "packs.cuh", name) if shape.width else ("common.cuh", name)
+    return "".join(Path(__file__).with_name(part).read_text() for part in parts), name
 
 
 @cache
 def _module(device: int, kind: Kind, numbers: Numbers, kernel: Shape) -> Module:
     major, minor = torch.cuda.get_device_capability(device)
     options = kind.defines(numbers, kernel)
-    code = compile_cuda(SOURCE.read_text(), SOURCE.name, [f"--gpu-architecture=sm_{major}{minor}", *options])
+    code = compile_cuda(*source(kernel), [f"--gpu-architecture=sm_{major}{minor}", *options])
     with torch.cuda.device(device):
         return Module(code)
 
@@ -143,7 +157,8 @@ def costs_on_gpu(
     -------
     Costs
     """
-    with torch.cuda.device(match.device):
+    here = torch.cuda.current_device() == match.device.index
+    with nullcontext() if here else torch.cuda.device(match.device):
         given = (match.contiguous(), drop.contiguous(), match.new_empty(0) if skip is None else skip.contiguous())
         try:
             return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
@@ -169,9 +184,9 @@ def _costs(
     parts = _prepared(*asked, kind.gradient, kind.skips, numbers, *place)
     gradients = map(torch.empty_like, (match, drop, skip)) if kind.gradient else ()
     found = Costs(match.new_empty(len(tsorts)), *gradients)
-    table = match.new_empty(max(part.table for part in parts))  # one after the other, all parts use it
+    scratch = match.new_empty(max(part.scratch for part in parts))  # one after the other, all parts use it
     for part in parts:
-        part.run(match, drop, skip, found, table, gamma, kind)
+        part.run(match, drop, skip, found, scratch, gamma, kind)
     return found
 
 
@@ -199,22 +214,20 @@ def _prepared(
     """Lay a batch out; the same batch again costs nothing."""
     place: dict[TSortGraph, int] = {}
     which = np.array([place.setdefault(tsort, len(place)) for tsort in tsorts], np.int64)
-    graphs = [graph_on(tsort, skips, device) for tsort in place]
-    structs = torch.frombuffer(bytearray(b"".join(graph.struct for graph in graphs)), dtype=torch.int64).to(device)
     layouts = tuple(layout_of(tsort, skips) for tsort in place)
     clips = np.array(lengths, np.int64)
-    sizes = np.array([numbers.column(layout) for layout in layouts])[which]
+    sizes = np.array([numbers.column(layout, resident=True) for layout in layouts])[which]
     budget = memory_limit or _budget(int(((clips + 2) * sizes).sum()) * numbers.bytes, device)
     try:
-        parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget)
+        parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget, gradient)
     except MemoryError as error:
         raise TooLargeError(
             f"the table of one video needs {error} of GPU memory, even with checkpoints; {budget / 2**30:.1f} GiB are "
             "to be had: cut the video or the procedure"
         ) from None
+    graphs = tuple(graph_on(tsort, skips, device) for tsort in place)
     return tuple(
-        _Prepared(part, layouts, which[part.videos], clips[part.videos], gradient, numbers, shape, structs)
-        for part in parts
+        _Prepared(part, graphs, which[part.videos], clips[part.videos], gradient, numbers, shape) for part in parts
     )
 
 
@@ -224,67 +237,95 @@ class _Prepared:
     def __init__(
         self,
         part: Part,
-        layouts: tuple[Layout, ...],
+        graphs: tuple[DeviceGraph, ...],
         which: Int64s,
         clips: Int64s,
         gradient: bool,
         numbers: Numbers,
         shape: tuple[int, ...],
-        graphs: Tensor,
     ) -> None:
-        self.part, self.numbers, self.graphs = part, numbers, graphs
+        self.part, self.numbers, self.resident = part, numbers, part.forward.width > 0
         self.longest = int(clips.max())
         self.pieces = -(-self.longest // part.kept) if gradient else 1
-        sizes = np.array([numbers.column(layout) for layout in layouts])[which]
+        which = which[part.starts[:-1]]  # of each block
+        longest = np.maximum.reduceat(clips, part.starts[:-1])
+        layouts = [graph.layout for graph in graphs]
+        if self.resident:
+            packed = zip(which.tolist(), part.packed.tolist(), strict=True)
+            sizes = np.array([numbers.pack_column(layouts[at], count) for at, count in packed])
+        else:
+            sizes = np.array([numbers.column(layout) for layout in layouts])[which]
         # Without a gradient columns are needed only where states stay in memory, and then two of them.
-        columns = np.minimum(clips, part.kept) + 1 if gradient else np.full_like(clips, 0 if part.forward.rows else 2)
+        columns = np.minimum(longest, part.kept) + 1 if gradient else np.full_like(longest, 0 if self.resident else 2)
         kernels = (part.forward, part.backward) if gradient else (part.forward,)
         working = max((kernel.working for kernel in kernels if kernel.spills), default=0)
         self.column = int(sizes[0])
-        self.table, table_at = _places(columns * sizes)
+        table, table_at = _places(columns * sizes)
         waiving = np.array([numbers.waiving(layout) for layout in layouts])[which]
-        carried = gradient and (self.pieces > 1 or not part.backward.rows)
-        self.carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
-        self.spilled, spilled_at = _places(np.full_like(sizes, working))
-        self.shifts = len(clips) * -(-shape[2] // CHUNK) if gradient else 0
+        carried = gradient and (self.pieces > 1 or not self.resident)
+        carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
+        spilled, spilled_at = _places(np.full_like(sizes, working))
+        shifts = len(clips) * -(-shape[2] // CHUNK) if gradient else 0
+        # All in one piece of memory, what is kept in float64 last.
+        places = np.cumsum([0, table, carry, spilled, shifts + (table + carry + spilled + shifts) % 2])
+        self.scratch = int(places[-1]) + len(clips) * 8 // numbers.bytes
+        self.offsets = [int(place) * numbers.bytes for place in places]
+        self._kernels: dict[Kind, dict[str, tuple[Module, Shape]]] = {}
         states = max(layout.states / layout.steps for layout in layouts)
         self.group = 32 if states > 64 else 8 if states > 4 else 1
-        count = len(clips)
-        # The kernels look up graph and clips by block, and the video's place in the batch.
-        narrow = np.concatenate([part.videos, which, clips, [0] * (count % 2)]).astype(np.int32)
-        numbers_ = np.concatenate([table_at, carry_at, spilled_at, narrow.view(np.int64)])
-        self.places = torch.from_numpy(numbers_).to(graphs.device)
+        device, blocks = graphs[0].device, len(which)
+        if self.resident:
+            kinds = dict.fromkeys(zip(which.tolist(), part.packed.tolist(), strict=True))
+            self.graphs = [self._pack(graphs[at], count) for at, count in kinds]
+            known = {kind: at for at, kind in enumerate(kinds)}
+            which = np.array([known[kind] for kind in zip(which.tolist(), part.packed.tolist(), strict=True)])
+        else:
+            self.graphs = [graph.numbers_and_struct for graph in graphs]
+        structs = b"".join(struct for _, struct in self.graphs)
+        # The kernels look up graph and videos by block, and of the videos their places in the batch, and clips.
+        narrow = np.concatenate([which, part.starts, part.videos, clips]).astype(np.int32)
+        wide = np.concatenate([table_at, carry_at, spilled_at, np.frombuffer(structs, np.int64)])
+        narrow = np.concatenate([narrow, np.zeros(len(narrow) % 2, np.int32)]).view(np.int64)
+        self.places = torch.from_numpy(np.concatenate([wide, narrow])).to(device)
         at = self.places.data_ptr()
+        behind = at + 8 * len(wide)
         self.struct = BatchStruct(
-            graphs=graphs.data_ptr(),
             table_at=at,
-            carry_at=at + 8 * count,
-            spilled_at=at + 16 * count,
-            video=at + 24 * count,
-            graph=at + 28 * count,
-            clips=at + 32 * count,
+            carry_at=at + 8 * blocks,
+            spilled_at=at + 16 * blocks,
+            graphs=at + 24 * blocks,
+            graph=behind,
+            start=behind + 4 * blocks,
+            video=behind + 4 * (2 * blocks + 1),
+            clips=behind + 4 * (2 * blocks + 1 + len(clips)),
             rows=shape[1],
             columns=shape[2],
         )
 
+    def _pack(self, graph: DeviceGraph, videos: int) -> tuple[Tensor, bytes]:
+        forward, backward = self.part.forward, self.part.backward
+        column = self.numbers.pack_column(graph.layout, videos)
+        of = (videos, forward.width, backward.width, self.numbers, column)
+        key = (*of, forward.rows > 0)
+        if key not in graph.packs:
+            graph.packs[key] = Pack(graph.layout, *of).on(graph.device, in_registers=forward.rows > 0)
+        return graph.packs[key]
+
     def run(
-        self, match: Tensor, drop: Tensor, skip: Tensor, found: Costs, table: Tensor, gamma: float, kind: Kind
+        self, match: Tensor, drop: Tensor, skip: Tensor, found: Costs, scratch: Tensor, gamma: float, kind: Kind
     ) -> None:
         """Compute costs and gradients."""
         batch = BatchStruct.from_buffer_copy(self.struct)
-        carry, spilled = match.new_empty(self.carry), match.new_empty(self.spilled)
-        shift = match.new_empty(self.shifts)
-        base = match.new_empty(len(self.part.videos), dtype=torch.float64)
         batch.match, batch.drop, batch.skip = match.data_ptr(), drop.data_ptr(), skip.data_ptr()
-        batch.gamma = gamma
-        batch.table, batch.carry, batch.spilled = (part.data_ptr() for part in (table, carry, spilled))
-        batch.shift, batch.base, batch.cost = shift.data_ptr(), base.data_ptr(), found.cost.data_ptr()
+        batch.gamma, batch.cost = gamma, found.cost.data_ptr()
+        at = scratch.data_ptr()
+        batch.table, batch.carry, batch.spilled, batch.shift, batch.base = [at + offset for offset in self.offsets]
         if found.match is not None and found.drop is not None and found.skip is not None:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
             batch.skip_grad = found.skip.data_ptr()
         launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
         if self.pieces != 1:
-            self._run_in_pieces(launch, table, match.shape[2])
+            self._run_in_pieces(launch, scratch, match.shape[2])
         else:
             launch.start("forward", 0, self.longest)
             if kind.gradient:
@@ -292,18 +333,29 @@ class _Prepared:
         if kind.gradient and kind.skips:
             launch.collect_skips(match.shape[1])
 
-    def _run_in_pieces(self, launch: _Launch, table: Tensor, end: int) -> None:
+    def kernels(self, kind: Kind) -> dict[str, tuple[Module, Shape]]:
+        """Return the compiled kernels by name, and how each runs."""
+        if kind not in self._kernels:
+            shapes = {"forward": self.part.forward} | ({"backward": self.part.backward} if kind.gradient else {})
+            self._kernels[kind] = {
+                name: (_module(self.places.device.index, kind, self.numbers, shape.kernel), shape)
+                for name, shape in shapes.items()
+            }
+        return self._kernels[kind]
+
+    def _run_in_pieces(self, launch: _Launch, scratch: Tensor, end: int) -> None:
         """Compute one video from checkpoints: the column before each piece."""
         kept, column = self.part.kept, self.column
-        saved = table.new_empty((self.pieces, column))
+        saved = scratch.new_empty((self.pieces, column))
+        place, step = saved.data_ptr(), column * self.numbers.bytes
         for piece in range(self.pieces):
-            if piece:
-                saved[piece] = table[kept * column : (kept + 1) * column]
-                table[:column] = saved[piece]
+            launch.batch.resumed = place + piece * step
+            launch.batch.to_resume = place + (piece + 1) * step if piece < self.pieces - 1 else 0
             launch.start("forward", piece * kept, (piece + 1) * kept)
+        launch.batch.to_resume = 0
         for piece in reversed(range(self.pieces)):
             if piece < self.pieces - 1:
-                table[:column] = saved[piece]
+                launch.batch.resumed = place + piece * step
                 launch.start("forward", piece * kept, (piece + 1) * kept)
             launch.backward(piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else end)
 
@@ -319,15 +371,12 @@ class _Launch:
 
     def __init__(self, prepared: _Prepared, batch: BatchStruct, kind: Kind, stream: int) -> None:
         self.prepared, self.batch, self.stream = prepared, batch, stream
-        part, device = prepared.part, prepared.graphs.device.index
-        self.kernels = {
-            name: (_module(device, kind, prepared.numbers, shape.kernel), shape)
-            for name, shape in (("forward", part.forward), ("backward", part.backward))
-            if name == "forward" or kind.gradient
-        }
+        self.kernels = prepared.kernels(kind)
 
     def backward(self, first: int, last: int) -> None:
         self.start("backward", first, last)
+        if self.prepared.resident:
+            return
         group = self.prepared.group
         grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))
         module, _ = self.kernels["backward"]
@@ -340,5 +389,5 @@ class _Launch:
     def start(self, name: str, first: int, last: int) -> None:
         self.batch.first, self.batch.last = first, last
         module, shape = self.kernels[name]
-        grid = (len(self.prepared.part.videos), 1)
+        grid = (len(self.prepared.part.packed), 1)
         module.launch(name, grid, shape.threads, shape.shared, self.stream, [self.batch])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,7 @@ WAIVING_ARRAYS = ("start", "origin", "waived", "ends", "wide", "wide_at")
 
 
 class GraphStruct(ctypes.Structure):
-    """``Graph`` of kernels.cu."""
+    """``Graph`` of in_memory.cu."""
 
     _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ARRAYS))
 
@@ -119,6 +119,16 @@ class Layout:
     of_step: Ints
     waivers: Waivers | None = None
 
+    @cached_property
+    def label_starts(self) -> Ints:
+        """Where the gradients of the states of each step begin, in pieces of four: [steps + 1]."""
+        return np.append(0, np.cumsum((np.diff(self.of_start) + 3) // 4 * 4)).astype(np.int32)
+
+    @property
+    def gradients(self) -> int:
+        """The gradients of all states, in pieces of four for each step."""
+        return int(self.label_starts[-1])
+
     @property
     def arcs(self) -> int:
         """Ways to begin a step."""
@@ -185,10 +195,11 @@ def _grouped(values: Ints, count: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class DeviceGraph:
-    """A layout in the memory of a device."""
+    """A layout in the memory of a device, and packs of videos that were laid out there."""
 
     layout: Layout
     device: torch.device
+    packs: dict[tuple[object, ...], tuple[torch.Tensor, bytes]] = field(default_factory=dict)
 
     @cached_property
     def _numbers(self) -> tuple[torch.Tensor, list[int]]:
@@ -202,16 +213,16 @@ class DeviceGraph:
         return torch.from_numpy(np.concatenate(parts)).to(self.device), starts.tolist()
 
     @cached_property
-    def struct(self) -> bytes:
-        """``Graph`` of kernels.cu."""
+    def numbers_and_struct(self) -> tuple[torch.Tensor, bytes]:
+        """The numbers, and ``Graph`` of in_memory.cu over them."""
         layout, (numbers, starts) = self.layout, self._numbers
         sizes = [getattr(layout, name) for name in SIZES]
         at = [numbers.data_ptr() + 4 * start for start in starts]
         if layout.waivers is None:
-            return bytes(GraphStruct(*sizes, *at))
+            return numbers, bytes(GraphStruct(*sizes, *at))
         *arcs, _, sets = at[len(ARRAYS) :]
         counts = (layout.arcs, *layout.waivers.sets.shape, len(layout.waivers.wide))
-        return bytes(WaivingGraphStruct(*sizes, *at[: len(ARRAYS)], *counts, *arcs, sets))
+        return numbers, bytes(WaivingGraphStruct(*sizes, *at[: len(ARRAYS)], *counts, *arcs, sets))
 
 
 _layouts: WeakKeyDictionary[TSortGraph, dict[bool, Layout]] = WeakKeyDictionary()

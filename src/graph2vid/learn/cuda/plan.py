@@ -10,27 +10,70 @@ from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
 
-CHUNK = 32  # clips whose costs are staged at a time; as in kernels.cu
-WIDE_PARTS = 5  # numbers of a state with many arcs; as in kernels.cu
+CHUNK = 32  # clips whose costs are staged at a time; as in common.cuh
+WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
 MOST_THREADS = 1024
-MOST_RESIDENT_THREADS = 512
-MOST_VIDEOS = 65535  # of one launch
-MOST_IN_REGISTERS = {"forward": 24, "backward": 12}  # states per thread
-WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
+MOST_BLOCKS = 65535  # of one launch
+MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
+MOST_IN_SHARED = 65535  # states whose places are kept in 16 bits
+MOST_SHARED_THREADS = 768
+WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
+MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
+FEW_BYTES = 24576  # of columns that are read ahead
+MOST_TOGETHER = 8  # videos of a block
+FULL_LANES = 320  # lanes from which on a block takes one video alone
+MANY_BLOCKS = 264  # blocks that keep a large GPU busy
+REGISTERS = 65536  # of a multiprocessor
+BOUNDS = (64, 128, 192, 320, 512, 640, 768, 1024)  # threads that kernels are compiled for
 
 Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a kernel computes with: bytes of a number, and how many of them an ideal needs."""
+    """What a kernel computes with: bytes of a number, and how minima are smoothed."""
 
     bytes: int
-    parts: int
+    smoothmin: bool = False
+    contiguous: bool = True
 
-    def column(self, layout: Layout) -> int:
-        """Return the numbers of one column of the table."""
-        return layout.states + self.parts * layout.ideals + 1
+    @property
+    def parts(self) -> int:
+        """Numbers that others need of an ideal: where sets of states are averaged as a whole, two."""
+        return 2 if self.smoothmin and not self.contiguous else 1
+
+    @property
+    def kept(self) -> int:
+        """Numbers that the kernels in registers keep of an ideal."""
+        return 2 if self.smoothmin else 1
+
+    @property
+    def shares(self) -> bool:
+        """Whether the kernels in registers keep how gradients pass, in half precision, in place of values."""
+        return self.bytes == 4 and self.contiguous and not self.smoothmin
+
+    @property
+    def told(self) -> int:
+        """Numbers that states read backward of the ideal that they end in."""
+        return 4 if self.smoothmin else 1 if self.shares else 2
+
+    def together(self, layout: Layout, videos: int) -> int:
+        """Return the clips whose gradients are added up at a time."""
+        return next(clips for clips in (4, 2, 1) if clips == 1 or clips * videos * layout.states <= MANY_GRADIENTS)
+
+    def stages(self, kernel: str, layout: Layout, videos: int) -> int:
+        """Return how many columns are read ahead, or wait to be written."""
+        column = self.pack_column(layout, videos) * self.bytes
+        ahead = next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
+        return ahead if kernel == "backward" else ahead // 2
+
+    def column(self, layout: Layout, resident: bool = False) -> int:
+        """Return the numbers of one column of the table of a video."""
+        return self.pack_column(layout, 1) if resident else layout.states + self.parts * layout.ideals
+
+    def pack_column(self, layout: Layout, videos: int) -> int:
+        """Return the numbers of one column of a pack of videos, which is copied in pieces of 16 bytes."""
+        return _up(videos * (layout.states + self.kept * layout.ideals), 4)
 
     def waiving(self, layout: Layout) -> int:
         """Return the numbers of a video's gradients of what is waived."""
@@ -44,6 +87,20 @@ class Numbers:
             return ideals + states
         return ideals + states + len(layout.waivers.sets) + WIDE_PARTS * len(layout.waivers.wide)
 
+    def pack_bytes(self, kernel: str, layout: Layout, videos: int, gradient: bool) -> int:
+        """Return the bytes of shared memory of a block of the kernels in registers."""
+        ideals = videos * layout.ideals + 1
+        staged = ((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes
+        column = self.pack_column(layout, videos) + 4
+        if kernel == "forward":
+            working = _up(2 * self.parts * ideals, 4)
+            working += self.stages(kernel, layout, videos) * column if gradient else 0
+        else:
+            stages, together = self.stages(kernel, layout, videos), self.together(layout, videos)
+            spaced = _up(videos * layout.gradients + 1, 32) + 32 // together
+            working = stages * column + _up(2 * self.told * ideals, 4) + 2 * together * spaced
+        return _up(videos * (12 + self.bytes), 16) + _up(staged, 16) + working * self.bytes
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -52,11 +109,15 @@ class Shape:
     Attributes
     ----------
     rows, width : int
-        Ideals per thread and states per ideal in registers; 0 and 0: they stay in memory.
-    bound : int
-        The most threads that the kernel is compiled for.
+        Ideals per thread and states per ideal in registers; no rows: states are in shared memory; no width: in memory.
+    bound, blocks : int
+        The most threads that the kernel is compiled for, and how many blocks a multiprocessor should hold.
     spills : bool
         Whether shared memory would not do.
+    group : int
+        Threads that add up the gradients of one label together; 0: none are to be added up.
+    together, stages : int
+        Clips whose gradients are added up at a time, and columns that are read ahead or wait to be written.
     threads : int
     shared : int
         Bytes of shared memory.
@@ -67,7 +128,11 @@ class Shape:
     rows: int
     width: int
     bound: int
+    blocks: int
     spills: bool
+    group: int
+    together: int
+    stages: int
     threads: int
     shared: int
     working: int
@@ -79,29 +144,113 @@ class Shape:
 
 
 @lru_cache(maxsize=4096)
-def shape(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
-    """Return how ``kernel`` ("forward" or "backward") runs over a procedure."""
+def in_registers(
+    kernel: str, layout: Layout, numbers: Numbers, most_shared: int, videos: int, gradient: bool
+) -> Shape | None:
+    """Return how ``kernel`` ("forward" or "backward") runs with ``videos`` in a block; None: it cannot."""
+    lanes = videos * layout.ideals
+    width = next(
+        (width for width in WIDTHS if width >= (layout.out_width if kernel == "backward" else layout.width)), 0
+    )
+    shared = numbers.pack_bytes(kernel, layout, videos, gradient)
+    if not width or layout.waivers is not None or shared > most_shared:
+        return None
+    most = next(most for most in (1024, 512) if most == 512 or registers(kernel, width, numbers) * most <= REGISTERS)
+    rows = -(-lanes // most)
+    if rows * width > MOST_IN_REGISTERS[kernel]:
+        return None
+    threads = _up(-(-lanes // rows), 32)
+    blocks = max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
+    if kernel == "forward":
+        stages = numbers.stages(kernel, layout, videos)
+        return Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, 0)
+    clips = numbers.together(layout, videos)
+    # A quarter of the threads is enough to add gradients up, and the fewer do it the less there is to be done.
+    items = videos * layout.steps * clips
+    group = next(size for size in (8, 4, 2, 1) if size == 1 or 4 * items * size <= threads)
+    stages = numbers.stages(kernel, layout, videos)
+    return Shape(rows, width, _bound(threads), min(blocks, 16), False, group, clips, stages, threads, shared, 0)
+
+
+def registers(kernel: str, states: int, numbers: Numbers) -> int:
+    """Return the registers that a thread with so many states should do with."""
+    wanted = 32 + (8 if kernel == "backward" and not numbers.shares else 4) * states
+    return min(_up(wanted * numbers.bytes // 4, 8), 128)
+
+
+def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, gradient: bool) -> Shape | None:
+    """Return how ``kernel`` ("forward" or "backward") runs with a video's states in shared memory; None: it cannot."""
+    backward = kernel == "backward"
+    width = next((width for width in WIDTHS if width >= max(layout.width, layout.out_width)), 0)
+    shown = _up(layout.gradients + 1, 32) if backward else numbers.pack_column(layout, 1) if gradient else 0
+    rows = width + 1 + -(-layout.ideals // 32)
+    working = _up(2 * (layout.ideals + 1), 4) + shown + layout.states + rows
+    shared = 16 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) + working * 4
+    if not numbers.shares or layout.waivers is not None or shared > most_shared:
+        return None
+    if not 0 < width <= MOST_IN_REGISTERS["shared"] or layout.gradients > MOST_IN_SHARED:
+        return None
+    threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS)
+    group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
+    return Shape(0, width, MOST_SHARED_THREADS, 1, False, group if backward else 0, 1, 2, threads, shared, 0)
+
+
+def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
+    """Return how ``kernel`` ("forward" or "backward") runs with states in memory."""
     fixed = 8 + 32 * numbers.bytes + 4 * ((layout.width + 2) & ~1) + (layout.steps + 1) * CHUNK * numbers.bytes
     working = numbers.working(kernel, layout)
-    widest = max(layout.width, layout.out_width) if kernel == "backward" else layout.width
-    rows = -(-layout.ideals // MOST_RESIDENT_THREADS)
-    width = next((width for width in WIDTHS if width >= widest), 0)
     needed = fixed + working * numbers.bytes
-    resident = width and layout.waivers is None and layout.states < 65536
-    if resident and rows * width <= MOST_IN_REGISTERS[kernel] and needed <= most_shared:
-        threads = _rounded(-(-layout.ideals // rows))
-        return Shape(rows, width, _bound(threads), False, threads, needed, working)
-    threads = min(_rounded(layout.ideals), MOST_THREADS)
     spills = needed > most_shared
-    return Shape(0, 0, MOST_THREADS, spills, threads, fixed if spills else needed, working)
+    threads = min(_up(layout.ideals, 32), MOST_THREADS)
+    return Shape(0, 0, MOST_THREADS, 1, spills, 0, 1, 1, threads, fixed if spills else needed, working)
 
 
-def _rounded(threads: int) -> int:
-    return -(-threads // 32) * 32
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
 
 
 def _bound(threads: int) -> int:
-    return next(bound for bound in (32, 64, 128, 256, 512) if bound >= threads)
+    return next(bound for bound in BOUNDS if bound >= threads)
+
+
+def together(ideals: int, videos: int) -> int:
+    """Return how many of so many videos a block takes: as fills its warps, where there are enough of them."""
+    most = min(MOST_TOGETHER, max(1, FULL_LANES // ideals), max(1, videos // MANY_BLOCKS))
+    return max(range(1, most + 1), key=lambda count: (round(count * ideals / _up(count * ideals, 32), 1), -count))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How one procedure runs: the shapes of the kernels, and the videos of a block."""
+
+    forward: Shape
+    backward: Shape
+    videos: int = 1
+
+    @classmethod
+    def of(cls, layout: Layout, numbers: Numbers, most_shared: int, videos: int, gradient: bool) -> Fit:
+        """Return how ``videos`` of a procedure run best."""
+        count = together(layout.ideals, videos)
+        given = (layout, numbers, most_shared)
+        forward, backward = (in_registers(kernel, *given, count, gradient) for kernel in ("forward", "backward"))
+        if forward is not None and (backward is not None or not gradient):
+            return cls(forward, backward or forward, count)
+        if count > 1:
+            return cls.of(layout, numbers, most_shared, 1, gradient)
+        forward, backward = (in_shared(kernel, *given, gradient) for kernel in ("forward", "backward"))
+        if forward is not None and (backward is not None or not gradient):
+            return cls(forward, backward or forward)
+        return cls(in_memory("forward", *given), in_memory("backward", *given))
+
+    @property
+    def resident(self) -> bool:
+        """Whether states are in registers or in shared memory, and videos in packs."""
+        return self.forward.width > 0
+
+    @property
+    def kernels(self) -> tuple[Shape, Shape]:
+        """What the kernels are compiled for."""
+        return self.forward.kernel, self.backward.kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +260,11 @@ class Part:
     Attributes
     ----------
     videos : int64 [n]
+        Those of the first block, of the second, …
+    starts : int64 [blocks + 1]
+        Where each block's begin.
+    packed : int64 [blocks]
+        The videos that each block has room for.
     forward, backward : Shape
         Threads and shared memory enough for all of them.
     kept : int
@@ -119,13 +273,21 @@ class Part:
     """
 
     videos: Int64s
+    starts: Int64s
+    packed: Int64s
     forward: Shape
     backward: Shape
     kept: int
 
 
 def plan(
-    layouts: tuple[Layout, ...], which: Int64s, clips: Int64s, numbers: Numbers, most_shared: int, budget: int
+    layouts: tuple[Layout, ...],
+    which: Int64s,
+    clips: Int64s,
+    numbers: Numbers,
+    most_shared: int,
+    budget: int,
+    gradient: bool = True,
 ) -> tuple[Part, ...]:
     """Return the parts of a batch whose tables fit into ``budget`` bytes each.
 
@@ -138,38 +300,53 @@ def plan(
     numbers : Numbers
     most_shared, budget : int
         Bytes of shared memory that a block may have, and for tables.
+    gradient : bool
+        Whether one is wanted.
 
     Raises
     ------
     MemoryError
         A video's table does not fit, not even with checkpoints; the message says how much it takes.
     """
-    shapes = [
-        (shape("forward", layout, numbers, most_shared), shape("backward", layout, numbers, most_shared))
-        for layout in layouts
+    counts = np.bincount(which, minlength=len(layouts))
+    fits = [
+        Fit.of(layout, numbers, most_shared, int(count), gradient)
+        for layout, count in zip(layouts, counts, strict=True)
     ]
-    columns = np.array([numbers.column(layout) * numbers.bytes for layout in layouts])[which]
-    aside = np.array([_aside(layout, pair, numbers) for layout, pair in zip(layouts, shapes, strict=True)])[which]
+    columns = np.array([numbers.column(*pair) * numbers.bytes for pair in _resident(layouts, fits)])[which]
+    aside = np.array([_aside(layout, fit, numbers) for layout, fit in zip(layouts, fits, strict=True)])[which]
     needed = (clips + 2) * columns + aside  # the table, and a column of gradients
     found: list[Part] = []
-    for kernels in dict.fromkeys((forward.kernel, backward.kernel) for forward, backward in shapes):
-        members = [at for at, pair in enumerate(shapes) if tuple(s.kernel for s in pair) == kernels]
-        forward, backward = (_largest([shapes[at][side] for at in members]) for side in (0, 1))
+    for kernels in dict.fromkeys(fit.kernels for fit in fits):
+        members = [at for at, fit in enumerate(fits) if fit.kernels == kernels]
+        forward, backward = (_largest([getattr(fits[at], side) for at in members]) for side in ("forward", "backward"))
         videos = np.flatnonzero(np.isin(which, members))
         for video in videos[needed[videos] > budget]:
             kept = _kept(int(columns[video]), int(clips[video]), budget - int(aside[video]))
-            found.append(Part(np.array([video]), forward, backward, kept))
-        videos = videos[needed[videos] <= budget]
-        while len(videos):
-            fitting = int(np.searchsorted(np.cumsum(needed[videos]), budget, side="right"))
-            now, videos = np.split(videos, [min(fitting, MOST_VIDEOS)])
-            found.append(Part(now, forward, backward, int(clips[now].max())))
+            found.append(Part(np.array([video]), np.array([0, 1]), np.array([1]), forward, backward, kept))
+        blocks = []
+        for at in members:
+            own = videos[(which[videos] == at) & (needed[videos] <= budget)]
+            own = own[np.argsort(-clips[own], kind="stable")] if fits[at].videos > 1 else own
+            count = fits[at].videos if len(own) and needed[own[0]] * fits[at].videos <= budget else 1
+            blocks += [(own[first : first + count], count) for first in range(0, len(own), count)]
+        while blocks:
+            taken = np.cumsum([needed[block].max() * count for block, count in blocks[:MOST_BLOCKS]])
+            fitting = int(np.searchsorted(taken, budget, side="right"))
+            now, blocks = blocks[:fitting], blocks[fitting:]
+            own = np.concatenate([block for block, _ in now])
+            starts = np.cumsum([0, *(len(block) for block, _ in now)])
+            found.append(Part(own, starts, np.array([n for _, n in now]), forward, backward, int(clips[own].max())))
     return tuple(found)
 
 
-def _aside(layout: Layout, shapes: tuple[Shape, Shape], numbers: Numbers) -> int:
+def _resident(layouts: tuple[Layout, ...], fits: list[Fit]) -> list[tuple[Layout, bool]]:
+    return [(layout, fit.resident) for layout, fit in zip(layouts, fits, strict=True)]
+
+
+def _aside(layout: Layout, fit: Fit, numbers: Numbers) -> int:
     """Return the bytes that a video takes beside its columns."""
-    spilled = max((shape.working for shape in shapes if shape.spills), default=0)
+    spilled = max((shape.working for shape in (fit.forward, fit.backward) if shape.spills), default=0)
     return (numbers.waiving(layout) + spilled) * numbers.bytes
 
 

@@ -1,65 +1,24 @@
-// Costs of grounding on the GPU: hard, softmin and smoothmin, and the gradients of the soft ones. One block per video.
+// Costs of grounding on the GPU, and their gradients, of procedures of any size, with or without skip costs: states stay in
+// memory. One block per video.
 //
-// Compiled at run time, once for each combination that is needed:
-//   DOUBLE      0 float, 1 double
-//   SMOOTHING   0 hard minimum, 1 softmin, 2 smoothmin
-//   CONTIGUOUS  1 a step is one segment of clips, 0 background may lie inside it
-//   ROWS, WIDTH ideals per thread and states per ideal, kept in registers; 0 and 0: they stay in memory
-//   KEEP        1 the table keeps every column, 0 at most two: no gradient is wanted
+// Compiled at run time after common.cuh, once for each combination that is needed; beside what common.cuh lists:
+//   THREADS     the most threads of a block
 //   SPILL       1 what ideals and states tell one another does not fit into shared memory
-//   STARTS      1 the gradient is that of beginning a step at a clip, in place of showing it
-//   SKIPS       1 steps may be left out, at a cost; states stay in memory then
+//   SKIPS       1 steps may be left out, at a cost
 //
-// The table has one column per clip, and one before the first. A column holds the value of each state, then PARTS values
-// for each ideal that sum up its states, and one cell that belongs to no one: threads that have fewer states than others write
-// there. Ideals are sorted by their number of states, most first; the w-th states of all
-// ideals that have one lie side by side, so that neighbouring threads touch neighbouring numbers.
-//
-// Values are kept relative to the cheapest label of each clip, and every CHUNK clips to the best ideal, so that float stays
-// exact where it matters however long the video is. Infinite costs stay infinite.
+// A column of the table holds the value of each state, then PARTS values for each ideal that sum up its states. Ideals are
+// sorted by their number of states, most first; the w-th states of all ideals that have one lie side by side, so that
+// neighbouring threads touch neighbouring numbers. Without a gradient there are two columns, used in turn.
 //
 // With SKIPS a state has several arcs: from the ideal without its step, and from every smaller one that lacks nothing but
 // ancestors of the step, which are waived as the step begins. What is never shown is waived after the last clip. So each
 // sequence of labels is counted once.
 
-#if DOUBLE
-typedef double real;
-#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
-__device__ __forceinline__ real exp2_(real x) { return exp2(x); }
-__device__ __forceinline__ real log2_(real x) { return log2(x); }
-__device__ __forceinline__ real inverse_(real x) { return 1 / x; }
-#else
-typedef float real;
-#define INFINITE __int_as_float(0x7f800000)
-__device__ __forceinline__ real exp2_(real x) {
-    real y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ real log2_(real x) {
-    real y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ real inverse_(real x) {
-    real y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-#endif
-
-#define HARD (SMOOTHING == 0)
-#define SMOOTH (SMOOTHING == 2)
-#define RESIDENT (ROWS > 0)
 // Where sets of states are averaged as a whole, an ideal needs their soft minimum and their mean.
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define PARTS (FLAT ? 2 : 1)
 // Where a state is entered from is such a set, too.
 #define SETS (SMOOTH && (FLAT || SKIPS))
-#define TABLE (KEEP || !RESIDENT)
-#define CHUNK 32
-
-#define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000ll)
 
 struct Graph {
     int steps, states, ideals, width, empty, full;
@@ -84,37 +43,8 @@ struct Graph {
 #endif
 };
 
-struct Batch {
-    const Graph *graphs;
-    const int *video;      // [blocks]: the video of each block
-    const int *graph;      // [blocks]
-    const int *clips;      // [blocks]
-    const real *match;     // [videos][rows][columns]
-    const real *drop;      // [videos][columns]
-    int rows, columns;
-    double gamma;
-    int first, last;       // clips first ... last - 1 are to be done
-    real *table;           // columns from `first` on; null: none is needed
-    const long long *table_at;  // [blocks]
-    real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
-    double *base;          // [blocks]: what they have lost so far
-    real *cost;            // [videos]
-    real *carry;           // gradients of the states, then of the ideals, between two parts of a video
-    const long long *carry_at;  // [blocks]
-    real *match_grad, *drop_grad;
-    real *spilled;
-    const long long *spilled_at;  // [blocks]
-    const real *skip;      // [videos][rows]
-    real *skip_grad;
-};
-
-#if RESIDENT
-#define EACH_IDEAL(r, i) _Pragma("unroll") for (int r = 0; r < ROWS; ++r) if (const int i = r * blockDim.x + threadIdx.x; i < graph.ideals)
-#define EACH_STATE(w, n) _Pragma("unroll") for (int w = 0; w < WIDTH; ++w)
-#else
-#define EACH_IDEAL(r, i) for (int i = threadIdx.x, r = 0; i < graph.ideals; i += blockDim.x)
+#define EACH_IDEAL(i) for (int i = threadIdx.x; i < graph.ideals; i += blockDim.x)
 #define EACH_STATE(w, n) for (int w = 0; w < (n); ++w)
-#endif
 
 struct Soft {
     real scale, per_bit, inverse;  // exp(-a / gamma) = exp2(a * scale)
@@ -342,7 +272,7 @@ __device__ void pass_to_arcs(const Waiving &from, int state, real shown, real en
 }
 #endif
 
-__device__ __forceinline__ long long column_size(const Graph &graph) { return graph.states + PARTS * (long long)graph.ideals + 1; }
+__device__ __forceinline__ long long column_size(const Graph &graph) { return graph.states + PARTS * (long long)graph.ideals; }
 
 extern __shared__ double shared_memory[];
 
@@ -361,9 +291,9 @@ struct Block {
     real *const working;   // what ideals and states tell one another; may be spilled
 
     __device__ __forceinline__ explicit Block(const Batch &batch)
-        : video(batch.video[blockIdx.x]), graph(batch.graphs[batch.graph[blockIdx.x]]), clips(batch.clips[blockIdx.x]),
+        : video(batch.video[blockIdx.x]), graph(((const Graph *)batch.graphs)[batch.graph[blockIdx.x]]), clips(batch.clips[blockIdx.x]),
           last(batch.last < clips ? batch.last : clips), soft(batch.gamma), size(column_size(graph)),
-          table(TABLE ? batch.table + batch.table_at[blockIdx.x] : nullptr), sum(shared_memory),
+          table(batch.table + batch.table_at[blockIdx.x]), sum(shared_memory),
           scratch((real *)(shared_memory + 1)), place((int *)(scratch + 32)),
           costs{(real *)(place + ((graph.width + 2) & ~1))},
           working(SPILL ? batch.spilled + batch.spilled_at[blockIdx.x] : costs.at + (graph.steps + 1) * CHUNK) {
@@ -396,26 +326,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
 #endif
     __syncthreads();
 
-#if RESIDENT
-    real x[ROWS][WIDTH], own[ROWS], own_mean[ROWS];
-    unsigned link[ROWS][WIDTH];
-    int slot[ROWS][WIDTH];
-#define X(r, w, i) x[r][w]
-#define COUNT(r, i) WIDTH
-#define FROM(r, w, i) (link[r][w] >> 16)
-#define STEP(r, w, i) (link[r][w] & 0xffff)
-#else
     real *before_x, *after_x;
-#define X(r, w, i) after_x[place[w] + (i)]
-#define COUNT(r, i) graph.count[i]
-#define FROM(r, w, i) graph.from[place[w] + (i)]
-#define STEP(r, w, i) graph.step[place[w] + (i)]
-#endif
     // States that are not there are entered from an ideal that is never reached.
     const int stride = graph.ideals + 1;
     for (int n = threadIdx.x; n < 2 * PARTS; n += blockDim.x) best[n * stride + graph.ideals] = INFINITE;
+    if (batch.first > 0) {
+        for (long long n = threadIdx.x; n < size; n += blockDim.x) column(batch.first)[n] = batch.resumed[n];
+        __syncthreads();
+    }
     // What is done at the start: nothing.
-    EACH_IDEAL(r, i) {
+    EACH_IDEAL(i) {
         real value = i == graph.empty ? (real)0 : INFINITE, mean = value;
         if (batch.first > 0) {
             value = column(batch.first)[graph.states + i];
@@ -423,23 +343,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
         }
         best[i] = value;
         if (FLAT) best[stride + i] = mean;
-#if RESIDENT
-        own[r] = value;
-        own_mean[r] = mean;
-        const int count = graph.count[i];
-        EACH_STATE(w, count) {
-            const int s = slot[r][w] = w < count ? place[w] + i : (int)size - 1;
-            x[r][w] = batch.first > 0 ? column(batch.first)[s] : INFINITE;
-            link[r][w] = w < count ? (unsigned)graph.from[s] << 16 | graph.step[s] : (unsigned)graph.ideals << 16;
-            if (TABLE && batch.first == 0) column(0)[s] = INFINITE;
-        }
-#else
         if (batch.first == 0) {
             const int n = graph.count[i];
             for (int w = 0; w < n; ++w) column(0)[place[w] + i] = INFINITE;
         }
-#endif
-        if (TABLE && batch.first == 0) {
+        if (batch.first == 0) {
             column(0)[graph.states + i] = value;
             if (FLAT) column(0)[graph.states + graph.ideals + i] = mean;
         }
@@ -458,76 +366,56 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
         real shift = 0;
         if (begin > 0) {
             real low = INFINITE;
-            EACH_IDEAL(r, i) low = now[i] < low ? now[i] : low;
+            EACH_IDEAL(i) low = now[i] < low ? now[i] : low;
             low = lowest(low, scratch);
             shift = low < INFINITE ? low : 0;
             base += shift;
             if (threadIdx.x == 0 && KEEP)
                 batch.shift[blockIdx.x * (long long)((batch.columns + CHUNK - 1) / CHUNK) + begin / CHUNK] = shift;
-#if RESIDENT
-            EACH_IDEAL(r, i) {
-                own[r] -= shift;
-                own_mean[r] -= shift;
-                EACH_STATE(w, WIDTH) x[r][w] -= shift;
-            }
-#endif
         }
         for (int j = begin; j < end; ++j) {
             const real *cost = costs.at + (j - begin) * costs.stride;
             const real drop = cost[graph.steps];
             const real lost = j == begin ? shift : 0;  // what `now` has not lost yet
-            real *after = TABLE ? column(j + 1) : nullptr;
-#if !RESIDENT
+            real *after = column(j + 1);
             before_x = column(j);
             after_x = after;
-#endif
 #if SKIPS
             const Waiving waiving{graph, soft, now, now + (FLAT ? stride : 0), waiver_cost, lost};
             enter_wide(waiving, wide);
 #endif
-            EACH_IDEAL(r, i) {
-                const int n = COUNT(r, i);
-#if RESIDENT
-                const real rest = own[r];
-#else
+            EACH_IDEAL(i) {
+                const int n = graph.count[i];
                 const real rest = now[i] - lost;
-#endif
                 real low = CONTIGUOUS || i == graph.empty ? drop + rest : INFINITE;
                 const real idle = low;
                 EACH_STATE(w, n) {
-#if RESIDENT
-                    const real old = x[r][w];
-#else
                     const real old = before_x[place[w] + i] - lost;
-#endif
 #if SKIPS
                     const Minimum in = entered(waiving, wide, place[w] + i);
                     const real enter = in.value, set_mean = in.mean;
 #else
-                    const int from = FROM(r, w, i);
+                    const int from = graph.from[place[w] + i];
                     const real enter = now[from] - lost, set_mean = FLAT ? now[stride + from] - lost : 0;
 #endif
 #if SETS
                     const Pair pair(soft, enter, old);
                     const real p = pair.p_first(), q = pair.p_second();
                     const real mean = pair.low < INFINITE ? times(p, set_mean) + times(q, old) : INFINITE;
-                    real value = cost[STEP(r, w, i)] + mean;
+                    real value = cost[graph.step[place[w] + i]] + mean;
 #else
-                    real value = cost[STEP(r, w, i)] + minimum(soft, enter, old);
+                    real value = cost[graph.step[place[w] + i]] + minimum(soft, enter, old);
 #endif
                     if (!CONTIGUOUS) value = minimum(soft, value, drop + old);
-                    X(r, w, i) = value;
+                    after_x[place[w] + i] = value;
                     low = value < low ? value : low;
-#if RESIDENT
-                    if (TABLE) after[slot[r][w]] = value;
-#endif
                 }
                 real value = low, mean = low;
 #if !HARD
                 if (low < INFINITE) {
                     real total = idle < INFINITE ? soft.weight(idle - low) : 0, moment = times(total, idle - low);
                     EACH_STATE(w, n) {
-                        const real above = X(r, w, i) - low, weight = soft.weight(above);
+                        const real above = after_x[place[w] + i] - low, weight = soft.weight(above);
                         total += weight;
                         if (SMOOTH) moment += times(weight, above);
                     }
@@ -537,14 +425,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
 #endif
                 next[i] = value;
                 if (FLAT) next[stride + i] = mean;
-#if RESIDENT
-                own[r] = value;
-                own_mean[r] = mean;
-#endif
-                if (TABLE) {
-                    after[graph.states + i] = value;
-                    if (FLAT) after[graph.states + graph.ideals + i] = mean;
-                }
+                after[graph.states + i] = value;
+                if (FLAT) after[graph.states + graph.ideals + i] = mean;
             }
             real *other = (real *)now;
             now = next;
@@ -552,6 +434,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
             __syncthreads();
         }
     }
+    if (batch.to_resume)
+        for (long long n = threadIdx.x; n < size; n += blockDim.x) batch.to_resume[n] = column(last)[n];
     if (threadIdx.x == 0) batch.base[blockIdx.x] = base;
     if (last == clips) {
 #if SKIPS
@@ -562,10 +446,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(const __grid_const
 #endif
         if (threadIdx.x == 0) batch.cost[video] = (real)(base + (double)cost);
     }
-#undef X
-#undef COUNT
-#undef FROM
-#undef STEP
 }
 
 #if KEEP
@@ -598,27 +478,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 
     real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
     const bool ends = last == clips;
-#if RESIDENT
-    real x[ROWS][WIDTH], x_before[ROWS][WIDTH], x_ahead[ROWS][WIDTH], grad[ROWS][WIDTH];
-    real own[ROWS], own_before[ROWS], own_ahead[ROWS], mean_[ROWS], mean_before[ROWS], mean_ahead[ROWS];
-    real pull[ROWS], pull_mean[ROWS];
-    unsigned link[ROWS][WIDTH];
-    int slot[ROWS][WIDTH], pass_to[ROWS][WIDTH], out[ROWS][WIDTH];
-#define COUNT(r, i) WIDTH
-#define SLOT(r, w, i) slot[r][w]
-#define PASS_TO(r, w, i) pass_to[r][w]
-#define FROM(r, w, i) (link[r][w] >> 16)
-#define STEP(r, w, i) (link[r][w] & 0xffff)
-#define GRAD(r, w, i) grad[r][w]
-#else
     real *pulls = carry + graph.states;  // [PARTS][ideals]
-#define COUNT(r, i) graph.count[i]
-#define FROM(r, w, i) graph.from[place[w] + (i)]
-#define STEP(r, w, i) graph.step[place[w] + (i)]
-#define GRAD(r, w, i) carry[place[w] + (i)]
-#define SLOT(r, w, i) (place[w] + (i))
-#define PASS_TO(r, w, i) (place[w] + (i))
-#endif
     const real *final_ = column(last) + graph.states;
 #if SKIPS
     real *of_arc = pulls + PARTS * graph.ideals, *of_end = of_arc + graph.arcs;  // gradients of what is waived
@@ -628,28 +488,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #else
     const bool possible = final_[graph.full] < INFINITE;
 #endif
-    EACH_IDEAL(r, i) {
-#if RESIDENT
-        const int count = graph.count[i];
-        EACH_STATE(w, count) {
-            const int s = slot[r][w] = w < count ? place[w] + i : (int)size - 1;
-            pass_to[r][w] = w < count ? s : graph.states;
-            link[r][w] = w < count ? (unsigned)graph.from[s] << 16 | graph.step[s] : (unsigned)graph.ideals << 16;
-            grad[r][w] = ends || w >= count ? 0 : carry[s];
-            x[r][w] = column(last)[s];
-            x_before[r][w] = column(last - 1)[s];
-            const int n = graph.out_start[i] + w;
-            out[r][w] = n < graph.out_start[i + 1] ? graph.out[n] : graph.states;
-        }
-        own[r] = column(last)[graph.states + i];
-        own_before[r] = column(last - 1)[graph.states + i];
-        if (FLAT) {
-            mean_[r] = column(last)[graph.states + graph.ideals + i];
-            mean_before[r] = column(last - 1)[graph.states + graph.ideals + i];
-        }
-        pull[r] = ends ? (real)(i == graph.full && possible) : carry[graph.states + i];
-        pull_mean[r] = ends ? pull[r] : FLAT ? carry[graph.states + graph.ideals + i] : 0;
-#else
+    EACH_IDEAL(i) {
         if (ends) {
             const int n = graph.count[i];
             for (int w = 0; w < n; ++w) carry[place[w] + i] = 0;
@@ -665,7 +504,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
             if (FLAT) pulls[graph.ideals + i] = pulls[i];
 #endif
         }
-#endif
         values[i] = column(last - 1)[graph.states + i];
         if (FLAT) values[stride + i] = column(last - 1)[graph.states + graph.ideals + i];
     }
@@ -690,34 +528,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
             const Waiving waiving{graph, soft, before, before + (FLAT ? stride : 0), waiver_cost, lost};
             enter_wide(waiving, wide);
 #endif
-            EACH_IDEAL(r, i) {
-                const int n = COUNT(r, i);
-#if RESIDENT
-                if (more) {  // asked for now, needed one clip later
-                    EACH_STATE(w, n) x_ahead[r][w] = column(j - 1)[slot[r][w]];
-                    own_ahead[r] = column(j - 1)[graph.states + i];
-                    if (FLAT) mean_ahead[r] = column(j - 1)[graph.states + graph.ideals + i];
-                }
-                const real value = own[r], value_before = own_before[r] - lost, mean = FLAT ? mean_[r] : 0;
-                const real g = pull[r], g_mean = pull_mean[r];
-#define XNOW(w) x[r][w]
-#define XBACK(w) x_before[r][w]
-#else
+            EACH_IDEAL(i) {
+                const int n = graph.count[i];
                 const real value = here[graph.states + i], value_before = back[graph.states + i] - lost;
                 const real mean = FLAT ? here[graph.states + graph.ideals + i] : 0;
                 const real g = pulls[i], g_mean = FLAT ? pulls[graph.ideals + i] : 0;
-#define XNOW(w) here[place[w] + i]
-#define XBACK(w) back[place[w] + i]
-#endif
                 real stay = 0;  // to the same ideal, one clip back
 #if CONTIGUOUS
                 const real idle = drop + value_before;
 #if SMOOTH
                 real low = idle, total = 0;
-                EACH_STATE(w, n) low = XNOW(w) < low ? XNOW(w) : low;
+                EACH_STATE(w, n) low = here[place[w] + i] < low ? here[place[w] + i] : low;
                 if (low < INFINITE) {
                     total = soft.weight(idle - low);
-                    EACH_STATE(w, n) total += soft.weight(XNOW(w) - low);
+                    EACH_STATE(w, n) total += soft.weight(here[place[w] + i] - low);
                     total = inverse_(total);
                 }
 #define SHARE(a) (low < INFINITE ? soft.slope(soft.weight((a) - low) * total, a, value) : (real)0)
@@ -734,15 +558,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #endif
 #endif
                 EACH_STATE(w, n) {
-                    const real now = XNOW(w), old = XBACK(w) - lost;
+                    const real now = here[place[w] + i], old = back[place[w] + i] - lost;
 #if SKIPS
                     const Minimum in = entered(waiving, wide, place[w] + i);
                     const real enter = in.value, set_mean = in.mean;
 #else
-                    const int from = FROM(r, w, i);
+                    const int from = graph.from[place[w] + i];
                     const real enter = before[from] - lost, set_mean = FLAT ? before[stride + from] - lost : 0;
 #endif
-                    real g_now = GRAD(r, w, i) + (FLAT ? SHARE(now) : g * SHARE(now));
+                    real g_now = carry[place[w] + i] + (FLAT ? SHARE(now) : g * SHARE(now));
                     const Pair pair(soft, enter, old);
                     real to_enter = pair.p_first(), to_old = pair.p_second(), to_mean = 0, keep = 0;
 #if SETS
@@ -759,17 +583,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
 #endif
                     real shown = g_now;
                     if (!CONTIGUOUS) {
-                        const Pair label(soft, cost[STEP(r, w, i)] + chosen, drop + old);
+                        const Pair label(soft, cost[graph.step[place[w] + i]] + chosen, drop + old);
                         real p = label.p_first(), q = label.p_second();
                         if (SMOOTH) {
                             const real middle = label.mean();
-                            p = soft.slope(p, cost[STEP(r, w, i)] + chosen, middle);
+                            p = soft.slope(p, cost[graph.step[place[w] + i]] + chosen, middle);
                             q = soft.slope(q, drop + old, middle);
                         }
                         shown = g_now * p;
                         keep = g_now * q;
                     }
-                    GRAD(r, w, i) = shown * to_old + keep;
+                    carry[place[w] + i] = shown * to_old + keep;
 #if SKIPS
                     if (const int n = graph.wide_at[place[w] + i]; n < 0) {
                         pass_to_arcs<1>(waiving, place[w] + i, shown, enter, to_enter, chosen, pass, pass_stride, of_arc);
@@ -779,32 +603,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
                         wide[WIDE_CHOSEN * graph.wides + n] = chosen;
                     }
 #else
-                    pass[PASS_TO(r, w, i)] = shown * to_enter;
-                    if (FLAT) pass[pass_stride + PASS_TO(r, w, i)] = shown * to_mean;
+                    pass[place[w] + i] = shown * to_enter;
+                    if (FLAT) pass[pass_stride + place[w] + i] = shown * to_mean;
 #endif
-                    here[SLOT(r, w, i)] = STARTS ? shown * to_enter : shown;
-#if RESIDENT
-                    x[r][w] = x_before[r][w];
-                    if (more) x_before[r][w] = x_ahead[r][w];
-#endif
+                    here[place[w] + i] = STARTS ? shown * to_enter : shown;
                 }
-#if RESIDENT
-                own[r] = own_before[r];
-                mean_[r] = mean_before[r];
-                if (more) {
-                    own_before[r] = own_ahead[r];
-                    mean_before[r] = mean_ahead[r];
-                    ahead[i] = own_ahead[r];
-                    if (FLAT) ahead[stride + i] = mean_ahead[r];
-                }
-                pull[r] = stay;
-#else
                 if (more) {
                     ahead[i] = column(j - 1)[graph.states + i];
                     if (FLAT) ahead[stride + i] = column(j - 1)[graph.states + graph.ideals + i];
                 }
                 pulls[i] = stay;
-#endif
             }
             __syncthreads();
 #if SKIPS
@@ -815,43 +623,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(const __grid_cons
             }
             __syncthreads();
 #endif
-            EACH_IDEAL(r, i) {
+            EACH_IDEAL(i) {
                 real g = 0, g_mean = 0;
-#if RESIDENT
-                EACH_STATE(w, WIDTH) {
-                    g += pass[out[r][w]];
-                    if (FLAT) g_mean += pass[pass_stride + out[r][w]];
-                }
-                pull[r] += g;
-                pull_mean[r] = g_mean;
-#else
                 for (int n = graph.out_start[i]; n < graph.out_start[i + 1]; ++n) {
                     g += pass[graph.out[n]];
                     if (FLAT) g_mean += pass[pass_stride + graph.out[n]];
                 }
                 pulls[i] += g;
                 if (FLAT) pulls[graph.ideals + i] = g_mean;
-#endif
             }
             side = 1 - side;
         }
     }
-#if RESIDENT
-    if (carry && batch.first > 0) {
-        EACH_IDEAL(r, i) {
-            EACH_STATE(w, WIDTH) carry[slot[r][w]] = grad[r][w];
-            carry[graph.states + i] = pull[r];
-            if (FLAT) carry[graph.states + graph.ideals + i] = pull_mean[r];
-        }
-    }
-#endif
 }
 
 // The gradients of the states of each step, added up: of match costs, and of drop costs as what is left of one.
 // GROUP threads work on one number. Grid: tiles of clips x steps, and the blocks' videos.
 extern "C" __global__ void __launch_bounds__(256) collect(const __grid_constant__ Batch batch, const int group) {
     const int video = batch.video[blockIdx.y];
-    const Graph graph = batch.graphs[batch.graph[blockIdx.y]];
+    const Graph graph = ((const Graph *)batch.graphs)[batch.graph[blockIdx.y]];
     const int clips = batch.clips[blockIdx.y];
     const int lane = threadIdx.x % group;
     const int clip = batch.first + blockIdx.x * (256 / group) + threadIdx.x / group;
@@ -876,7 +666,7 @@ extern "C" __global__ void __launch_bounds__(256) collect(const __grid_constant_
 extern "C" __global__ void __launch_bounds__(256) collect_skips(const __grid_constant__ Batch batch) {
     __shared__ real scratch[32];
     const int k = blockIdx.x, video = batch.video[blockIdx.y];
-    const Graph graph = batch.graphs[batch.graph[blockIdx.y]];
+    const Graph graph = ((const Graph *)batch.graphs)[batch.graph[blockIdx.y]];
     const real *of_arc = batch.carry + batch.carry_at[blockIdx.y] + graph.states + PARTS * (long long)graph.ideals;
     const real *of_end = of_arc + graph.arcs;
     real total = 0;

@@ -1,0 +1,224 @@
+"""Videos of one procedure side by side in a block, as the kernels in registers read them."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
+from graph2vid.learn.cuda.plan import Numbers
+
+SIZES = ("steps", "ideals", "videos", "lanes", "full", "empty", "sums", "column")
+ARRAYS = (
+    *("lane", "own", "enter", "label", "slot"),
+    *("back_lane", "back_own", "back_target", "back_label", "back_slot", "back_sum", "sum_start"),
+)
+ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
+BANKS = 32  # of shared memory, a word wide each
+
+
+class PackStruct(ctypes.Structure):
+    """``Pack`` of packs.cuh."""
+
+    _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ARRAYS))
+
+
+class RowsStruct(ctypes.Structure):
+    """The same where states are in shared memory."""
+
+    _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ROWS))
+
+
+@dataclass(frozen=True, eq=False)
+class Pack:
+    """As many videos of one procedure as a block takes.
+
+    Their ideals are numbered one video after the other, and sorted twice: by the states that end in them, and by the
+    states that are entered from them. A column holds the u-th states that are entered from each ideal side by side,
+    in the second order, then what is kept of the ideals.
+
+    Attributes
+    ----------
+    layout : Layout
+    videos : int
+    width, back_width : int
+        States that the kernels are compiled for, of an ideal that they end in, and that they are entered from.
+    numbers : Numbers
+        What they compute with.
+    column : int
+        Numbers of a column.
+    """
+
+    layout: Layout
+    videos: int
+    width: int
+    back_width: int
+    numbers: Numbers
+    column: int
+
+    @cached_property
+    def arrays(self) -> dict[str, Ints]:
+        """What the kernels read, by its name in ``Pack``."""
+        layout, videos = self.layout, self.videos
+        ideals, steps, states = layout.ideals, layout.steps, layout.states
+        out_count = np.diff(layout.out_start)
+        lane = np.argsort(-np.tile(layout.count, videos), kind="stable")
+        # Of each state: the ideal it ends in, and its place among those that are entered from the same one.
+        ends_in = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
+        among = np.empty(states, np.int64)
+        among[layout.out] = np.arange(states) - np.repeat(layout.out_start[:-1], out_count)
+        rows = [videos * int((out_count > u).sum()) for u in range(layout.out_width)]
+        place = np.concatenate([[0], np.cumsum(rows)])
+        video = np.arange(videos)[:, None]
+        label = video * (steps + 1) + layout.step
+        sum_of = (video * steps + layout.step).reshape(-1)
+
+        def rowed(
+            lanes: NDArray[np.int64], width: int, back: bool, *values: tuple[NDArray[np.int64], int]
+        ) -> list[Ints]:
+            """Return each state's value, [width, lanes], for the lanes in this order; the number for no state."""
+            found = [np.full((width, len(lanes)), none, np.int32) for _, none in values]
+            of, ideal = np.divmod(lanes, ideals)
+            counts = out_count[ideal] if back else layout.count[ideal]
+            for w in range(width):
+                there = np.flatnonzero(counts > w)
+                which = ideal[there]
+                state = layout.out[layout.out_start[which] + w] if back else layout.place[w] + which
+                for array, (value, _) in zip(found, values, strict=True):
+                    array[w, there] = value[of[there], state]
+            return found
+
+        # First what is read or written, by ideal or state, -1: none; then where it lies, so that few share a bank.
+        origin, enter_row, entered_label = rowed(
+            lane, self.width, False, (video * ideals + layout.origin, -1), (place[among] + 0 * video, 0), (label, 0)
+        )
+        words = self.numbers.bytes // 4
+        of_video = np.arange(videos * ideals) // ideals
+        told = spread(of_video, np.bincount(of_video), np.concatenate([lane[None], origin]), words)
+        # Backward lanes are sorted by their number of states; the value of an ideal follows those of all states.
+        by_count = out_count.max() - np.tile(out_count, videos)
+        rows_of_values = np.concatenate([np.full((1, len(lane)), videos * states), enter_row])
+        rank = spread(by_count, np.bincount(by_count), np.concatenate([lane[None], origin]), words, rows_of_values)
+        back_lane = np.argsort(rank)
+        slot = place[among] + rank[video * ideals + layout.origin]  # [videos, states]
+        slots = np.where(origin < 0, self.column, enter_row + np.append(rank, 0)[origin]).astype(np.int32)
+        numbered = np.arange(videos * states).reshape(videos, states)
+        ends = (video * ideals + ends_in, -1)
+        target, back_label, back_slot, back_state = rowed(
+            back_lane, self.back_width, True, ends, (label, 0), (slot, self.column), (numbered, -1)
+        )
+        back_told = spread(
+            of_video, np.bincount(of_video), np.concatenate([back_lane[None], target]), self.numbers.told * words
+        )
+        summed = spread(sum_of, np.tile(np.diff(layout.label_starts), videos), back_state, words)
+        value_slot, all_ = videos * states + rank, layout.gradients
+        return {
+            "lane": lane.astype(np.int32),
+            "own": told[lane],
+            "enter": np.append(told, videos * ideals)[origin].astype(np.int32),
+            "label": entered_label,
+            "slot": np.concatenate([slots, value_slot[lane][None].astype(np.int32)]),
+            "back_lane": back_lane.astype(np.int32),
+            "back_own": back_told[back_lane],
+            "back_target": np.append(back_told, videos * ideals)[target].astype(np.int32),
+            "back_label": back_label,
+            "back_slot": np.concatenate([back_slot, value_slot[back_lane][None].astype(np.int32)]),
+            "back_sum": np.append(summed, videos * all_)[back_state].astype(np.int32),
+            "sum_start": np.append(video * all_ + layout.label_starts[:-1], videos * all_).astype(np.int32),
+        }
+
+    @property
+    def places(self) -> dict[str, Ints]:
+        """The same with places in bytes."""
+        told = ("back_own", "back_target")
+        kept = ("lane", "back_lane", "sum_start")
+        sizes = {name: self.numbers.bytes * (self.numbers.told if name in told else 1) for name in self.arrays}
+        return {name: array if name in kept else array * sizes[name] for name, array in self.arrays.items()}
+
+    @property
+    def rows(self) -> dict[str, Ints]:
+        """The same for the kernels in shared memory, of one video: the states that there are, and places in 16 bits."""
+        arrays, layout = self.arrays, self.layout
+        counts = [(layout.count > w).sum() for w in range(self.width)]
+        back_counts = [(np.diff(layout.out_start) > w).sum() for w in range(self.back_width)]
+
+        def compact(name: str, sizes: list[np.int64]) -> Ints:
+            return np.concatenate([arrays[name][w, :size] for w, size in enumerate(sizes)])
+
+        enter = compact("enter", counts) | compact("label", counts) << 16
+        target = compact("back_target", back_counts) | compact("back_sum", back_counts) << 16
+        return {
+            "link": np.stack([enter, compact("slot", counts)], axis=1).reshape(-1),  # first: it begins at 8 bytes
+            "place": np.cumsum([0, *counts]).astype(np.int32),
+            "own": arrays["own"],
+            "value_slot": arrays["slot"][-1],
+            "back_place": np.cumsum([0, *back_counts]).astype(np.int32),
+            "back_own": arrays["back_own"],
+            "back_lane": arrays["back_lane"],
+            "back_link": target,
+            "sum_start": arrays["sum_start"],
+        }
+
+    def on(self, device: torch.device, *, in_registers: bool) -> tuple[torch.Tensor, bytes]:
+        """Return the numbers in the memory of a device, and ``Pack`` of packs.cuh over them."""
+        parts = self.places if in_registers else self.rows
+        numbers = torch.from_numpy(np.concatenate([part.reshape(-1) for part in parts.values()])).to(device)
+        starts = np.cumsum([0, *(part.size for part in parts.values())])
+        at = {name: numbers.data_ptr() + 4 * int(start) for name, start in zip(parts, starts[:-1], strict=True)}
+        layout, videos = self.layout, self.videos
+        sizes = (layout.steps, layout.ideals, videos, videos * layout.ideals, layout.full, layout.empty)
+        given = (*sizes, videos * layout.steps, self.column)
+        struct, names = (PackStruct, ARRAYS) if in_registers else (RowsStruct, ROWS)
+        return numbers, bytes(struct(*given, *(at[name] for name in names)))
+
+
+def spread(
+    region: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    read: NDArray[np.integer],
+    words: int,
+    offset: NDArray[np.integer] | None = None,
+) -> Ints:
+    """Return where things lie, those of a region side by side, so that few that are read together share a bank.
+
+    Parameters
+    ----------
+    region : int64 [n]
+        Of each thing.
+    sizes : int64 [regions]
+        Their places; regions follow one another.
+    read : int64 [m, lanes]
+        What each lane reads (or writes) in each of its accesses; -1: nothing.
+    words : int
+        Of each thing.
+    offset : int64 [m, lanes], optional
+        How much further on than the place of the thing it does.
+    """
+    banks = max(BANKS // words, 8)  # as many lanes are served at a time
+    access = np.arange(read.shape[0])[:, None] * -(-read.shape[1] // banks) + np.arange(read.shape[1]) // banks
+    there = read >= 0
+    further = 0 * read if offset is None else offset % banks
+    count = int(access.max()) + 1
+    keys = np.unique((read[there].astype(np.int64) * count + access[there]) * banks + further[there])
+    thing, of, by = keys // (count * banks), keys // banks % count, keys % banks
+    starts = np.searchsorted(thing, np.arange(len(region) + 1)).tolist()
+    ends = np.cumsum(sizes)
+    first = (ends - sizes)[:, None]
+    free = first + (np.arange(banks) - first) % banks  # the next place of each region in each bank
+    taken = np.zeros((count, banks), np.int32)
+    found = np.empty(len(region), np.int32)
+    for at, where in enumerate(region.tolist()):
+        mine = slice(starts[at], starts[at + 1])
+        in_bank = (by[mine, None] + np.arange(banks)) % banks
+        costs = taken[of[mine, None], in_bank].sum(axis=0)
+        costs[free[where] >= ends[where]] = len(thing) + 1
+        bank = int(costs.argmin())
+        found[at] = free[where, bank]
+        free[where, bank] += banks
+        taken[of[mine], in_bank[:, bank]] += 1
+    return found

@@ -1,0 +1,475 @@
+// Costs of grounding, and their gradients, of procedures whose states fit into registers. A thread, a lane, has ROWS ideals of
+// the pack. Compiled after packs.cuh.
+
+#define EACH_ROW(r) _Pragma("unroll") for (int r = 0; r < ROWS; ++r)
+
+__device__ __forceinline__ int widest_of(int count) { return __reduce_max_sync(~0u, count); }
+
+// Two values: the smaller one, and how much each of them counts.
+struct Pair {
+    real low, gap, minor;  // minor: the share of the larger one
+    __device__ __forceinline__ Pair(real a, real b) : low(least(a, b)), gap(a - b) {
+        const real far = exp2_(-fabs(gap));
+        minor = far * inverse_(1 + far);
+    }
+    __device__ __forceinline__ real first() const { return gap > 0 ? minor : 1 - minor; }
+    __device__ __forceinline__ real second() const { return gap > 0 ? 1 - minor : minor; }
+    __device__ __forceinline__ real mean() const { return low + fabs(gap) * minor; }
+};
+
+__device__ __forceinline__ real minimum(real a, real b) {
+#if HARD
+    return least(a, b);
+#elif SMOOTH
+    return Pair(a, b).mean();
+#else
+    return least(a, b) - log2_(1 + exp2_(-fabs(a - b)));
+#endif
+}
+
+// How a mean changes with one of its members, a, of this share.
+__device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
+
+#if GROUP == 0
+// From the column before clip `first` to that after clip `last - 1`.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __grid_constant__ Batch batch) {
+    Block block(batch);
+    const Pack &pack = block.pack;
+    const int ideals = block.ideals, told_size = TOLD * (ideals + 1);
+    const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
+    real *table = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;
+    real *told = block.working;  // two of them, for even clips and for odd ones
+    real *column = block.working + ((2 * told_size + 3) & ~3);  // STAGES of them
+    const int spaced = pack.column + 4, column_end = pack.column * sizeof(real);
+    __syncthreads();
+    const int last = block.last(batch);
+
+    real x[ROWS][WIDTH], own[ROWS], mean_[ROWS];
+    unsigned enter[ROWS][WIDTH], label[ROWS][WIDTH], slot[ROWS][WIDTH], value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
+    int video[ROWS], until[ROWS], widest[ROWS];
+    bool empty[ROWS], full[ROWS];
+    if (threadIdx.x < 2 * TOLD) told[threadIdx.x * (ideals + 1) + ideals] = FAR;
+    EACH_ROW(r) {
+        const int lane = r * blockDim.x + threadIdx.x;
+        const int index = lane < pack.lanes ? pack.lane[lane] : -1;
+        own_at[r] = index < 0 ? 0 : pack.own[lane];
+        video[r] = index < 0 ? 0 : index / pack.ideals;
+        empty[r] = index == video[r] * pack.ideals + pack.empty;
+        drop_at[r] = (video[r] * block.labels + pack.steps) * sizeof(real);
+        full[r] = index == video[r] * pack.ideals + pack.full;
+        until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
+        value_slot[r] = index < 0 ? 0 : pack.slot[WIDTH * pack.lanes + lane];
+        int count = 0;
+        EACH_STATE(w, WIDTH) {
+            const int n = w * pack.lanes + lane;
+            slot[r][w] = index < 0 ? column_end : pack.slot[n];
+            enter[r][w] = index < 0 ? ideals * sizeof(real) : pack.enter[n];
+            label[r][w] = index < 0 ? 0 : pack.label[n];
+            x[r][w] = FAR;
+            if (slot[r][w] == column_end || until[r] == 0) continue;
+            count = w + 1;
+            if (batch.first > 0) x[r][w] = at(batch.resumed, slot[r][w]);
+            if (KEEP && !SHARES) at(table, slot[r][w]) = x[r][w];
+        }
+        widest[r] = widest_of(count);
+        mean_[r] = own[r] = empty[r] ? (real)0 : FAR;
+        if (until[r]) {
+            if (batch.first > 0) {
+                own[r] = at(batch.resumed, value_slot[r]);
+                if (SMOOTH) mean_[r] = at(batch.resumed + ideals, value_slot[r]);
+            }
+            if (KEEP && !SHARES) {
+                at(table, value_slot[r]) = own[r];
+                if (SMOOTH) at(table + ideals, value_slot[r]) = mean_[r];
+            }
+            at(told, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
+            if (FLAT) at(told + ideals + 1, own_at[r]) = mean_[r];
+        }
+    }
+
+    real *kept = table + (SHARES ? 0 : pack.column);  // where the next column goes
+    for (int begin = batch.first; begin < last; begin += CHUNK) {
+        const int end = begin + CHUNK < last ? begin + CHUNK : last;
+        block.stage(batch, begin, end, scale);
+        if (begin > 0) {
+            for (int v = threadIdx.x / 32; v < block.videos; v += blockDim.x / 32) {
+                real low = INFINITE;
+                for (int i = threadIdx.x % 32; i < pack.ideals; i += 32) low = least(told[v * pack.ideals + i], low);
+                for (int o = 16; o; o /= 2) low = least(__shfl_xor_sync(~0u, low, o), low);
+                if (threadIdx.x % 32) continue;
+                block.shift[v] = low = low < FAR / 2 ? low : 0;
+                block.base[v] += (double)low / scale;
+                if (KEEP) batch.shift[block.shift_at(batch, v, begin)] = low;
+            }
+            __syncthreads();
+            EACH_ROW(r) if (until[r]) {
+                const real lost = block.shift[video[r]];
+                own[r] -= lost;
+                mean_[r] -= lost;
+                EACH_STATE(w, WIDTH) x[r][w] -= lost;
+                at(told, own_at[r]) -= lost;
+                if (FLAT) at(told + ideals + 1, own_at[r]) -= lost;
+            }
+            __syncthreads();
+        }
+        for (int j = begin; j < end; ++j) {
+            const real *cost = block.costs + (j - begin) * block.stride;
+            const real *now = told + (j & 1) * told_size;
+            real *next = told + (1 - (j & 1)) * told_size, *after = column + (j & STAGES - 1) * spaced;
+            EACH_ROW(r) if (until[r]) {
+                if (j < until[r]) for_states(widest[r], [&](auto count) {
+                    constexpr int N = decltype(count)::states;
+                    const real drop = at(cost, drop_at[r]);
+                    const real rest = SMOOTH && !FLAT ? mean_[r] : own[r];
+                    const real idle = CONTIGUOUS || empty[r] ? drop + rest : FAR;
+                    real low = idle;
+#if CONTIGUOUS && SMOOTHING == 1
+                    real both_[N], least_[N], began[N];
+                    EACH_STATE(w, N) {
+                        const real old = x[r][w], in = at(now, enter[r][w]), gap = in - old;
+                        const real far = exp2_(-fabs(gap));
+                        both_[w] = 1 + far;
+                        if (SHARES) began[w] = copysign(far * inverse_(both_[w]), gap);
+                        least_[w] = at(cost, label[r][w]) + least(in, old);
+                        low = least(least_[w], low);
+                        x[r][w] = least_[w] - log2_(both_[w]);
+                    }
+                    real total = exp2_(low - idle);
+                    const real left = total;
+                    EACH_STATE(w, N) {
+                        both_[w] *= exp2_(low - least_[w]);
+                        total += both_[w];
+                    }
+                    own[r] = low - log2_(total);
+#if SHARES
+                    const real inverse = inverse_(total);
+                    EACH_STATE(w, N) at(after, slot[r][w]) = both(signed_share(both_[w] * inverse), began[w]);
+                    at(after, value_slot[r]) = left * inverse;
+#endif
+#else
+                    EACH_STATE(w, N) {
+                        const real old = x[r][w], in = at(now, enter[r][w]);
+#if FLAT
+                        const Pair pair(in, old);
+                        const real in_mean = at(now + ideals + 1, enter[r][w]);
+                        real value = at(cost, label[r][w]) + pair.first() * in_mean + pair.second() * old;
+#else
+                        real value = at(cost, label[r][w]) + minimum(in, old);
+#endif
+                        if (!CONTIGUOUS) value = minimum(value, drop + old);
+                        x[r][w] = value;
+                        low = least(value, low);
+                    }
+                    own[r] = mean_[r] = low;
+#if !HARD
+                    real total = exp2_(low - idle), moment = total * (idle - low);
+                    EACH_STATE(w, N) {
+                        const real above = x[r][w] - low, share = exp2_(-above);
+                        total += share;
+                        if (SMOOTH) moment += share * above;
+                    }
+                    own[r] = low - log2_(total);
+                    if (SMOOTH) mean_[r] = low + moment * inverse_(total);
+#endif
+#endif
+                    if (KEEP && !SHARES) {
+                        EACH_STATE(w, N) at(after, slot[r][w]) = x[r][w];
+                        at(after, value_slot[r]) = own[r];
+                        if (SMOOTH) at(after + ideals, value_slot[r]) = mean_[r];
+                    }
+                });
+                at(next, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
+                if (FLAT) at(next + ideals + 1, own_at[r]) = mean_[r];
+            }
+            if (KEEP) {
+                complete_column();
+                written<STAGES - 2>();
+            }
+            __syncthreads();
+            if (KEEP) {
+                write_column(kept, after, pack.column);
+                kept += pack.column;
+            }
+        }
+    }
+#if KEEP && BULK
+    if (asks()) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+#endif
+    if (batch.to_resume) {
+        EACH_ROW(r) if (until[r]) {
+            EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(batch.to_resume, slot[r][w]) = x[r][w];
+            at(batch.to_resume, value_slot[r]) = own[r];
+            if (SMOOTH) at(batch.to_resume + ideals, value_slot[r]) = mean_[r];
+        }
+    }
+    if (threadIdx.x < block.videos) batch.base[block.start + threadIdx.x] = block.base[threadIdx.x];
+    EACH_ROW(r) if (full[r] && until[r] && until[r] <= last) {
+        const double base = block.base[video[r]];
+        const real cost = SMOOTH ? mean_[r] : own[r];
+        batch.cost[batch.video[block.start + video[r]]] =
+            cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
+    }
+}
+
+
+#else
+// What the states that end in an ideal read of it.
+struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(real)) Told {
+    real pull;
+#if !SHARES
+    real value;
+#endif
+#if SMOOTH
+    real pull_mean, mean;
+#endif
+};
+
+// Copies a column from the table ahead of its use, by all threads, in pieces of 16 bytes.
+__device__ __forceinline__ void fetch(real *to, const real *from, int numbers) {
+    constexpr int each = 16 / sizeof(real), most = (ROWS * (WIDTH + PARTS) + each - 1) / each;  // pieces of a thread
+    _Pragma("unroll") for (int n = 0; n < most; ++n) {
+        const int m = (n * blockDim.x + threadIdx.x) * each;
+        if (m >= numbers) continue;
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + m)), "l"(from + m) : "memory");
+#else
+        *(int4 *)(to + m) = *(const int4 *)(from + m);
+#endif
+    }
+}
+// The end of what was fetched for one clip.
+__device__ __forceinline__ void fetched() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Before a barrier, after which all is there but what was fetched for the last STAGES - 2 clips.
+__device__ __forceinline__ void await() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+#endif
+}
+
+__device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 0)); }
+
+// From the gradients of the column after clip `last - 1` to those of the column before clip `first`.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __grid_constant__ Batch batch) {
+    Block block(batch);
+    const Pack &pack = block.pack;
+    const int ideals = block.ideals, none = pack.sum_start[pack.sums];
+    const int shown_spaced = (none + 32 & ~31) + 32 / TOGETHER;  // no two clips in one bank
+    // The threads that have least to do add gradients up.
+    const int item = blockDim.x - 1 - threadIdx.x ^ 31, items = pack.sums * TOGETHER * GROUP;
+    const Sum sum_(pack, item, shown_spaced, block.stride);
+    const real scale = 1.4426950408889634 / batch.gamma;
+    const real *table = batch.table + batch.table_at[blockIdx.x];
+    const int spaced = pack.column + 4, column_end = pack.column * sizeof(real);
+    real *ring = block.working;                     // [STAGES][spaced]: columns
+    Told *told = (Told *)(ring + STAGES * spaced);  // [2][ideals + 1]
+    real *shown = (real *)((char *)told + rounded(2 * (ideals + 1) * sizeof(Told)));  // [2 * TOGETHER][shown_spaced]
+    for (int n = threadIdx.x; n < 2 * TOGETHER * shown_spaced; n += blockDim.x) shown[n] = 0;
+    for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * spaced + pack.column + n % 4] = 0;
+    __syncthreads();
+    const int last = block.last(batch);
+    // What is beyond all of its videos, chunk by chunk.
+    for (int begin = last > batch.first ? last : batch.first, end; begin < batch.last; begin = end) {
+        end = begin / CHUNK * CHUNK + CHUNK;
+        block.write_gradients(batch, begin, end < batch.last ? end : batch.last);
+    }
+    if (batch.first >= last) return;
+    const real *ahead = table + (last - 1 - batch.first) * (long long)pack.column;  // the column to be fetched next
+    for (int n = 0; n < STAGES; ++n, ahead -= pack.column) {
+        if (last - 1 - n >= batch.first) fetch(ring + (last - 1 - n & STAGES - 1) * spaced, ahead, pack.column);
+        fetched();
+    }
+    real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
+
+    real grad[ROWS][WIDTH];
+    Told own[ROWS];
+    unsigned target[ROWS][WIDTH], slot[ROWS][WIDTH], sum[ROWS][WIDTH], value_slot[ROWS], own_at[ROWS];  // in bytes
+#if !SHARES
+    real x[ROWS][WIDTH];
+    unsigned label[ROWS][WIDTH];
+#endif
+    int video[ROWS], until[ROWS], widest[ROWS];
+    EACH_ROW(r) {
+        const int lane = r * blockDim.x + threadIdx.x;
+        const int index = lane < pack.lanes ? pack.back_lane[lane] : -1;
+        own_at[r] = index < 0 ? 0 : pack.back_own[lane];
+        video[r] = index < 0 ? 0 : index / pack.ideals;
+        until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
+        until[r] = until[r] < last ? until[r] : last;
+        const bool ends = until[r] && until[r] == block.clips[video[r]];
+        const real *after = table + (until[r] - batch.first) * (long long)pack.column;
+        int count = 0;
+        EACH_STATE(w, WIDTH) {
+            const int n = w * pack.lanes + lane;
+            slot[r][w] = index < 0 ? column_end : pack.back_slot[n];
+            const bool there = slot[r][w] < column_end && until[r] > batch.first;
+            target[r][w] = index < 0 ? ideals * sizeof(Told) : pack.back_target[n];
+            sum[r][w] = index < 0 ? none * sizeof(real) : pack.back_sum[n];
+            grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
+#if !SHARES
+            label[r][w] = index < 0 ? 0 : pack.back_label[n];
+            x[r][w] = there ? at(after, slot[r][w]) : FAR;
+#endif
+            if (there) count = w + 1;
+        }
+        widest[r] = widest_of(count);
+        if (until[r] <= batch.first) {
+            until[r] = 0;
+            continue;
+        }
+        value_slot[r] = pack.back_slot[WIDTH * pack.lanes + lane];
+        const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
+        own[r].pull = ends ? (real)(index == video[r] * pack.ideals + pack.full && possible) : at(carry, value_slot[r]);
+#if !SHARES
+        own[r].value = at(after, value_slot[r]);
+#endif
+#if SMOOTH
+        own[r].pull_mean = ends ? own[r].pull : at(carry + ideals, value_slot[r]);
+        own[r].mean = at(after + ideals, value_slot[r]);
+#endif
+        at(told, own_at[r]) = at(told + ideals + 1, own_at[r]) = own[r];
+    }
+    if (threadIdx.x < 2) {
+        Told nobody{};
+#if !SHARES
+        nobody.value = FAR;
+#endif
+        told[threadIdx.x * (ideals + 1) + ideals] = nobody;
+    }
+    await();
+    __syncthreads();
+
+    for (int begin = (last - 1) / CHUNK * CHUNK; begin >= batch.first; begin -= CHUNK) {
+        const int end = begin + CHUNK < last ? begin + CHUNK : last;
+#if !SHARES
+        if (threadIdx.x < block.videos)
+            block.shift[threadIdx.x] = begin > 0 ? batch.shift[block.shift_at(batch, threadIdx.x, begin)] : (real)0;
+        block.stage(batch, begin, end, scale);
+#endif
+        for (int j = end - 1; j >= begin; --j) {
+            real *column = ring + (j & STAGES - 1) * spaced;
+            const Told *to = told + (j & 1) * (ideals + 1);
+            Told *next = told + (1 - (j & 1)) * (ideals + 1);
+            real *out = shown + (j & (2 * TOGETHER - 1)) * shown_spaced;
+            EACH_ROW(r) if (j < until[r]) {
+                Told passed{};
+                for_states(widest[r], [&](auto count) {
+                    constexpr int N = decltype(count)::states;
+#if SHARES
+                    passed.pull = own[r].pull * at(column, value_slot[r]);
+                    real pull[N], kept[N];
+                    EACH_STATE(w, N) kept[w] = at(column, slot[r][w]);
+                    EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
+                    EACH_STATE(w, N) {
+                        real share, began;
+                        apart(kept[w], share, began);
+                        const real g = grad[r][w] + pull[w] * whole_share(share), start = g * whole_share(began);
+                        grad[r][w] = g - start;
+                        passed.pull += start;
+                        pull[w] = STARTS ? start : g;
+                    }
+                    EACH_STATE(w, N) at(out, sum[r][w]) = pull[w];
+#else
+                    const real *cost = block.costs + (j - begin) * block.stride;
+                    const real lost = j == begin ? block.shift[video[r]] : 0;
+                    const real drop = cost[video[r] * block.labels + pack.steps];
+                    passed.value = at(column, value_slot[r]);
+                    const real in = passed.value - lost;
+#if SMOOTH
+                    passed.mean = at(column + ideals, value_slot[r]);
+                    const real in_mean = passed.mean - lost;
+#endif
+#if CONTIGUOUS && SMOOTH
+                    passed.pull = own[r].pull * slope(weight(drop + in_mean - own[r].value), drop + in_mean, own[r].mean);
+#elif CONTIGUOUS
+                    passed.pull = own[r].pull * weight(drop + in - own[r].value);
+#endif
+                    real result[N];
+                    EACH_STATE(w, N) {
+                        const Told there = at(to, target[r][w]);
+                        const real value = x[r][w], match = at(cost, label[r][w]);
+                        const real share = weight(value - there.value);
+                        x[r][w] = at(column, slot[r][w]);
+                        const real old = x[r][w] - lost;
+#if FLAT
+                        real g = grad[r][w] + share * (there.pull_mean - there.pull * (value - there.mean) * LN2);
+#elif SMOOTH
+                        real g = grad[r][w] + there.pull * slope(share, value, there.mean);
+#else
+                        real g = grad[r][w] + there.pull * share;
+#endif
+                        real start;  // what is passed on by beginning the step here
+#if CONTIGUOUS && !SMOOTH
+                        start = g * weight(in - (value - match));
+                        grad[r][w] = g - start;
+#else
+                        real kept = 0;
+#if FLAT
+                        const Pair pair(in, old);
+                        const real to_enter = pair.first(), old_share = pair.second();
+                        const real chosen = to_enter * in_mean + old_share * old;
+                        const real to_mean = slope(to_enter, in_mean, chosen), to_old = slope(old_share, old, chosen);
+#elif SMOOTH
+                        const Pair pair(in_mean, old);
+                        const real chosen = pair.mean();
+                        const real to_enter = slope(pair.first(), in_mean, chosen);
+                        const real to_old = slope(pair.second(), old, chosen);
+#else
+                        const Pair pair(in, old);
+                        const real chosen = minimum(in, old), to_enter = pair.first(), to_old = pair.second();
+#endif
+#if !CONTIGUOUS
+                        const Pair which(match + chosen, drop + old);
+                        real p = which.first(), q = which.second();
+#if SMOOTH
+                        const real middle = which.mean();
+                        p = slope(p, match + chosen, middle);
+                        q = slope(q, drop + old, middle);
+#endif
+                        kept = g * q;
+                        g = g * p;
+#endif
+                        start = g * to_enter;
+                        grad[r][w] = g * to_old + kept;
+#if FLAT
+                        passed.pull_mean += g * to_mean;
+#endif
+#endif
+                        passed.pull += start;
+                        result[w] = STARTS ? start : g;
+                    }
+                    EACH_STATE(w, N) at(out, sum[r][w]) = result[w];
+#endif
+                });
+                own[r] = passed;
+                at(next, own_at[r]) = passed;
+            }
+            await();
+            __syncthreads();
+            if (j - STAGES >= batch.first) fetch(column, ahead, pack.column);
+            fetched();
+            ahead -= pack.column;
+            if (j % TOGETHER) continue;
+            // The gradients of each label in these clips, added up; they take the place of its costs.
+            real *sums = block.costs + (j - begin) * block.stride;
+            sum_.add_up(out, sums);
+            for (int first = blockDim.x; first < items; first += blockDim.x)
+                Sum(pack, first + item, shown_spaced, block.stride).add_up(out, sums);
+        }
+        __syncthreads();
+        block.write_gradients(batch, begin, end);
+    }
+    if (carry && batch.first > 0) {
+        EACH_ROW(r) if (until[r]) {
+            EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(carry, slot[r][w]) = grad[r][w];
+            at(carry, value_slot[r]) = own[r].pull;
+#if SMOOTH
+            at(carry + ideals, value_slot[r]) = own[r].pull_mean;
+#endif
+        }
+    }
+}
+#endif
