@@ -9,7 +9,9 @@ with digests, and published as data sets at the end (:mod:`~graph2vid.batch.part
 
 from __future__ import annotations
 
+from graph2vid.batch.published import Published, publish
 from graph2vid.batch.runs import Manifest, Problem, StoppedError, Summary, check_manifest, run_batch
 from graph2vid.batch.settings import RunOptions
 
-__all__ = ["Manifest", "Problem", "RunOptions", "StoppedError", "Summary", "check_manifest", "run_batch"]
+__all__ = ["Manifest", "Problem", "Published", "RunOptions", "StoppedError", "Summary", "check_manifest", "publish"]
+__all__ += ["run_batch"]

@@ -26,6 +26,10 @@ class BatchFiles(Options, panel="Files"):
     out: Path | None = basic_option(None, "The folder of the results.", metavar="DIR", short="-o")
     check: bool = basic_option(False, "Check the manifest, list all that is wrong, and do nothing else.")
     documents: bool = basic_option(False, "Write each video's grounding as JSON, too.")
+    export: str = basic_option(
+        "", "Write each video in these formats, too, beside its JSON: vtt, youtube, …", metavar="FORMAT,…"
+    )
+    clips: bool = basic_option(False, "Cut clips and stills of each video's steps, too, into a folder beside its JSON.")
     cache: Path | None = option(
         None, "Where transcripts and evidence are kept; by default in the cache of the user.", metavar="DIR"
     )
@@ -53,18 +57,20 @@ def batch(
     not say otherwise in a column of that name. The exit status is 0 if all rows of the manifest are done, 1 if some
     failed (the column error of the videos says why), 2 if nothing could begin.
     """
-    from graph2vid.batch import check_manifest, run_batch
+    from graph2vid.batch import check_manifest, publish, run_batch
+    from graph2vid.cli.export_command import formats_named
     from graph2vid.cli.outputs import save_json
     from graph2vid.cli.progress import progress
     from graph2vid.errors import InputError
 
+    formats = formats_named(files.export)
     refuse(context, ["margins"], "the data sets have no place for margins (graph2vid ground finds them)")
     by_default = GroundOptions().to_mapping()
     row_options = {name: value for name, value in options.to_mapping().items() if value != by_default[name]}
     for name in {"adapted", "durations"} & row_options.keys():
         row_options[name] = str(Path(row_options[name]).resolve())
     if files.check:
-        of_runs = ["out", "documents", *(one.name for one in declared(RunOptions))]
+        of_runs = ["out", "documents", "export", "clips", *(one.name for one in declared(RunOptions))]
         refuse(context, of_runs, "--check looks at the manifest and does nothing else")
         found = check_manifest(manifest, row_options, files.cache)
         save_json(files.json, _as_json(found))
@@ -93,13 +99,24 @@ def batch(
             out,
             options=run,
             row_options=row_options,
-            documents=files.documents,
+            documents=files.documents or bool(formats) or files.clips,
             cache=files.cache,
             progress=tell,
             checked=begin,
         )
+        if formats or files.clips:
+            published = publish(
+                out / "documents",
+                formats,
+                clips=files.clips,
+                progress=lambda done, total: show("writing exports and clips", done, total),
+            )
     save_json(files.json, summary.to_json())
     _show(summary, out)
+    if formats or files.clips:
+        typer.echo(f"  {published.written:,} exports and folders of clips written, {published.kept:,} kept")
+        for reason, count in published.reasons.most_common(_SHOWN_REASONS):
+            typer.echo(f"  not written, {count:,} ×: {reason}")
     if summary.failed or summary.failed_before:
         raise typer.Exit(1)
 

@@ -47,6 +47,8 @@ _TITLES = {
     "elan": "ELAN annotation",
     "label-studio": "Label Studio task",
     "label-studio-config": "Label Studio labels",
+    "cvat": "CVAT tracks",
+    "cvat-labels": "CVAT labels",
     "via3": "VIA 3 project",
     "ffmetadata": "Chapters for FFmpeg",
     "matroska": "Chapters for Matroska",
