@@ -26,6 +26,7 @@ FLAGS = (
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=null,object-size,vptr,alignment "
     "-fno-sanitize-recover=all"
 )
+LAYERS = 100  # one case of so many is a layer of the learned parser, on all its instruction sets
 SELFCHECK, FEATURES = 12, 24  # one case of so many is compared with plain enumeration, which takes long
 
 
@@ -89,6 +90,7 @@ def check(extension: Path, cases: int, seed: int) -> int:
     wrong, done = 0, Counter()
     for level, name in enumerate(levels):
         use(level)
+        done[f"{name}: layers"] += layers(native, seed, cases // len(levels) // LAYERS)
         for features, share in ((False, SELFCHECK), (True, FEATURES)):
             report = selfcheck(cases // len(levels) // share, seed, features=features, workers=1)
             wrong += sum(report.failures.values())
@@ -100,6 +102,29 @@ def check(extension: Path, cases: int, seed: int) -> int:
         print(f"{what:32}{number:8,}", flush=True)
     print(f"{done.total():,} cases on {', '.join(levels)}: no report, {wrong} mismatches")
     return wrong
+
+
+def layers(native: object, seed: int, cases: int) -> int:
+    """Run transformer layers of random sizes, on every instruction set; return how many."""
+    import numpy as np
+
+    random = np.random.default_rng([seed, 8])
+    for _ in range(cases):
+        heads, size, inner, rows = (int(random.integers(1, most)) for most in (4, 5, 90, 70))
+        width = 8 * heads * size
+
+        def matrix(out: int, inputs: int) -> tuple[np.ndarray, ...]:
+            weight = random.integers(-128, 128, size=(out, inputs)).astype(np.int8)
+            return weight, *random.normal(size=(2, out)).astype(np.float32)
+
+        norms = [tuple(random.normal(size=(2, width)).astype(np.float32)) for _ in range(2)]
+        values = (random.normal(size=(rows, width)) * 10.0 ** random.integers(-40, 39)).astype(np.float32)
+        values[random.random(values.shape) < random.choice([0.0, 0.1])] = random.choice([0.0, np.inf, np.nan])
+        for level in range(len(native.encoder_levels())):
+            sizes = ((3 * width, width), (width, width), (inner, width), (width, inner))
+            native.QuantisedLayer(*(matrix(*given) for given in sizes), *norms, heads, 1e-12, level)(values)
+            native.QuantisedLinear(matrix(inner, width), level)(values)
+    return cases
 
 
 def fuzz(seed: int, index: int) -> str:

@@ -19,6 +19,7 @@ from benchmarks.cases import CASES, Case, bag, salads, threads
 from benchmarks.floors import ScalarScan, python_loop
 from benchmarks.fst import Automata
 from benchmarks.memory import measure_apart
+from benchmarks.parser import bench_parser
 from benchmarks.peers import bench_peers
 from benchmarks.report import duration, times
 from benchmarks.timing import Effort, race
@@ -188,6 +189,15 @@ def test_tsort_report() -> None:
     assert crosstask["ideals_bounds"] == [8, 60]
     assert fourteen["states"] == TSortGraph.compile(bag(14)).n_states
     assert fourteen["numpy_ratio"] > 0
+
+
+@needs_kernels
+def test_parser_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPH2VID_DATA", "nowhere")
+    report = bench_parser(["learned"], HASTE)
+    (learned,) = report.cases
+    assert learned["ratio"] == pytest.approx(learned["numpy_seconds"] / learned["seconds"])
+    assert "5 procedures" in report.to_markdown()
 
 
 @needs_kernels

@@ -93,7 +93,7 @@ def test_a_layer_is_the_same_on_every_instruction_set(width: int, heads: int, in
         if kind == "plain":
             apart = np.abs(found[0] - Layer(matrices, norms, heads)(rows))
             # Around the sums NumPy rounds otherwise: hardly ever, a number falls to the neighbouring level.
-            assert np.median(apart) < 1e-6 and apart.max() < 0.05
+            assert np.median(apart) < 1e-5 and apart.mean() < 1e-3
 
 
 def test_a_layer_is_close_to_one_in_floats() -> None:

@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class _Case:
     right: Edges
 
     def chosen(self, offsets: Floats) -> Edges:
-        moved = [part._replace(scores=part.scores._replace(label=part.scores.label + offsets)) for part in self.scored]
+        moved = [replace(part, scores=part.scores._replace(label=part.scores.label + offsets)) for part in self.scored]
         return {
             (self.spans[edge.dependent][:2], self.spans[edge.head][:2], edge.label)
             for edge in learned.choose_edges(self.spans, moved)

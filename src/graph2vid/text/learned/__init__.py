@@ -11,7 +11,6 @@ import numpy.typing as npt
 from graph2vid.text.coarsen import coarsen, reason
 from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.decode import FORBIDDEN as FORBIDDEN
-from graph2vid.text.learned.decode import probabilities
 from graph2vid.text.learned.learned_parser import SHIPPED as SHIPPED
 from graph2vid.text.learned.learned_parser import Reading
 from graph2vid.text.learned.learned_parser import RecipeModel as RecipeModel
@@ -125,10 +124,10 @@ def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed
     of = np.array([entity.instruction for entity in entities], dtype=np.int64)
     n = len(texts)
     best, single = np.zeros((n, n)), np.zeros((n, n))
-    for inside, _, scores in scored:
-        weighed, ends = probabilities(scores), np.ix_(of[inside], of[inside])
-        np.maximum.at(best, ends, weighed.best.max(axis=-1))
-        np.maximum.at(single, ends, weighed.single.max(axis=-1))
+    for stretch in scored:
+        ends = np.ix_(of[stretch.inside], of[stretch.inside])
+        np.maximum.at(best, ends, stretch.weighed.likely)
+        np.maximum.at(single, ends, stretch.weighed.strong)
     return Observed(
         coarsen(procedure, reasons, "learned", graph),
         [(int(of[edge.dependent]), int(of[edge.head])) for edge in edges],

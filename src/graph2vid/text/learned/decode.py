@@ -39,13 +39,13 @@ def best_tags(scores: npt.NDArray[np.float32], transitions: npt.NDArray[np.float
     """
     if not len(scores):
         return []
-    steps = transitions + FORBIDDEN
+    steps, every = np.ascontiguousarray((transitions + FORBIDDEN).T), np.arange(len(TAGS))
     best = scores[0] + FORBIDDEN[TAGS.index("O")]
     came = np.zeros(scores.shape, dtype=np.intp)
     for word in range(1, len(scores)):
-        paths = best[:, None] + steps
-        came[word] = paths.argmax(axis=0)
-        best = paths.max(axis=0) + scores[word]
+        paths = steps + best  # [to, from]
+        came[word] = paths.argmax(axis=1)
+        best = paths[every, came[word]] + scores[word]
     found = [int(best.argmax())]
     for word in range(len(scores) - 1, 0, -1):
         found.append(int(came[word, found[-1]]))
@@ -72,11 +72,15 @@ class Probabilities(NamedTuple):
         That this is the best edge of a dependent.
     single : array, shape (entities, entities, labels)
         Of each edge by itself.
+    likely, strong : array, shape (entities, entities)
+        The highest of ``best`` and of ``single`` over the labels.
     """
 
     headless: npt.NDArray[np.float32]
     best: npt.NDArray[np.float32]
     single: npt.NDArray[np.float32]
+    likely: npt.NDArray[np.float32]
+    strong: npt.NDArray[np.float32]
 
 
 def probabilities(scores: EdgeScores) -> Probabilities:
@@ -93,22 +97,22 @@ def probabilities(scores: EdgeScores) -> Probabilities:
     from_head = SAME_SHARE * dependents[..., None] * among_same
     for values in (best, single):
         values[..., _SAME] = (1 - SAME_SHARE) * values[..., _SAME] + from_head
-    return Probabilities(1 - heads.sum(axis=1), best, single)
+    return Probabilities(1 - heads.sum(axis=1), best, single, best.max(axis=-1), single.max(axis=-1))
 
 
 def candidates(found: Probabilities, wanted: Sequence[int]) -> list[Candidate]:
     """Return the edges that the scores speak for: the best head of each wanted dependent, and further ones."""
     edges = []
-    likely, strong = found.best.max(axis=-1), found.single.max(axis=-1)
-    primary = likely.argmax(axis=-1)
+    primary = found.likely.argmax(axis=-1)
     for dependent in wanted:
         head = int(primary[dependent])
         if found.headless[dependent] <= MOST_HEADLESS:
-            edges.append(_candidate(found.best, 1 + float(likely[dependent, head]), dependent, head))
-    is_wanted = np.isin(np.arange(len(strong)), wanted)
-    for dependent, head in np.argwhere((strong > FURTHER_HEAD) & is_wanted[:, None]).tolist():
+            edges.append(_candidate(found.best, 1 + float(found.likely[dependent, head]), dependent, head))
+    is_wanted = np.zeros(len(found.strong), dtype=bool)
+    is_wanted[list(wanted)] = True
+    for dependent, head in np.argwhere((found.strong > FURTHER_HEAD) & is_wanted[:, None]).tolist():
         if head != primary[dependent]:
-            edges.append(_candidate(found.single, float(strong[dependent, head]), dependent, head))
+            edges.append(_candidate(found.single, float(found.strong[dependent, head]), dependent, head))
     return edges
 
 
@@ -120,7 +124,7 @@ def best_links(found: Probabilities, wanted: Iterable[int], units: Sequence[int]
     """Return for each unit of text (an instruction) the best edge from its wanted dependents into a later unit."""
     links: dict[int, Candidate] = {}
     numbers = np.asarray(units)
-    onwards = np.where(numbers > numbers[:, None], found.best.max(axis=-1), -1)
+    onwards = np.where(numbers > numbers[:, None], found.likely, -1)
     heads = onwards.argmax(axis=-1)
     for dependent in wanted:
         head, unit = int(heads[dependent]), units[dependent]

@@ -52,6 +52,12 @@ def native() -> ModuleType | None:
     return module
 
 
+def encoder_level() -> str:
+    """Return the instruction set that the kernels run on, or that NumPy computes."""
+    module = native()
+    return "NumPy" if module is None else str(module.encoder_levels()[0])
+
+
 def rounded(value: Floats, levels: float, axis: int = -1) -> tuple[Floats, Floats]:
     """Return whole numbers from -levels to levels, and what multiplied by them gives the value: a scale along the axis.
 
@@ -121,13 +127,14 @@ class Layer(Transformer):
         query, query_scale = rounded(query, min(_READ_LEVELS, _MOST // (size * _READ_LEVELS)))
         key, key_scale = rounded(key, _READ_LEVELS)
         content, content_scale = rounded(content, _CONTENT_LEVELS, axis=-2)
-        # The sums are too large for 32-bit floats, and below 2 ** 31.
-        sums = (query.astype(np.float64) @ key.swapaxes(-1, -2)).astype(np.float32)
-        scores = sums * (query_scale * np.float32(1 / np.sqrt(np.float32(size)))) * key_scale.swapaxes(-1, -2)
+        scores = (
+            (query @ key.swapaxes(-1, -2))
+            * (query_scale * np.float32(1 / np.sqrt(np.float32(size))))
+            * key_scale.swapaxes(-1, -2)
+        )
         levels = np.float32(min(_SHARE_LEVELS, _MOST // (pieces * _CONTENT_LEVELS)))
         shares = np.rint(np.exp(scores - scores.max(axis=-1, keepdims=True)) * levels)
-        sums = (shares.astype(np.float64) @ content).astype(np.float32)
-        mixed: Floats = sums * (1 / shares.sum(axis=-1, keepdims=True)) * content_scale
+        mixed: Floats = (shares @ content) * (1 / shares.sum(axis=-1, keepdims=True)) * content_scale
         return mixed.swapaxes(0, 1).reshape(pieces, -1)
 
 

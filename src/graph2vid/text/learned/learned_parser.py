@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,15 @@ import numpy as np
 from graph2vid._files import check_format, parse_json
 from graph2vid._transformer import Floats
 from graph2vid.errors import FormatError, InputError
-from graph2vid.text.learned.decode import AcyclicEdges, Candidate, best_links, best_tags, candidates, probabilities
+from graph2vid.text.learned.decode import (
+    AcyclicEdges,
+    Candidate,
+    Probabilities,
+    best_links,
+    best_tags,
+    candidates,
+    probabilities,
+)
 from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_rows
 from graph2vid.text.learned.pairs import pair_features
 from graph2vid.text.learned.parallel import one_thread
@@ -47,7 +56,8 @@ class Reading(NamedTuple):
     words: list[Floats]
 
 
-class Scored(NamedTuple):
+@dataclass(frozen=True)
+class Scored:
     """Scores of the edges between the entities of a stretch.
 
     Attributes
@@ -62,6 +72,11 @@ class Scored(NamedTuple):
     inside: list[int]
     wanted: list[int]
     scores: EdgeScores
+
+    @cached_property
+    def weighed(self) -> Probabilities:
+        """What the scores mean."""
+        return probabilities(self.scores)
 
 
 class RecipeModel:
@@ -154,6 +169,7 @@ class RecipeModel:
         _, spans, scored = self.scored(words, units)
         return spans, choose_edges(spans, scored, units)
 
+    @one_thread()
     def scored(self, words: list[str], units: Sequence[int]) -> tuple[list[Reading], list[Span], list[Scored]]:
         """Return what was read, the entities of a text, and the scores of the edges between them."""
         readings = self.read(words)
@@ -205,10 +221,10 @@ def choose_edges(spans: Sequence[Span], scored: Sequence[Scored], units: Sequenc
     of = [units[span.start] for span in spans] if units else [0] * len(spans)
     possible: list[Candidate] = []
     links: dict[int, Candidate] = {}
-    for inside, wanted, scores in scored:
-        weighed = probabilities(scores)
-        possible += [_moved(edge, inside) for edge in candidates(weighed, wanted)]
-        for unit, edge in best_links(weighed, wanted, [of[at] for at in inside]).items():
+    for stretch in scored:
+        inside, wanted = stretch.inside, stretch.wanted
+        possible += [_moved(edge, inside) for edge in candidates(stretch.weighed, wanted)]
+        for unit, edge in best_links(stretch.weighed, wanted, [of[at] for at in inside]).items():
             if unit not in links or edge.score > links[unit].score:
                 links[unit] = _moved(edge, inside)
     found = AcyclicEdges(len(spans))
