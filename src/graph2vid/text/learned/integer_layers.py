@@ -43,13 +43,13 @@ class Norm(NamedTuple):
 
 
 def native() -> ModuleType | None:
-    """Return the extension module, or None where it was not built."""
+    """Return the extension module, or None where it was not built, or from older sources."""
     try:
         from graph2vid import _native
     except ImportError:
         return None
     module: ModuleType = _native
-    return module
+    return module if hasattr(module, "QuantisedLayer") else None
 
 
 def encoder_level() -> str:
