@@ -225,9 +225,10 @@ def _finish(axes: Axes, span: Span, title: str) -> Axes:
     plainly(axes)
     axes.grid(axis="x", color=FAINT, linewidth=0.5)
     if span.unit != "clip":
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
+        from matplotlib.ticker import FuncFormatter, MultipleLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator(max(int(1.25 * _inches(axes)), 2), steps=[1, 1.5, 3, 6, 10]))
+        gap = _round_gap((span.end - span.start) / max(int(1.25 * _inches(axes)), 2), _ROUND_SECONDS)
+        axes.xaxis.set_major_locator(MultipleLocator(gap))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: clock(seconds)))
     if title:
         axes.set_title(shown(title), loc="left", color=INK, fontweight="bold", fontsize=11)
@@ -308,12 +309,17 @@ def _bar(bar: Bar, span: Span, x: Callable[[float], float], top: float) -> str:
     )
 
 
+def _round_gap(rough: float, round_times: Sequence[float]) -> float:
+    """Return the first round time from ``rough`` on."""
+    return next((one for one in round_times if one >= rough), 7200 * math.ceil(rough / 7200))
+
+
 def _axis(span: Span, x: Callable[[float], float], rows: int) -> list[str]:
     """Draw about six ticks, at round times."""
     rough = (span.end - span.start) / 6
     power = 10 ** math.floor(math.log10(max(rough, 1)))
     round_times = _ROUND_SECONDS if span.unit == "time" else [power, 2 * power, 5 * power, 10 * power]
-    gap = next((one for one in round_times if one >= rough), 7200 * math.ceil(rough / 7200))
+    gap = _round_gap(rough, round_times)
     bottom = rows * _ROW
     drawn = []
     for number in range(math.ceil(span.start / gap), math.floor(span.end / gap) + 1):
