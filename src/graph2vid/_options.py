@@ -350,10 +350,15 @@ class EvidenceOptions(Options, panel="Evidence"):
     )
     language: str | None = basic_option(None, "The language spoken, such as en; detected by default.", metavar="CODE")
     speech_model: str | None = option(None, "A model of faster-whisper, by name or folder; tiny.en by default.")
+    hot_words: bool = option(
+        True,
+        "Tell the speech recogniser the words of the procedure; a transcript then depends on the procedure.",
+        off="Do not tell the speech recogniser the words of the procedure.",
+    )
     embedder: str = option("wordllama", "What compares the transcript with the steps: wordllama, minilm, st:NAME, …")
     frames: str | None = basic_option(
         None,
-        "What compares frames with steps: clip:NAME, siglip:NAME, open_clip:…, s3d:CHECKPOINT, "
+        "What compares frames with steps: clip:NAME, siglip:NAME, open_clip:…, i3d, s3d:CHECKPOINT, "
         "array:CLIPS.npy,STEPS.npy. By default only the transcript is used.",
     )
     on_screen: str = option(

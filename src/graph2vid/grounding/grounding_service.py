@@ -156,7 +156,9 @@ def ground(
             transcript = video
         else:
             assert video is not None  # it was checked above
-            transcript, visual = acquisition.acquire(video, captions, chosen.evidence, cache=kept, progress=progress)
+            hot = flows[0].texts if len(flows) == 1 else ()  # of several procedures none is to be favoured
+            how: dict[str, Any] = {"procedure": hot, "cache": kept, "progress": progress}
+            transcript, visual = acquisition.acquire(video, captions, chosen.evidence, **how)
         tell("comparing the transcript with the steps" if visual is None else "comparing the video with the steps")
         if features is not None:
             evidence = _of_features(features, flows[0], transcript, chosen.evidence)

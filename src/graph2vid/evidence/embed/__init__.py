@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Importing a family enters it in EMBEDDERS; none of them imports its library before it is used.
-from graph2vid.evidence.embed import array, minilm, pictures, s3d, sentence
+from graph2vid.evidence.embed import array, i3d, minilm, pictures, s3d, sentence
 from graph2vid.evidence.embed.interface import (
     EMBEDDERS,
     Embedder,
@@ -17,7 +17,7 @@ from graph2vid.evidence.embed.interface import (
     video_clips,
 )
 
-FAMILIES = (sentence, minilm, pictures, s3d, array)
+FAMILIES = (sentence, minilm, pictures, s3d, i3d, array)
 """The modules of the families that come with graph2vid."""
 
 __all__ = ["EMBEDDERS", "FAMILIES", "Embedder", "Frames", "Grid", "cached", "clip_embedder", "embedder"]

@@ -101,6 +101,8 @@ class Embedder:
         The length of a clip that suits the model best.
     languages : tuple of str
         Codes of the languages whose texts the model knows; empty where nobody told.
+    window_seconds : float
+        Seconds that a core takes for a clip, where that is long enough to be said beforehand; else 0.
     cache : Cache, optional
         Where results are kept; see :func:`cached`.
     """
@@ -115,6 +117,7 @@ class Embedder:
     frame_rate: float = 2.0
     clip_seconds: float = 1.0
     languages: tuple[str, ...] = ()
+    window_seconds: float = 0.0
     cache: Cache | None = None
 
     def texts(self, texts: Sequence[str]) -> Vectors:
@@ -209,7 +212,7 @@ class Embedder:
         return vectors
 
 
-JOINT_FAMILIES = "clip:…, siglip:…, open_clip:…, s3d:CHECKPOINT,DICTIONARY or array:CLIPS.npy,STEPS.npy"
+JOINT_FAMILIES = "clip:…, siglip:…, open_clip:…, i3d, s3d:CHECKPOINT,DICTIONARY or array:CLIPS.npy,STEPS.npy"
 
 Loader: TypeAlias = Callable[[str], Embedder]
 """From what follows the colon in an embedder's name (nothing: the empty text) to the embedder."""
