@@ -106,7 +106,7 @@ def _by_window(embed: Any, dimension: int) -> Any:
 
 
 def combined(scores: NDArray[np.float32], of_classes: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the convex combination of the most probable classes' vectors [B, D], from scores before softmax [B, 400]."""
+    """Return the convex combination of the most probable classes' vectors [B, D], from their scores [B, 400]."""
     likely = np.exp(scores - scores.max(axis=1, keepdims=True)).astype(np.float64)
     least = np.sort(likely, axis=1)[:, -_MOST_PROBABLE][:, np.newaxis]
     likely = np.where(likely >= least, likely, 0.0)
