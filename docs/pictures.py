@@ -1,6 +1,6 @@
 """Make the pictures of the documentation with the product itself: ``python docs/pictures.py [NAME…]``.
 
-Without names all are made: sample, lattice, report, studio, clips. The last three need Chromium, and playwright.
+Without names all are made: sample, lattice, report, studio, states, clips. The last four need Chromium, and playwright.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORM
 
 def main(names: list[str]) -> None:
     """Make the pictures that are named, or all."""
-    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report, "studio": studio, "clips": clips}
+    pictures = {"sample": grounded_sample, "lattice": lattice, "report": report}
+    pictures |= {"studio": studio, "states": states, "clips": clips}
     for name in names or pictures:
         pictures[name]()
 
@@ -183,7 +184,6 @@ def studio() -> None:
         server.wait(server.ask("POST", f"projects/{name}/check"))
         for suffix, dark, size in (
             ("", False, (1280, 720)),
-            ("-dark", True, (1280, 720)),
             ("-phone", False, (390, 844)),
         ):
             with studio_page(server, browser, dark=dark, width=size[0], height=size[1]) as page:
@@ -229,7 +229,47 @@ def studio() -> None:
             opened(page, name, "result")
             page.locator(f'.lanes [data-index="{index}"]').click()
             page.mouse.move(1, 1)
+            # Both results, one over the other, at the top of the timeline.
+            top = "document.querySelector('.rows').offsetTop - document.querySelector('canvas.axis').offsetHeight"
+            page.evaluate(f"document.querySelector('.time-scroll').scrollTop = {top}")
             shown(page, "corrected")
+
+
+def states() -> None:
+    """Take small pictures of each state of the studio, light and dark, and of a project that has learnt."""
+    tests = Path(__file__).parent.parent / "tests"
+    sys.path += [str(tests), str(tests / "studio")]
+    from test_looks import Films, looks
+
+    from browser import chromium
+    from studios import serving, studio_page
+    from task_corpus import FOREIGN, made_up
+
+    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+        (Path(place) / "films").mkdir()
+        truth = made_up(Path(place) / "films", 8, sayings=FOREIGN)
+        with serving(Path(place) / "projects", "--videos", f"{place}/films") as server:
+            films = Films(Path(place), server)
+            for dark in (False, True):
+                for name, png in looks(films, browser, "usual", dark, hide=False, device_scale_factor=0.6):
+                    (ASSETS / "studio" / f"state-{name}-{'dark' if dark else 'light'}.png").write_bytes(png)
+            path = f"projects/{films.many}"
+            for at in range(4, 8):
+                server.ask("POST", f"{path}/videos", json={"captions": {"place": "folder", "name": f"v{at}.vtt"}})
+            server.wait(server.ask("POST", f"{path}/ground-all"))
+            for video in server.ask("GET", f"{path}/videos")["videos"][:3]:
+                about = {"video": video["id"]}
+                for step, start, end in truth[Path(place) / "films" / video["title"]]:
+                    held = {"kind": "exact", "step": f"s{step}", "start": start, "end": end}
+                    server.ask("POST", f"{path}/corrections", params=about, json=held)
+                server.ask("PUT", f"{path}/checked", params=about, json={"checked": True})
+            server.wait(server.ask("POST", f"{path}/learn"))
+            with studio_page(server, browser, height=720) as page:
+                page.goto(f"/#/{films.many}/video")
+                page.locator(".lesson").wait_for()
+                page.locator(".words-of-steps, details.more summary").first.click()
+                page.wait_for_timeout(400)
+                page.screenshot(path=ASSETS / "studio" / "videos.png")
 
 
 if __name__ == "__main__":

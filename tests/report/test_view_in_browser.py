@@ -260,6 +260,23 @@ DRAGGED = """async (frames) => {
 }"""
 
 
+def test_pictures_stand_side_by_side_and_the_loudest_counts(page: Any) -> None:
+    """What is drawn under the axis, without drawing it."""
+    script = """async ([name, ...given]) => (await import("/view/filmstrip.js"))[name](...given)"""
+    sight = {"left": 0, "right": 100, "width": 500}  # 5 pixels a second
+    found = page.evaluate(script, ["picturesFor", sight, {"duration": 90, "number": 9, "wide": 50}])
+    assert [one["x"] for one in found] == [*range(0, 450, 50)]  # none beyond the end
+    assert [one["part"] for one in found] == [*range(9)]
+    near = {"left": 33, "right": 43, "width": 500}
+    found = page.evaluate(script, ["picturesFor", near, {"duration": 90, "number": 9, "wide": 50}])
+    assert found[0]["x"] <= 0 < found[1]["x"] and {one["part"] for one in found} == {3, 4}
+    assert page.evaluate(script, ["picturesFor", sight, {"duration": 0, "number": 0, "wide": 50}]) == []
+    peaks = [0, 10, 200, 5]
+    assert page.evaluate(script, ["loudest", peaks, 4, 0, 1]) == 0
+    assert page.evaluate(script, ["loudest", peaks, 4, 0.5, 2.1]) == 200
+    assert page.evaluate(script, ["loudest", peaks, 4, 3.2, 9]) == 5
+
+
 @pytest.mark.slow
 def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> None:
     """With software rendering: what the page computes for a frame, which other work of the machine does not change."""

@@ -11,19 +11,20 @@ export function picturesFor({ left, right, width }, { duration, number, wide }) 
   if (!number || !duration) return found;
   const perPixel = (right - left) / width;
   for (let from = Math.floor(left / perPixel / wide) * wide; from * perPixel < right; from += wide) {
-    const time = (from + wide / 2) * perPixel;
-    if (time >= 0 && time < duration) found.push({ x: from - left / perPixel, part: Math.min(number - 1, Math.floor((time / duration) * number)) });
+    if (from < 0 || from * perPixel >= duration) continue;
+    const share = ((from + wide / 2) * perPixel) / duration;
+    found.push({ x: from - left / perPixel, part: Math.min(number - 1, Math.floor(share * number)) });
   }
   return found;
 }
 
-// The largest of the peaks between two times, 0 … 1.
+// The largest of the peaks between two times.
 export function loudest(peaks, duration, from, to) {
   const first = Math.max(0, Math.floor((from / duration) * peaks.length));
   const last = Math.min(peaks.length, Math.max(first + 1, Math.ceil((to / duration) * peaks.length)));
   let most = 0;
   for (let at = first; at < last; at += 1) most = Math.max(most, peaks[at]);
-  return most / 255;
+  return most;
 }
 
 // `state.options.film()` gives {image, pictures, width, height, peaks, duration}, or {part} while they are made.
@@ -52,11 +53,12 @@ export function makeFilmstrip(state) {
       if (!peaks.length) return;
       brush.fillStyle = state.theme.dim;
       const [step, middle] = [2, PICTURES + WAVE / 2];
+      const loud = Math.max(...peaks, 16); // what is quiet all along fills the line, too
       const seconds = (sight.right - sight.left) / sight.width;
       for (let x = 0; x < sight.width; x += step) {
         const from = sight.left + x * seconds;
         if (from >= duration) break;
-        const high = Math.max(0.5, (loudest(peaks, duration, from, from + step * seconds) * (WAVE - 4)) / 2);
+        const high = Math.max(0.5, (loudest(peaks, duration, from, from + step * seconds) * (WAVE - 2)) / (2 * loud));
         brush.fillRect(x, middle - high, step - 0.5, 2 * high);
       }
     },
