@@ -40,6 +40,18 @@ def test_evaluated_in_one_line(root: Path) -> None:
     assert rows["graph:manual"]["acc"] == 100 and rows["linear"]["acc"] < 100
 
 
+def test_trained_and_grounded_in_two_more_lines(root: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    model, saved = str(root / "features"), root / "r.json"
+    assert (
+        main(["train", "features", "--dataset", "featured", "--data", str(root), "--epochs", "1", "--out", model]) == 0
+    )
+    arrays = ["--clips", str(root / "clips" / "v1.npy"), "--steps", str(root / "steps.npy"), "--model", model]
+    assert main(["ground", str(root / "salad.flow"), *arrays, "--drop", "constant:1", "-o", str(saved)]) == 0
+    assert json.loads(saved.read_text())["labels"] == [1] * 4 + [0] * 4 + [2] * 4
+
+
 def test_reads_either_axis_and_both_comparisons(root: Path) -> None:
     dataset = featured.load(root)
     assert dataset.tasks["salad"].steps == ("cut the tomato", "add salt", "stir")
