@@ -196,25 +196,22 @@ def test_rows_are_the_same_graph(flow, seed) -> None:
     random = np.random.default_rng(seed)
     match, drop = random.random((layout.steps, 8)), random.random(8)
     link, slot = rows["link"].reshape(-1, 2).T
-    place, back_place = rows["place"], rows["back_place"]
-    ideal = np.concatenate([np.arange(size) for size in np.diff(place)])
+    own, back_own, target = rows["own"] // 4, rows["back_own"] // 4, (rows["back_link"] & 0xFFFF) // 4
+    ideal = np.concatenate([np.arange(size) for size in np.diff(rows["place"])])
     best = np.full(layout.ideals, np.inf)
-    best[rows["own"][layout.empty]] = 0
+    best[own[layout.empty]] = 0
     states = np.full(layout.states, np.inf)
     for clip in range(8):
-        states = match[link >> 16, clip] + np.minimum(best[link & 0xFFFF], states)
+        states = match[(link >> 16) // 4, clip] + np.minimum(best[(link & 0xFFFF) // 4], states)
         best = best + drop[clip]
-        np.minimum.at(best, rows["own"][ideal], states)
-    wanted = cost_by(layout, match, drop)
-    assert best[rows["own"][layout.full]] == wanted
+        np.minimum.at(best, own[ideal], states)
+    assert best[own[layout.full]] == cost_by(layout, match, drop)
     # Backward the same states, by their places in a column: from where, and where to.
-    back_ideal = np.concatenate([np.arange(size) for size in np.diff(back_place)])
-    lane = dict(zip(rows["back_own"], rows["back_lane"], strict=True))
-    entered = {rows["own"][rows["back_lane"][i]] for i in range(layout.ideals)}
-    assert sorted(entered) == [*range(layout.ideals)]
-    forward = {s: (f & 0xFFFF, rows["own"][i]) for s, f, i in zip(slot, link, ideal, strict=True)}
-    own = rows["own"]
+    back_ideal = np.concatenate([np.arange(size) for size in np.diff(rows["back_place"])])
+    lane = dict(zip(back_own, rows["back_lane"], strict=True))
+    assert sorted(own[rows["back_lane"]]) == [*range(layout.ideals)]
+    forward = {s: ((f & 0xFFFF) // 4, own[i]) for s, f, i in zip(slot // 4, link, ideal, strict=True)}
     assert forward == {
-        s: (own[rows["back_lane"][i]], own[lane[rows["back_link"][s] & 0xFFFF]]) for s, i in enumerate(back_ideal)
+        s: (own[rows["back_lane"][i]], own[lane[to]]) for s, (i, to) in enumerate(zip(back_ideal, target, strict=True))
     }
-    assert (rows["value_slot"][rows["back_lane"]] == layout.states + np.arange(layout.ideals)).all()
+    assert (rows["value_slot"][rows["back_lane"]] // 4 == layout.states + np.arange(layout.ideals)).all()

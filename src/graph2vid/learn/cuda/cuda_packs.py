@@ -150,15 +150,18 @@ class Pack:
         def compact(name: str, sizes: list[np.int64]) -> Ints:
             return np.concatenate([arrays[name][w, :size] for w, size in enumerate(sizes)])
 
-        enter = compact("enter", counts) | compact("label", counts) << 16
-        target = compact("back_target", back_counts) | compact("back_sum", back_counts) << 16
+        size = self.numbers.bytes
+        enter = compact("enter", counts) * size | compact("label", counts) * size << 16
+        target = compact("back_target", back_counts) * size | compact("back_sum", back_counts) << 16
         return {
-            "link": np.stack([enter, compact("slot", counts)], axis=1).reshape(-1),  # first: it begins at 8 bytes
+            "link": np.stack([enter, compact("slot", counts) * size], axis=1).reshape(
+                -1
+            ),  # first: it begins at 8 bytes
             "place": np.cumsum([0, *counts]).astype(np.int32),
-            "own": arrays["own"],
-            "value_slot": arrays["slot"][-1],
+            "own": arrays["own"] * size,
+            "value_slot": arrays["slot"][-1] * size,
             "back_place": np.cumsum([0, *back_counts]).astype(np.int32),
-            "back_own": arrays["back_own"],
+            "back_own": arrays["back_own"] * size,
             "back_lane": arrays["back_lane"],
             "back_link": target,
             "sum_start": arrays["sum_start"],

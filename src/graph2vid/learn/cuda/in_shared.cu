@@ -12,7 +12,11 @@ struct Rows {
             while (width[n] < WIDTH && n * 32 < places[width[n] + 1] - places[width[n]]) ++width[n];
         }
     }
-    __device__ __forceinline__ bool has(int ideal, int w) const { return ideal < place[w + 1] - place[w]; }
+    // Where the w-th state of an ideal is, in bytes of numbers; -1: it has none.
+    __device__ __forceinline__ int state(int ideal, int w) const {
+        const int found = place[w] + ideal;
+        return found < place[w + 1] ? found * (int)sizeof(real) : -1;
+    }
 };
 
 // The ideals of a thread; warps that have none are left out.
@@ -23,7 +27,7 @@ struct Rows {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __grid_constant__ Batch batch) {
     Block block(batch);
     const Pack &pack = block.pack;
-    const int ideals = pack.ideals, states = pack.place[WIDTH], told_size = ideals + 1;
+    const int ideals = pack.ideals, states = pack.place[WIDTH], told_size = ideals + 1, nobody = ideals * sizeof(real);
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *kept = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;  // where the next column goes
     real *told = block.working;                            // [2][ideals + 1]
@@ -32,9 +36,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const Rows rows(x + states, pack.place, ideals);
     __syncthreads();
     const int last = block.last(batch);
-    for (int s = threadIdx.x; s < states; s += blockDim.x) x[s] = batch.first > 0 ? batch.resumed[pack.link[s].y] : FAR;
+    for (int s = threadIdx.x; s < states; s += blockDim.x) x[s] = batch.first > 0 ? at(batch.resumed, pack.link[s].y) : FAR;
     for (int i = threadIdx.x; i < ideals; i += blockDim.x)
-        told[pack.own[i]] = batch.first > 0 ? batch.resumed[pack.value_slot[i]] : i == pack.empty ? (real)0 : FAR;
+        at(told, pack.own[i]) =
+            batch.first > 0 ? at(batch.resumed, pack.value_slot[i]) : i == pack.empty ? (real)0 : FAR;
     if (threadIdx.x < 2) told[threadIdx.x * told_size + ideals] = FAR;  // of no ideal
 
     for (int begin = batch.first; begin < last; begin += CHUNK) {
@@ -62,21 +67,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             real *next = told + (1 - (j & 1)) * told_size;
             EACH_IDEAL(i) for_states(rows.width[i / 32], [&](auto count) {
                 constexpr int N = decltype(count)::states;
-                const int own_at = i < ideals ? pack.own[i] : ideals;
+                const int own_at = i < ideals ? pack.own[i] : nobody;
+                int state[N];
                 int2 link[N];
-                EACH_STATE(w, N) link[w] = rows.has(i, w) ? pack.link[rows.place[w] + i] : make_int2(ideals, 0);
-                const real idle = cost[pack.steps] + now[own_at];
-                real both_[N], least_[N], began[N], after[N], low = idle;
+                EACH_STATE(w, N) state[w] = rows.state(i, w);
+                EACH_STATE(w, N) link[w] = state[w] < 0 ? make_int2(nobody, 0) : at(pack.link, 2 * state[w]);
+                // All is read before the first is written: nothing has to wait.
+                const real idle = cost[pack.steps] + at(now, own_at);
+                real in[N], old[N], least_[N], low = idle;
+                EACH_STATE(w, N) in[w] = at(now, link[w].x & 0xffff);
+                EACH_STATE(w, N) old[w] = state[w] < 0 ? FAR : at(x, state[w]);
+                EACH_STATE(w, N) least_[w] = at(cost, (unsigned)link[w].x >> 16);
+                real both_[N], began[N];
                 EACH_STATE(w, N) {
-                    const real old = rows.has(i, w) ? x[rows.place[w] + i] : FAR, in = now[link[w].x & 0xffff];
-                    least_[w] = cost[(unsigned)link[w].x >> 16] + least(in, old);
+                    least_[w] += least(in[w], old[w]);
                     low = least(least_[w], low);
-                    const real far = HARD ? (real)0 : exp2_(-fabs(in - old));
+                    const real far = HARD ? (real)0 : exp2_(-fabs(in[w] - old[w]));
                     both_[w] = 1 + far;
-                    if (SHARES) began[w] = copysign(far * inverse_(both_[w]), in - old);
-                    after[w] = HARD ? least_[w] : least_[w] - log2_(both_[w]);
+                    if (SHARES) began[w] = copysign(far * inverse_(both_[w]), in[w] - old[w]);
+                    if (state[w] >= 0) at(x, state[w]) = HARD ? least_[w] : least_[w] - log2_(both_[w]);
                 }
-                EACH_STATE(w, N) if (rows.has(i, w)) x[rows.place[w] + i] = after[w];
                 real own = low;
 #if !HARD
                 real total = exp2_(low - idle);
@@ -88,12 +98,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 own -= log2_(total);
 #endif
                 if (i >= ideals) return;
-                next[own_at] = own;
+                at(next, own_at) = own;
 #if SHARES
                 const real inverse = inverse_(total);
                 EACH_STATE(w, N)
-                    if (rows.has(i, w)) column[link[w].y] = both(signed_share(both_[w] * inverse), began[w]);
-                column[pack.value_slot[i]] = left * inverse;
+                    if (state[w] >= 0) at(column, link[w].y) = both(signed_share(both_[w] * inverse), began[w]);
+                at(column, pack.value_slot[i]) = left * inverse;
 #endif
             });
             if (KEEP) complete_column();
@@ -111,12 +121,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #endif
     const real *now = told + (last & 1) * told_size;
     if (batch.to_resume) {
-        for (int s = threadIdx.x; s < states; s += blockDim.x) batch.to_resume[pack.link[s].y] = x[s];
-        for (int i = threadIdx.x; i < ideals; i += blockDim.x) batch.to_resume[pack.value_slot[i]] = now[pack.own[i]];
+        for (int s = threadIdx.x; s < states; s += blockDim.x) at(batch.to_resume, pack.link[s].y) = x[s];
+        for (int i = threadIdx.x; i < ideals; i += blockDim.x) at(batch.to_resume, pack.value_slot[i]) = at(now, pack.own[i]);
     }
     if (threadIdx.x) return;
     const double base = batch.base[block.start] = block.base[0];
-    const real cost = now[pack.own[pack.full]];
+    const real cost = at(now, pack.own[pack.full]);
     if (block.clips[0] <= last)
         batch.cost[batch.video[block.start]] =
             cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
@@ -128,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     Block block(batch);
     const Pack &pack = block.pack;
     const int ideals = pack.ideals, states = pack.back_place[WIDTH], told_size = ideals + 1;
+    const int nobody = ideals * sizeof(real);
     const int none = pack.sum_start[pack.sums], shown_size = none + 32 & ~31;
     const real *table = batch.table + batch.table_at[blockIdx.x];
     real *told = block.working;                          // [2][ideals + 1]: what is pulled
@@ -148,15 +159,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     for (int n = threadIdx.x; n < shown_size; n += blockDim.x) shown[n] = 0;
     for (int s = threadIdx.x; s < states; s += blockDim.x) grad[s] = ends ? 0 : carry[s];
     for (int i = threadIdx.x; i < ideals; i += blockDim.x)
-        told[pack.back_own[i]] = told[told_size + pack.back_own[i]] =
+        at(told, pack.back_own[i]) = at(told + told_size, pack.back_own[i]) =
             ends ? (real)(pack.back_lane[i] == pack.full && possible) : carry[states + i];
     if (threadIdx.x < 2) told[threadIdx.x * told_size + ideals] = 0;
     __syncthreads();
 
+    const real *kept = table + (last - 1 - batch.first) * (long long)pack.column;
     for (int begin = (last - 1) / CHUNK * CHUNK; begin >= batch.first; begin -= CHUNK) {
         const int end = begin + CHUNK < last ? begin + CHUNK : last;
-        for (int j = end - 1; j >= begin; --j) {
-            const real *kept = table + (j - batch.first) * (long long)pack.column;
+        for (int j = end - 1; j >= begin; --j, kept -= pack.column) {
             const real *to = told + (j & 1) * told_size;
             real *next = told + (1 - (j & 1)) * told_size;
 #if __CUDA_ARCH__ >= 900
@@ -166,26 +177,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
             EACH_IDEAL(i) for_states(rows.width[i / 32], [&](auto count) {
                 constexpr int N = decltype(count)::states;
-                real share[N];
+                int state[N];
+                real share[N], pull[N], g[N];
                 unsigned link[N];
-                EACH_STATE(w, N) share[w] = rows.has(i, w) ? kept[rows.place[w] + i] : 0;
-                EACH_STATE(w, N) link[w] = rows.has(i, w) ? pack.back_link[rows.place[w] + i] : none << 16 | ideals;
-                const int own_at = i < ideals ? pack.back_own[i] : ideals;
-                real passed = i < ideals ? to[own_at] * kept[states + i] : 0, before[N];
+                EACH_STATE(w, N) state[w] = rows.state(i, w);
+                EACH_STATE(w, N) share[w] = state[w] < 0 ? 0 : at(kept, state[w]);
+                EACH_STATE(w, N) link[w] = state[w] < 0 ? nobody : at(pack.back_link, state[w]);
+                const int own_at = i < ideals ? pack.back_own[i] : nobody;
+                real passed = i < ideals ? at(to, own_at) * kept[states + i] : 0;
+                EACH_STATE(w, N) pull[w] = at(to, link[w] & 0xffff);
+                EACH_STATE(w, N) g[w] = state[w] < 0 ? 0 : at(grad, state[w]);
                 EACH_STATE(w, N) {
                     real of_ideal, began;
                     apart(share[w], of_ideal, began);
-                    const real old = rows.has(i, w) ? grad[rows.place[w] + i] : 0;
-                    const real g = old + to[link[w] & 0xffff] * whole_share(of_ideal), start = g * whole_share(began);
-                    before[w] = g - start;
+                    g[w] += pull[w] * whole_share(of_ideal);
+                    const real start = g[w] * whole_share(began);
                     passed += start;
-                    share[w] = STARTS ? start : g;
+                    if (state[w] < 0) continue;
+                    at(grad, state[w]) = g[w] - start;
+                    shown[link[w] >> 16] = STARTS ? start : g[w];
                 }
-                EACH_STATE(w, N) if (rows.has(i, w)) {
-                    grad[rows.place[w] + i] = before[w];
-                    shown[link[w] >> 16] = share[w];
-                }
-                if (i < ideals) next[own_at] = passed;
+                if (i < ideals) at(next, own_at) = passed;
             });
             __syncthreads();
             real *sums = block.costs + (j - begin) * block.stride;
@@ -198,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     }
     if (carry && batch.first > 0) {
         for (int s = threadIdx.x; s < states; s += blockDim.x) carry[s] = grad[s];
-        for (int i = threadIdx.x; i < ideals; i += blockDim.x) carry[states + i] = told[told_size + pack.back_own[i]];
+        for (int i = threadIdx.x; i < ideals; i += blockDim.x) carry[states + i] = at(told + told_size, pack.back_own[i]);
     }
 }
 #endif

@@ -52,14 +52,15 @@ struct Pack {
 #else
     // Of one video. The w-th states of all ideals that have one lie side by side, from place[w] on.
     const int *place;        // [WIDTH + 1]
-    const int *own;          // [ideals]: the place of each among what ideals tell one another
-    const int *value_slot;   // [ideals]: where it is in a column
-    const int2 *link;        // [states]: the place of the ideal that each is entered from and, above 16 bits, its label;
-                             // where it is in a column
+    const int *own;          // [ideals]: the place of each among what ideals tell one another, in bytes
+    const int *value_slot;   // [ideals]: where it is in a column, in bytes
+    const int2 *link;        // [states]: the place of the ideal that each is entered from and, above 16 bits, of its cost;
+                             // where it is in a column, all in bytes
     const int *back_place;   // the same, backward: as columns are laid out
     const int *back_own;
     const int *back_lane;    // [ideals]: the ideal
-    const unsigned *back_link;  // [states]: the place of the ideal that each ends in and, above 16 bits, of its gradient
+    const unsigned *back_link;  // [states]: the place of the ideal that each ends in, in bytes, and, above 16 bits, of its
+                                // gradient, in numbers
     const int *sum_start;    // [sums + 1]: the gradients of each step
 #endif
 };

@@ -15,7 +15,7 @@ WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
 MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
-MOST_IN_SHARED = 65535  # states whose places are kept in 16 bits
+MOST_IN_SHARED = 65535  # places that are kept in 16 bits
 MOST_SHARED_THREADS = 768
 WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
 MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
@@ -188,7 +188,7 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     shared = 16 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) + working * 4
     if not numbers.shares or layout.waivers is not None or shared > most_shared:
         return None
-    if not 0 < width <= MOST_IN_REGISTERS["shared"] or layout.gradients > MOST_IN_SHARED:
+    if not 0 < width <= MOST_IN_REGISTERS["shared"] or max(layout.gradients, 4 * layout.ideals) > MOST_IN_SHARED:
         return None
     threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS)
     group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
