@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from films import film
 from found import make_grounding
 from graph2vid.cli import main
 from graph2vid.errors import InputError
+from graph2vid.evidence import Cue, read_captions
 from graph2vid.evidence.media import audio
 from graph2vid.grounding import Grounding, transfer
 from graph2vid.sample.narrated import load_narrated
@@ -166,10 +168,6 @@ def test_the_command(sound: Sound, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_what_is_known_of_clips_is_carried(sound: Sound, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from graph2vid.evidence import Cue
-
     other, _ = joined(sound, (40.0, 102.6))
     path = film(tmp_path / "other.m4a", sound=other, rate=RATE)
     before = result()
@@ -184,3 +182,25 @@ def test_silence_has_no_fingerprint(tmp_path: Path) -> None:
     path = film(tmp_path / "silent.m4a", sound=np.zeros(RATE * 5, np.float32), rate=RATE)
     with pytest.raises(InputError, match="is silent"):
         transfer(result(), path)
+
+
+def test_transcripts_where_the_first_video_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cues = read_captions(NARRATED.files.captions)
+    before = replace(result(), video="gone.mp4", cues=cues)
+    moved = [(12.0, cue) for cue in cues if cue.end < 30] + [(-3.0, cue) for cue in cues if cue.start > 47]
+    lines = "".join(f"{clock(one.start + by)} --> {clock(one.end + by)}\n{one.text}\n\n" for by, one in moved)
+    path = tmp_path / "other.vtt"
+    path.write_text(f"WEBVTT\n\n{lines}", encoding="utf-8")
+    found = transfer(before, path)
+    for one in before.segments:
+        carried = found.grounding.segments_of(one.step)
+        if one.end < 26 or one.start > 49:
+            assert carried[0].start == pytest.approx(one.start + (12 if one.end < 26 else -3), abs=0.5)
+    assert [len(found.stretches), found.agreement > 0.9, found.gone] == [2, True, (3,)]
+    path.write_text("WEBVTT\n\n00:01.000 --> 00:09.000\nShares of three banks fell in March.\n", encoding="utf-8")
+    with pytest.raises(InputError, match="not the same material"):
+        transfer(before, path)
+
+
+def clock(seconds: float) -> str:
+    return f"{int(seconds) // 60:02d}:{seconds % 60:06.3f}"

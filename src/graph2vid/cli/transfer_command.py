@@ -12,7 +12,9 @@ def transfer(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="What `graph2vid ground -o` wrote.")],
     video: Annotated[
         Path,
-        typer.Argument(metavar="OTHER_VIDEO", help="Another cut, upload, encoding or speed of the same material."),
+        typer.Argument(
+            metavar="OTHER_VIDEO", help="Another cut, upload, encoding or speed of the same material; or its captions."
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -20,6 +22,10 @@ def transfer(
     ] = None,
     source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The first video, if it is not where the result says.")
+    ] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Captions of the other video: transcripts are compared, not the sound."),
     ] = None,
     export: Annotated[
         str,
@@ -31,8 +37,8 @@ def transfer(
 ) -> None:
     """Carry a result to another cut or upload of the same video, and say what was cut or added.
 
-    The sound of both is compared, moment by moment; nothing is transcribed and nothing grounded anew. A different
-    video is refused.
+    The sound of both is compared, moment by moment; or, where the first video is no longer there, their transcripts.
+    Nothing is grounded anew. A different video is refused.
     """
     from graph2vid.cli.export_command import formats_named, write_exports
     from graph2vid.cli.outputs import check_output, is_stdout, save_json, tell_written
@@ -44,7 +50,7 @@ def transfer(
     check_output(output, "-o", ".json")
     refuse_address(video)
     with progress("reading the result") as tell:
-        found = carry_over(Grounding.load(result), video, source=source, progress=tell)
+        found = carry_over(Grounding.load(result), video, source=source, captions=captions, progress=tell)
     save_json(json, found.to_json())
     if output is not None:
         found.grounding.save(output)

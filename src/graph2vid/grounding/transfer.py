@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
-from graph2vid.evidence import Cue, clips_of, fingerprint, probe
+from graph2vid.evidence import Cache, Cue, clips_of, fingerprint, is_captions, probe, transcript_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, is_url
 from graph2vid.grounding.same_material import Spans, Stretch, common_stretches, missing
+from graph2vid.grounding.script_alignment import Said, align_script
 from graph2vid.grounding.times import format_time
 
 LEAST_SHARE = 0.2
@@ -22,6 +23,8 @@ LEAST_SHARE = 0.2
 
 _JOINED = 2.0  # seconds of new material inside of a segment that do not part it
 _LEAST_PART = 1.0  # seconds; what is left of a segment beside a cut
+_NEAR, _STEEPEST = 1.0, 0.06  # seconds by which words of one stretch may be off, and by how much speeds may differ
+_AROUND = 2.0  # seconds before the first words of a stretch that belong to it
 _OTHER_SPEED = 0.004  # from which on it is worth saying
 _HALF = 0.5  # of a segment that must be there, so that it is not doubtful
 
@@ -74,11 +77,13 @@ def transfer(
     video: str | os.PathLike[str],
     *,
     source: str | os.PathLike[str] | None = None,
+    captions: str | os.PathLike[str] | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Transfer:
     """Carry a grounding to another cut, upload, encoding or speed (up to 6%) of the same material.
 
-    The sound of both videos is compared; nothing is transcribed and nothing grounded anew.
+    The sound of both videos is compared, and nothing is transcribed. Where the first video is no longer there, or the
+    other is captions, the transcript that the grounding holds is compared with that of the other.
 
     Parameters
     ----------
@@ -88,6 +93,8 @@ def transfer(
         The other video.
     source : path, optional
         The first video; by default the one that the grounding names.
+    captions : path, optional
+        Captions of the other video: transcripts are compared.
     progress : callable, optional
         Called as (stage, done, total).
 
@@ -97,9 +104,33 @@ def transfer(
         The first video is not there, one has no sound, or they are different videos.
     """
     first, other = Path(source or grounding.video or ""), Path(video)
-    if not first.name or is_url(str(first)) or not first.is_file():
+    is_there = bool(first.name) and not is_url(str(first)) and first.is_file()
+    if is_there and captions is None and not is_captions(other):
+        lengths, found = _by_sound(first, other, progress)
+    elif grounding.cues and source is None:
+        lengths, found = _by_words(grounding, other, captions, progress)
+    else:
         named = first if first.name else "not named"
         raise InputError(f"the video that the result is of must be there to be compared ({named}): name it (--source)")
+    share = sum(one.end - one.start for one in found) / max(min(lengths), 1e-9)
+    if not found or share < LEAST_SHARE:
+        much = f"{share:.0%} of the shorter one" if found else "nothing"
+        raise InputError(
+            f"{other} is not the same material as {first if first.name else 'the first video'}: {much} is in both "
+            f"({LEAST_SHARE:.0%} are needed); ground it anew with `graph2vid ground`"
+        )
+    cut, added = missing(found, *lengths)
+    carried = carry(grounding, found, lengths[1], None if is_captions(other) else str(other))
+    gone = tuple(step for step in grounding.order if step not in carried.order)
+    result = Transfer(carried, found, cut, added, gone, min(share, 1.0))
+    about = result.to_json() | {"from": str(first) if first.name else None}
+    return replace(result, grounding=replace(carried, options=carried.options | {"transfer": about}))
+
+
+def _by_sound(
+    first: Path, other: Path, progress: Callable[..., None] | None
+) -> tuple[list[float], tuple[Stretch, ...]]:
+    """Return how long two videos last, and what they have in common by their sound."""
     lengths = [probe(path).duration for path in (first, other)]
     prints = []
     for path, length, which in zip((first, other), lengths, ("first", "other"), strict=True):
@@ -111,20 +142,41 @@ def transfer(
         prints.append(fingerprint(path, progress=tell))
     if progress is not None:
         progress("comparing them")
-    found = tuple(_within(one, *lengths) for one in common_stretches(*prints))
-    share = sum(one.end - one.start for one in found) / max(min(lengths), 1e-9)
-    if not found or share < LEAST_SHARE:
-        much = f"{share:.0%} of the shorter one" if found else "nothing"
-        raise InputError(
-            f"{other} is not the same material as {first}: {much} is in both ({LEAST_SHARE:.0%} are needed); ground it "
-            "anew with `graph2vid ground`"
-        )
-    cut, added = missing(found, *lengths)
-    carried = carry(grounding, found, lengths[1], str(other))
-    gone = tuple(step for step in grounding.order if step not in carried.order)
-    result = Transfer(carried, found, cut, added, gone, min(share, 1.0))
-    about = result.to_json() | {"from": str(first)}
-    return replace(result, grounding=replace(carried, options=carried.options | {"transfer": about}))
+    return lengths, tuple(_within(one, *lengths) for one in common_stretches(*prints))
+
+
+def _by_words(
+    grounding: Grounding,
+    other: Path,
+    captions: str | os.PathLike[str] | None,
+    progress: Callable[..., None] | None,
+) -> tuple[list[float], tuple[Stretch, ...]]:
+    """Return how long two videos last, and what they have in common by their transcripts."""
+    transcript = transcript_of(other, captions, cache=Cache(), progress=progress)
+    told = align_script((tuple(cue.text for cue in grounding.cues),), transcript.cues, order="written").sentences
+    pairs = [(cue, said) for cue, said in zip(grounding.cues, told, strict=True) if said is not None]
+    runs: list[list[tuple[Cue, Said]]] = []
+    for cue, said in pairs:
+        if runs:
+            before, then = runs[-1][-1]
+            shift = (said.start - cue.start) - (then.start - before.start)
+            if abs(shift) <= _NEAR + _STEEPEST * (cue.start - before.start):
+                runs[-1].append((cue, said))
+                continue
+        runs.append([(cue, said)])
+    lengths = [max(grounding.end, grounding.cues[-1].end), transcript.duration]
+    # A stretch begins and ends a little outside of its words, but not in those of others.
+    stretches = []
+    for at, run in enumerate(runs):
+        (cue, said), (last_cue, last_said) = run[0], run[-1]
+        ends = (runs[at - 1][-1][0].end, runs[at - 1][-1][1].end) if at else (0.0, 0.0)
+        after = (runs[at + 1][0][0].start, runs[at + 1][0][1].start) if at + 1 < len(runs) else tuple(lengths)
+        early = max(min(cue.start - ends[0], said.start - ends[1], _AROUND) / (2 if at else 1), 0.0)
+        room = min(after[0] - last_cue.end, after[1] - last_said.end, 2 * _AROUND)
+        late = max(room / (2 if at + 1 < len(runs) else 1), 0.0)
+        spans = cue.start - early, last_cue.end + late, said.start - early, last_said.end + late
+        stretches.append(Stretch(*spans, float(np.mean([one.share for _, one in run]))))
+    return lengths, tuple(stretches)
 
 
 def _within(stretch: Stretch, source_seconds: float, seconds: float) -> Stretch:
@@ -134,7 +186,7 @@ def _within(stretch: Stretch, source_seconds: float, seconds: float) -> Stretch:
     return stretch._replace(source_end=stretch.to_source(end), end=end)
 
 
-def carry(grounding: Grounding, stretches: tuple[Stretch, ...], seconds: float, video: str) -> Grounding:
+def carry(grounding: Grounding, stretches: tuple[Stretch, ...], seconds: float, video: str | None) -> Grounding:
     """Return a grounding on the clock of another video.
 
     Parameters
@@ -144,7 +196,7 @@ def carry(grounding: Grounding, stretches: tuple[Stretch, ...], seconds: float, 
         What the videos have in common.
     seconds : float
         How long the other video lasts.
-    video : str
+    video : str or None
         Its name.
     """
     segments = sorted(
