@@ -7,7 +7,7 @@ watermark, and remarks that name no step. Printed are, per video: captions found
 off, cues that are no text of the video (false cues), and steps that begin within two seconds of the truth.
 The settings were chosen on the seeds from 100 on; those from 0 on are for the result.
 
-``--long 60`` makes an hour of silent video in 480p of such videos and reads it: seconds of processor time, memory. What
+``--long 60`` makes an hour of silent video in 480p of one of them and reads it: seconds of processor time, memory. What
 is interrupted goes on where it stopped when it is run again with the same ``--folder``.
 """
 
@@ -338,33 +338,31 @@ def _overlap(text: Written, cue: Cue) -> float:
     return (min(text.end, cue.end) - max(text.start, cue.start)) / (text.end - text.start)
 
 
-def long(folder: Path, minutes: float, seeds: int = 4) -> dict[str, Any]:
-    """Read a long silent video, 480p: rendered videos one after the other, as they were encoded, repeated."""
+def long(folder: Path, minutes: float, seed: int = 2) -> dict[str, Any]:
+    """Read a long silent video, 480p: a rendered video as it was encoded, again and again."""
     import av
 
     path, duration = folder / f"long-{minutes:g}.mp4", 60.0 * minutes
+    part = folder / f"screen-{seed}.mp4"
+    if not part.exists():
+        render(part, script(seed), seed)
     if not path.exists():
-        parts = [folder / f"screen-{seed}.mp4" for seed in range(seeds)]
-        for seed, part in enumerate(parts):
-            if not part.exists():
-                render(part, script(seed), seed)
         temporary, began = folder / f"part-{path.name}", 0.0
         with av.open(str(temporary), "w") as container:
             film: Any = None
             while began < duration:
-                for part in parts:
-                    with av.open(str(part)) as source:
-                        stream = source.streams.video[0]
-                        film = film or container.add_stream_from_template(stream)
-                        ends = began
-                        for packet in source.demux(stream):
-                            if packet.dts is None or packet.pts is None or began >= duration:
-                                continue
-                            shift = round(began / packet.time_base)
-                            ends = max(ends, float((packet.pts + shift + (packet.duration or 0)) * packet.time_base))
-                            packet.pts, packet.dts, packet.stream = packet.pts + shift, packet.dts + shift, film
-                            container.mux(packet)
-                    began = ends
+                with av.open(str(part)) as source:
+                    stream = source.streams.video[0]
+                    film = film or container.add_stream_from_template(stream)
+                    ends = began
+                    for packet in source.demux(stream):
+                        if packet.dts is None or packet.pts is None:
+                            continue
+                        shift = round(began / packet.time_base)
+                        ends = max(ends, float((packet.pts + shift + (packet.duration or 0)) * packet.time_base))
+                        packet.pts, packet.dts, packet.stream = packet.pts + shift, packet.dts + shift, film
+                        container.mux(packet)
+                began = ends
         temporary.rename(path)
     wall, processor, cache = time.monotonic(), time.process_time(), Cache(folder / "cache")
     readings = read_screen(path, duration, cache=cache)

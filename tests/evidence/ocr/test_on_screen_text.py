@@ -27,6 +27,7 @@ from graph2vid.evidence.ocr import (
     screen_evidence,
     screen_reading,
 )
+from graph2vid.evidence.ocr.screen_cues import is_list
 from graph2vid.evidence.shots import shot_boundaries
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding
@@ -111,6 +112,23 @@ def test_kinds_are_told_apart() -> None:
         "Bake": "caption",
         "Thanks for watching!": "title",
     }
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["2 cups flour", "1 tsp salt"], True),
+        (["1 onion"], True),
+        (["INGREDIENTS", "some flour"], True),
+        (["You will need:", "1 pot"], True),
+        (["Cook veggies", "5 min"], False),
+        (["Bake 1 hour"], False),
+        (["Add 2 cups of flour"], False),
+        (["10 minutes"], False),
+    ],
+)
+def test_lists_are_amounts_and_things(lines: list[str], expected: bool) -> None:
+    assert is_list(lines) is expected
 
 
 # -- cues become evidence ------------------------------------------------------------------------------------

@@ -42,9 +42,9 @@ _UNITS = (
     "sprigs?|stalks?|heads?|quarts?|pints?|large|small|medium"
 )
 _AMOUNT = r"(?:\d+(?:[.,/]\d+)?(?:\s?[½¼¾⅓⅔⅛])?|[½¼¾⅓⅔⅛]|an?|some|half an?)"
-_INGREDIENT = re.compile(
-    rf"^\W*(?:{_AMOUNT}(?:\s*[-–x×]\s*{_AMOUNT})?\s*(?:{_UNITS})\b\.?\s+\w|\d+\s+[a-z]+\b\W*$)", re.I
-)
+_MEASURED = rf"{_AMOUNT}(?:\s*[-–x×]\s*{_AMOUNT})?\s*(?:{_UNITS})\b\.?\s+\w"
+_TIME = r"min(?:ute)?s?|h|hrs?|hours?|s|sec(?:ond)?s?|days?|times|degrees"  # "5 min" is nothing that one needs
+_INGREDIENT = re.compile(rf"^\W*(?:{_MEASURED}|\d+\s+(?!(?:{_TIME})\b)[a-z]+\b\W*$)", re.IGNORECASE)
 
 
 @dataclass
@@ -230,4 +230,4 @@ def is_list(lines: Iterable[str]) -> bool:
     if given and _HEADING.match(given[0]):
         return True
     amounts = sum(bool(_INGREDIENT.match(line)) for line in given)
-    return bool(given) and amounts >= 0.5 * len(given)
+    return amounts > 0.5 * len(given)
