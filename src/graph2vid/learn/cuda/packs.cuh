@@ -15,7 +15,7 @@
 // states that are entered from it: it reads the ideal that each ends in, and adds up what they pass on in registers. So
 // each direction has one barrier per clip. Lanes are sorted by their number of states. A column of the table is what the
 // backward pass needs for one clip, laid out as it reads it; forward, it is put together in shared memory and copied as a
-// whole, and backward it is copied into shared memory some clips ahead.
+// whole; backward, those of procedures in registers are copied into shared memory some clips ahead.
 //
 // With SHARES, a column holds no values but how gradients pass: of each state, which share of its ideal it is, and which
 // share of itself began in this clip, both in half precision; of each ideal, the share of remaining in it. Of two parts that
@@ -187,7 +187,6 @@ template <class Body> __device__ __forceinline__ void for_states(int widest, con
     else if (one < two && widest > one) body(Count<two>());
     else body(Count<one>());
 }
-
 
 #if GROUP == 0
 // Columns go to the table as a whole. Where there is a unit for it, one thread asks it to copy; else all do, in pieces of 16
