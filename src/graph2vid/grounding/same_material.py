@@ -36,7 +36,7 @@ _BRIDGED = 10.0  # seconds without a pair that do not end a stretch
 _LEAST_SECONDS = 5.0
 _LEAST_AGREEMENT = 0.6
 _LONG = 20.0  # seconds of a stretch from which on it tells its own speed
-_LEAST_SPAN = 0.5  # seconds between stretches that are worth naming
+_LEAST_SPAN = 1.0  # seconds between stretches that are worth naming
 _BORDER = 8.0  # seconds around the ends of stretches in which the best ends are looked for
 
 
