@@ -350,11 +350,7 @@ class EvidenceOptions(Options, panel="Evidence"):
     )
     language: str | None = basic_option(None, "The language spoken, such as en; detected by default.", metavar="CODE")
     speech_model: str | None = option(None, "A model of faster-whisper, by name or folder; tiny.en by default.")
-    hot_words: bool = option(
-        True,
-        "Tell the speech recogniser the words of the procedure; a transcript then depends on the procedure.",
-        off="Do not tell the speech recogniser the words of the procedure.",
-    )
+    hot_words: bool = option(False, "Tell the speech recogniser the steps, for speech under noise.")
     embedder: str = option("wordllama", "What compares the transcript with the steps: wordllama, minilm, st:NAME, …")
     frames: str | None = basic_option(
         None,

@@ -23,7 +23,7 @@ from graph2vid.evidence.costs import Costs, costs_from_arrays
 from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
-from graph2vid.evidence.language import check_language, content_words
+from graph2vid.evidence.language import check_language
 from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
 from graph2vid.evidence.ocr import CAPTION, is_installed, read_screen, screen_cues, screen_evidence
 from graph2vid.evidence.task_model import TaskModel, clip_vectors
@@ -162,7 +162,7 @@ def transcript_of(
     required : bool
         Whether it is an error if nothing is said, and nothing written.
     procedure : sequence of str
-        The steps that are looked for: with ``options.hot_words`` the recogniser is told their words.
+        The steps that are looked for: with ``options.hot_words`` the recogniser is told of them.
     cache : Cache, optional
         Where transcripts are kept.
     progress : callable, optional
@@ -190,11 +190,12 @@ def transcript_of(
     check_length(info.duration, options.max_hours)
     cues, source = (), "not transcribed"
     if options.narration_weight != 0:
-        hot = [word for text in procedure for word in content_words(text)] if options.hot_words else []
+        # As sentences: told of bare words, the recogniser leaves out the full stops that part cues.
+        hot = " ".join(procedure) if options.hot_words else ""
         if captions is not None:
             cues, source = _captions(Path(captions)), f"captions {Path(captions).name}"
         elif info.has_audio:
-            cues, source = _recognised(video, options, " ".join(dict.fromkeys(hot)), cache, progress)
+            cues, source = _recognised(video, options, hot, cache, progress)
         else:
             source = "no sound"
     written: tuple[Cue, ...] = ()

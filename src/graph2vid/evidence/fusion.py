@@ -112,14 +112,19 @@ def frames_evidence(steps: Sequence[str], visual: VisualFeatures) -> NDArray[np.
     -------
     float64 array [K, N]
         Nats (:func:`graph2vid.evidence.log_likelihood` of the similarities), for a
-        :class:`graph2vid.evidence.Source`; NaN where there is no frame.
+        :class:`graph2vid.evidence.Source`; NaN where there is no frame, and for a step that the embedder knows nothing
+        like: it says nothing for or against it.
     """
     similarity = frames_similarity(steps, visual)
     has_frame = ~np.isnan(similarity[0])
     if not has_frame.any():
         raise InputError(f"embedder {visual.embedder.name!r} finds no frame in any of the {len(has_frame)} clips")
-    similarity[:, has_frame] = log_likelihood(similarity[:, has_frame])
-    return similarity
+    known = np.flatnonzero(visual.embedder.texts(steps).any(axis=1))
+    if not len(known):
+        raise InputError(f"embedder {visual.embedder.name!r} knows nothing like any of the {len(steps)} steps")
+    nats = np.full(similarity.shape, np.nan)
+    nats[np.ix_(known, has_frame)] = log_likelihood(similarity[np.ix_(known, has_frame)])
+    return nats
 
 
 def frames_likeness(steps: Sequence[str], visual: VisualFeatures) -> float:

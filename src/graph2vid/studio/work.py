@@ -60,7 +60,7 @@ def _grounded(order: dict[str, Any], tell: Tell, adapted: Any = None) -> Any:
         constraints=[constraint for correction in corrections for constraint in correction.constraints(flow)],
         progress=lambda stage, done=None, total=None: tell(stage=stage, done=done, total=total),
         adapted=adapted,
-        **({"hot_words": False} | order["options"]),  # an edit of the procedure is not to transcribe anew
+        **order["options"],
     )
 
 
