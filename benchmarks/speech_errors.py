@@ -1,9 +1,9 @@
-"""Words that are wrong under noise: ``python benchmarks/speech_errors.py [--decibels 5] [--seeds 3]``.
+"""Words that are wrong under noise: ``python -m benchmarks.speech_errors [--decibels 5] [--seeds 3]``.
 
 Mixes pink noise into the sound of the narrated sample, so many decibels below the voice, and transcribes it with each
-model that is installed (tiny.en, base), with and without the words of the procedure as hot words. Prints a Markdown
-table: word error rate against the captions that the voice was made from (mean over the seeds of the noise), the share
-recognised of the procedure's words that are said, and seconds of processor time.
+model (tiny.en, base): without hot words, with the words of the steps, and with the steps as sentences, as
+``--hot-words`` does. Prints a Markdown table: word error rate against the captions that the voice was made from (mean
+over the seeds of the noise), the share recognised of the procedure's words that are said, and processor time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
         for seed, path in enumerate(paths):
             write_sound(path, noisy(clean, asked.decibels, seed))
         for model in asked.models.split(","):
-            for words in ("", hot):
+            for words in ("", hot, " ".join(texts)):
                 began = process_time()
                 found = [
                     words_of(speech.transcribe(path, model=model, language="en", hot_words=words)) for path in paths
@@ -77,7 +77,7 @@ def main() -> None:
                 spent = (process_time() - began) / len(paths)
                 wrong = np.mean([distance(one, written) / len(written) for one in found])
                 right = np.mean([len(wanted & set(one)) / len(wanted) for one in found])
-                name = "those of the procedure" if words else "none"
+                name = {"": "none", hot: "words of the steps"}.get(words, "the steps as sentences")
                 print(f"| {model} | {name} | {wrong:.1%} | {right:.0%} | {spent:.1f} |", flush=True)
 
 
