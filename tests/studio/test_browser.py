@@ -495,3 +495,15 @@ def test_settings_are_set_and_emptied(server: Server) -> None:
         until(page, "!document.querySelector('[data-key=contiguous]').checked")
         assert page.errors == []
     assert server.ask("GET", f"projects/{name}")["contiguous"] is False
+
+
+def test_who_goes_on_while_a_page_loads_is_led_there(server: Server, grounded: str) -> None:
+    """The answer that is late must not lead back to what was asked for first."""
+    with studio_page(server) as page:
+        page.route("**/api/about", lambda route: (page.wait_for_timeout(300), route.continue_()))
+        page.reload(wait_until="commit")
+        page.wait_for_timeout(150)
+        page.evaluate(f"location.hash = '#/{grounded}/procedure'")
+        page.locator("#procedure").wait_for()
+        page.wait_for_timeout(700)
+        assert page.url.endswith("/procedure") and page.locator("#procedure").count() == 1

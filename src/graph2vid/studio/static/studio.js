@@ -30,7 +30,7 @@ const MORE = [
 const head = document.getElementById("head");
 const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
-const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, failedAt: null };
+const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, visit: 0, failedAt: null };
 const TAB_OF = { parse: "graph", ground: "result", check: "result" };
 const DONE = { parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked.", "ground-all": "The videos are grounded.", clips: "The clips are saved." };
 const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
@@ -100,6 +100,7 @@ function wanted() {
 
 async function show() {
   const { name, tab, video, other, query } = wanted();
+  const visit = (studio.visit += 1); // whoever goes on while something is fetched is led there, and not here
   forgetRefusals();
   studio.page?.destroy?.();
   studio.page = null;
@@ -112,13 +113,16 @@ async function show() {
     studio.project = null;
     if (name) {
       try {
-        studio.project = await api.get(`projects/${name}${video ? `?video=${encodeURIComponent(video)}` : ""}`);
+        const found = await api.get(`projects/${name}${video ? `?video=${encodeURIComponent(video)}` : ""}`);
+        if (visit !== studio.visit) return;
+        studio.project = found;
         const { videos, shown } = studio.project;
         if (!videos.some((one) => one.id === shown)) { // the first one was taken out
           location.hash = context.link(tab || firstTab(), videos[0].id);
           return;
         }
       } catch (error) {
+        if (visit !== studio.visit) return;
         toast(error.message, "bad");
         location.hash = "#/";
         return;
@@ -130,6 +134,7 @@ async function show() {
     }
   }
   studio.about ??= await about;
+  if (visit !== studio.visit) return;
   studio.tab = null;
   main.replaceChildren();
   if (studio.project) {
@@ -145,7 +150,9 @@ async function show() {
   } else {
     drawHead();
     main.className = "studio-main page-home";
-    studio.page = await mountHome(main);
+    const page = await mountHome(main);
+    if (visit !== studio.visit) return;
+    studio.page = page;
   }
   document.title = `${studio.project?.title || (studio.project ? "Untitled" : "Projects")} · graph2vid studio`;
 }
