@@ -28,7 +28,8 @@ _ELSEWHERE = (
     "durations",
     "adapted",
 )
-"""Options of grounding that the studio does not set: those of arrays, and those that name files and models."""
+"""Options of grounding that the studio does not set: those of arrays, those that name files and models,
+and the words for the speech recogniser, with which an edit of the procedure would transcribe anew."""
 SETTINGS = tuple(one for cls in GROUND_OPTIONS for one in declared(cls) if one.name not in _ELSEWHERE)
 """The options that it sets."""
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}(:([0-9.]{1,20}|inf))?$")]
