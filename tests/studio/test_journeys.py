@@ -261,8 +261,9 @@ def test_a_page_goes_on_after_the_studio_was_killed(tmp_path: Path, browser: Any
             page.keyboard.press("Control+Enter")
             page.locator(".job-bar").wait_for()
         server.kill()
-        with serving(folder, "--port", str(httpx.URL(server.address).port)):
-            if state == "grounding":
+        with serving(folder, "--port", str(httpx.URL(server.address).port)) as again:
+            # On a busy machine the work may be done before the studio is killed.
+            if state == "grounding" and again.ask("GET", f"projects/{name}")["job"]["state"] != "done":
                 page.locator(".toast", has_text="was ended while this ran").wait_for()
             page.locator('.lanes [data-index="4"]').click()
             page.keyboard.press("y")
