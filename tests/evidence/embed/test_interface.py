@@ -40,7 +40,7 @@ def lengths(texts: Sequence[str]) -> NDArray[np.float64]:
 
 def test_an_unknown_embedder_is_told_the_known_ones() -> None:
     with pytest.raises(
-        InputError, match=r"unknown embedder 'bert'; known: array, clip, minilm, open_clip, s3d, siglip"
+        InputError, match=r"unknown embedder 'bert'; known: array, clip, i3d, minilm, open_clip, s3d, siglip"
     ):
         text_embedder("bert")
 
