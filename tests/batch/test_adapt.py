@@ -53,7 +53,8 @@ def test_a_corpus_teaches_itself(tmp_path: Path) -> None:
     assert len(list((out / "adapted").iterdir())) == 2
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
 def test_killed_while_it_learns_or_grounds(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     rows = []
