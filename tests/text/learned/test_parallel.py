@@ -14,6 +14,12 @@ from graph2vid.text.learned.parallel import _OneThread, one_thread, side_by_side
 threadpoolctl = pytest.importorskip("threadpoolctl")
 
 
+@pytest.fixture(autouse=True)
+def all_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests may have loaded a further library (OpenCV brings its own) since the first call."""
+    monkeypatch.setattr(one_thread, "_controller", None)
+
+
 def blas_threads() -> list[int]:
     np.ones((2, 2)) @ np.ones((2, 2))
     return [found["num_threads"] for found in threadpoolctl.threadpool_info() if found["user_api"] == "blas"]
