@@ -124,7 +124,7 @@ def test_text_to_export_with_the_keyboard_in_the_review(server: Server, browser:
             wait_until(page, "document.querySelectorAll('.segment.picked.kept').length === 1")
         wait_until(page, "document.querySelectorAll('.lanes .segment.doubtful').length === 0")
         assert len(server.ask("GET", f"projects/{name}/corrections")) == doubtful
-        page.wait_for_load_state("networkidle")  # what the last key asked for is answered: an answer takes messages away
+        page.wait_for_load_state("networkidle")  # an answer takes messages away
         page.keyboard.press("n")
         page.locator(".toast", has_text="Nothing is doubtful").wait_for()
         page.keyboard.press("Control+Enter")
