@@ -36,11 +36,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--python", action="append", metavar="3.X", help="Only this version; may be repeated.")
     parser.add_argument("--torch", action="store_true", help="Run the blocks that need torch with every Python.")
+    parser.add_argument("--ends", action="store_true", help="Only the oldest and the newest that are found.")
     arguments = parser.parse_args()
     found = {name: path for name, path in pythons() if not arguments.python or name in arguments.python}
     if missing := sorted({*(arguments.python or ())} - {*found}):
         print(f"no Python {', '.join(missing)} was found")
         return 1
+    if arguments.ends:
+        found = {name: found[name] for name in [*found][:1] + [*found][1:][-1:]}
     for folder in (DIST, WORK):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
