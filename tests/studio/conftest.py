@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
+from browser import chromium
+
 pytest.importorskip("fastapi", reason="the extra [studio] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [studio] is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Yield one browser for all tests of a module."""
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from browser import axe_findings, chromium, wait_until
+from browser import axe_findings, wait_until
 from films import long_film
 from graph2vid.sample import NarratedFiles
 from studios import Server, serving, studio_page
@@ -19,14 +19,6 @@ SAMPLE = NarratedFiles()
 STEPS, MINUTES = 70, 82
 THINGS = ["tomato", "shelf", "panel", "dough", "hinge", "drawer", "frame", "tile", "rope", "lamp"]
 VERBS = ["Cut", "Sand", "Glue", "Drill", "Paint", "Fold", "Rinse"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Yield one browser for all tests here."""
-    pytest.importorskip("playwright", reason="playwright is not installed")
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

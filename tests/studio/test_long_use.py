@@ -9,20 +9,12 @@ from typing import Any
 
 import pytest
 
-from browser import chromium, wait_until
+from browser import wait_until
 from graph2vid.sample import NarratedFiles
 from studios import Server, serving, studio_page
 
 ACTIONS = 900
 """What half an hour holds if something is done every two seconds; the pauses between them are left out."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Yield one browser for all tests here."""
-    pytest.importorskip("playwright", reason="playwright is not installed")
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

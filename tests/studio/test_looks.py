@@ -142,14 +142,6 @@ def looks(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Yield one browser for all tests here."""
-    pytest.importorskip("playwright", reason="playwright is not installed")
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Films]:
     """The projects that are looked at."""
     folder = tmp_path_factory.mktemp("looks")

@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
-from browser import axe_findings, chromium, wait_until
+from browser import axe_findings, wait_until
 from films import long_film
 from studios import Server, serving, studio_page
 from task_corpus import FOREIGN, STEPS, made_up
 
 Spans = list[tuple[int, float, float]]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Yield one browser for all tests here."""
-    pytest.importorskip("playwright", reason="playwright is not installed")
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
