@@ -49,15 +49,10 @@ from graph2vid.evidence.fusion import (
 from graph2vid.evidence.language import check_language, content_words, language_of
 from graph2vid.evidence.media import probe
 from graph2vid.evidence.narration import (
-    UNLIKELY,
     NarrationSettings,
-    Plausibility,
     SaidSettings,
-    likeness,
     narration_evidence,
     narration_similarity,
-    plausibilities,
-    plausibility,
     said_vectors,
     step_vectors,
 )
@@ -81,6 +76,7 @@ from graph2vid.evidence.task_model import (
     softmax,
     start_logits,
 )
+from graph2vid.evidence.topic import UNLIKELY, Plausibility, likeness, plausibilities, plausibility
 
 # From media to a transcript, visual features and log-odds.
 __all__ = ["MOST_CLIPS", "MOST_HOURS", "Evidence", "EvidenceOptions", "Transcript", "acquire", "check_length"]

@@ -24,9 +24,10 @@ from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_
 from graph2vid.evidence.evidence_cache import Cache
 from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
 from graph2vid.evidence.language import check_language
-from graph2vid.evidence.narration import NarrationSettings, likeness, narration_evidence, plausibilities, plausibility
+from graph2vid.evidence.narration import NarrationSettings, narration_evidence
 from graph2vid.evidence.ocr import CAPTION, is_installed, read_screen, screen_cues, screen_evidence
 from graph2vid.evidence.task_model import TaskModel, clip_vectors
+from graph2vid.evidence.topic import likeness, plausibilities, plausibility
 from graph2vid.flow import FlowGraph
 
 MOST_HOURS = 24.0
