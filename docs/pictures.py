@@ -9,6 +9,7 @@ import io
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -239,27 +240,23 @@ def states() -> None:
     """Take small pictures of each state of the studio, light and dark, and of a project that has learnt."""
     tests = Path(__file__).parent.parent / "tests"
     sys.path += [str(tests), str(tests / "studio")]
-    from test_looks import Films, looks
+    from test_looks import filmed, looks
 
     from browser import chromium
-    from studios import serving, studio_page
-    from task_corpus import FOREIGN, made_up
+    from studios import studio_page
+    from task_corpus import FOREIGN
 
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        (Path(place) / "films").mkdir()
-        truth = made_up(Path(place) / "films", 8, sayings=FOREIGN)
-        with serving(Path(place) / "projects", "--videos", f"{place}/films") as server:
-            films = Films(Path(place), server)
-            for dark in (False, True):
-                for name, png in looks(films, browser, "usual", dark, hide=False, device_scale_factor=0.6):
-                    (ASSETS / "studio" / f"state-{name}-{'dark' if dark else 'light'}.png").write_bytes(png)
-            path = f"projects/{films.many}"
-            for at in range(4, 8):
-                server.ask("POST", f"{path}/videos", json={"captions": {"place": "folder", "name": f"v{at}.vtt"}})
-            server.wait(server.ask("POST", f"{path}/ground-all"))
+        with filmed(Path(place)) as films:
+            for name, picture in looks(films, browser, ["usual"], hide=False, device_scale_factor=0.6):
+                time.sleep(0.5)  # what moves has come to rest
+                (ASSETS / "studio" / f"state-{name.replace('-usual', '')}.png").write_bytes(picture())
+        with filmed(Path(place) / "learnt", number=8, sayings=FOREIGN) as films:
+            server, path = films.server, f"projects/{films.many}"
+            truth = {file.stem: spans for file, spans in films.truth.items()}
             for video in server.ask("GET", f"{path}/videos")["videos"][:3]:
                 about = {"video": video["id"]}
-                for step, start, end in truth[Path(place) / "films" / video["title"]]:
+                for step, start, end in truth[Path(video["title"]).stem]:
                     held = {"kind": "exact", "step": f"s{step}", "start": start, "end": end}
                     server.ask("POST", f"{path}/corrections", params=about, json=held)
                 server.ask("PUT", f"{path}/checked", params=about, json={"checked": True})

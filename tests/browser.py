@@ -105,10 +105,14 @@ def _note_request(errors: list[str], url: str) -> None:
         errors.append(f"asks for {url}")
 
 
-def axe_findings(page: Any) -> list[str]:
-    """Return the serious and critical findings of the accessibility checker axe on the page as it is now."""
+def axe_findings(page: Any, *rules: str) -> list[str]:
+    """Return the serious and critical findings of the accessibility checker axe on the page as it is now.
+
+    By default those of all its rules.
+    """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    chosen = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    found = axe.run(page, options={"resultTypes": ["violations"], **chosen}).response["violations"]
     return [
         f"{finding['id']} ({finding['impact']}): {[node['html'][:200] for node in finding['nodes'][:5]]}"
         for finding in found

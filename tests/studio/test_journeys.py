@@ -318,3 +318,55 @@ def test_an_edge_that_fights_the_evidence_is_relaxed_with_one_click(server: Serv
         page.keyboard.press("Control+z")  # the link comes back
         page.locator(".stale", has_text="the graph has changed").wait_for()
         assert page.errors == []
+
+
+# Whatever is changed reaches the server late.
+SLOW = """(ask => { window.fetch = async (...given) => {
+    if (given[1]?.method === "POST") await new Promise(go => setTimeout(go, 250));
+    return ask(...given);
+} })(window.fetch)"""
+
+
+def test_undo_at_once_on_another_page_and_another_video(server: Server, browser: Any) -> None:
+    """Who goes on before the server has answered, and undoes there, undoes what was done last."""
+    name = sample(server)
+    server.ask("POST", f"projects/{name}/videos", json={"captions": {"place": "sample", "name": "spaghetti.vtt"}})
+    assert server.wait(server.ask("POST", f"projects/{name}/ground-all"))["state"] == "done"
+    videos = [one["id"] for one in server.ask("GET", f"projects/{name}/videos")["videos"]]
+
+    def known(video: str = "") -> list[Any]:
+        return list(server.ask("GET", f"projects/{name}/corrections", params={"video": video}))
+
+    with studio_page(server, browser, width=1280, height=720) as page:
+        page.evaluate(SLOW)
+        open_result(page, name)
+        # A correction, undone in the graph.
+        page.locator('.lanes [data-index="4"]').click()
+        page.keyboard.press("y")
+        page.get_by_role("link", name="Flow graph").click()
+        page.locator(".node").first.wait_for()
+        page.keyboard.press("Control+z")
+        page.locator(".toast", has_text="Undone: the correction").wait_for()
+        assert known() == []
+        # A link that is removed there, undone in the result.
+        links = len(server.ask("GET", f"projects/{name}/flow")["edges"])
+        page.locator(".node").nth(4).click()
+        page.locator("[data-key^=cut-]").first.click()
+        page.get_by_role("link", name="Result").click()
+        page.locator(".lanes .segment").first.wait_for()
+        page.keyboard.press("Control+z")
+        page.locator(".toast", has_text="Undone: ").filter(has_not_text="correction").wait_for()
+        assert len(server.ask("GET", f"projects/{name}/flow")["edges"]) == links
+        # Two corrections of the first video, undone while the second is opened, and there.
+        for index in (2, 4):
+            page.locator(f'.lanes [data-index="{index}"]').click()
+            page.keyboard.press("y")
+        page.keyboard.press("Shift+N")
+        page.keyboard.press("Control+z")
+        wait_until(page, f"document.querySelector('[data-key=which-video]')?.value === '{videos[1]}'")
+        assert len(known()) == 1 and known(videos[1]) == []
+        page.keyboard.press("Control+z")
+        page.locator(".toast", has_text="in spaghetti.mp4").wait_for()
+        assert known() == [] and known(videos[1]) == []
+        assert page.locator(".correction").count() == 0 and page.locator(".toast.bad").count() == 0
+        assert page.errors == []

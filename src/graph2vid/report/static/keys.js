@@ -65,7 +65,7 @@ export function bindKeys(list) {
   const down = (event) => {
     if (event.defaultPrevented || event.target.matches?.(OWN)) return;
     const key = keyOf(event);
-    const act = acts.get(key);
+    const act = (event.shiftKey && acts.get(`Shift+${key.toUpperCase()}`)) || acts.get(key); // a capital is the letter too
     if (!act || (key === " " && event.target.matches(PRESSED))) return;
     event.preventDefault();
     act(event);

@@ -142,13 +142,15 @@ export function makeNow(state) {
     if (step === null) {
       sign.replaceChildren(el("span", { class: "chip absent", "aria-hidden": "true" }, "·"));
       name.textContent = "No step here";
-      about.textContent = "Choose a step in the timeline or the graph.";
+      about.textContent = "Choose a step to go there.";
+      name.title = about.title = "";
       return;
     }
     const found = state.model.steps[step];
     sign.replaceChildren(chip(found));
     name.textContent = found.text;
     about.textContent = describe(state, step);
+    [name.title, about.title] = [found.text, about.textContent]; // there may be no room for all of it
   };
   for (const event of ["time", "active"]) state.on(event, show);
   show();

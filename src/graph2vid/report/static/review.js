@@ -15,7 +15,7 @@ export function reviewCount(model) {
 
 // What a link that fights the evidence is called, in the numbers of its steps.
 export function conflictWords({ steps }, { before, after, relieved }) {
-  const fewer = relieved ? `; without it ${relieved === 1 ? "one step" : `${relieved} steps`} less would be doubtful` : "";
+  const fewer = relieved ? `; without it ${relieved === 1 ? "one step" : `${relieved} steps`} fewer would be doubtful` : "";
   return `“${tidy(steps[before].text)}” before “${tidy(steps[after].text)}” fights what the video shows${fewer}.`;
 }
 

@@ -113,7 +113,7 @@ export function mountResult(element, model, options = {}) {
     }
     const tools = el("div", { class: "panel-tools" }, legend(parts), timeline.zoom, keysButton(listed));
     const work = el("div", { class: "work-rows" });
-    const border = makeBorder(work, "top-height", { label: "Height of the video", isRow: true, usual: 50, least: 25, most: 78 });
+    const border = makeBorder(work, "top-height", { label: "Height of the video", isRow: true, usual: 44, least: 25, most: 78 });
     work.append(top, border, panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll));
     return [work];
   }

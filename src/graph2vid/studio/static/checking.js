@@ -7,7 +7,7 @@ import { button, choice, toast, trying } from "./parts.js";
 export function makeChecking(context) {
   const { project } = context;
 
-  const check = () => trying(async () => {
+  const check = () => context.inTurn(() => trying(async () => {
     const isChecked = !project.checked;
     context.take(await api.put(context.path("/checked"), { checked: isChecked }));
     const { videos, next, least } = await api.get(context.path("/videos"));
@@ -19,7 +19,7 @@ export function makeChecking(context) {
     const more = isChecked && checked < least ? ` ${checked} of ${least}: then the studio learns from them.` : "";
     const [following] = next;
     toast(isChecked ? `Checked.${more}` : "No longer checked.", "good", isChecked && following ? { act: () => context.go("result", following.id), words: "Next video" } : {});
-  });
+  }));
   const move = (by) => {
     const at = project.videos.findIndex((one) => one.id === project.shown) + by;
     if (project.videos[at]) context.go("result", project.videos[at].id);

@@ -48,7 +48,7 @@ export function mountCompare(main, context, { other }) {
       const parts = models.map((model, side_) => model.segments.find((part) => part.step === twins[side_]) ?? null);
       const cells = parts.map((part, side_) => el("td", null, part ? el("button", { type: "button", class: "link-name", onclick: () => goTo(side_, part) }, `${formatSpan(part.start, part.end)}`, el("span", { class: "dim small" }, ` ${ordinal(models[side_].steps[twins[side_]].place)}`)) : el("span", { class: "dim" }, "not shown")));
       const both = () => parts.forEach((part, side_) => goTo(side_, part));
-      return el("tr", null, el("td", null, button("", both, { sign: "play", kind: "round quiet", "aria-label": `Go to step ${step.number ?? "–"} in both` })), el("th", { scope: "row" }, chip(step), el("span", null, step.text)), cells, el("td", { class: "dim" }, difference(parts[0], parts[1])));
+      return el("tr", null, el("td", null, button("", both, { sign: "play", kind: "round quiet", "aria-label": `Go to step ${step.number ?? "–"} in both` })), el("th", { scope: "row" }, el("span", { class: "compare-step" }, chip(step), el("span", null, step.text))), cells, el("td", { class: "dim" }, difference(parts[0], parts[1])));
     });
     const order = (model) => model.order.map((step) => model.steps[step].id).join(" ");
     const same = order(models[0]) === order(models[1]) ? "Both show the steps in the same order." : "They show the steps in different orders.";

@@ -196,7 +196,7 @@ export function mountCorpus(main, context) {
       fileButton("Import annotations", ".eaf,.csv,.json", importing, { key: "import", title: "A table with the columns video, step, start, end; tasks of Label Studio; or a file named as its video" }),
       grounded ? exportMenu(context, { title: "Export all", entries: Object.entries(about.titles).map(([key, title]) => [key, title, ".zip", `/exports/${key}`]) }) : null,
       button(two.length === 2 ? "Compare the two" : "Compare two", () => (two.length === 2 ? (location.hash = `#/${project.name}/compare/${two.map((id) => id || "first").join("/")}`) : toast("Tick two grounded videos to compare them.", "warn")), { key: "compare" }),
-      button(busy() ? "Running …" : todo ? `Ground all (${todo})` : "All are grounded", () => context.start("/ground-all"), { kind: "primary", sign: "play", key: "ground-all", disabled: busy() || !todo || !project.flow }),
+      button(busy() ? "Running …" : todo ? `Ground all (${todo})` : "All are grounded", () => context.start("/ground-all"), { kind: todo ? "primary" : "", sign: todo ? "play" : "tick", key: "ground-all", disabled: busy() || !todo || !project.flow }),
     );
   }
 

@@ -4,7 +4,7 @@ import { el, rove } from "/view/dom.js";
 import * as api from "./api.js";
 import { makeCanvas } from "./canvas.js";
 import { makeInspector } from "./inspector.js";
-import { button, fileButton, forgetRefusals, keepingFocus, plural, toast, trying } from "./parts.js";
+import { button, fileButton, forgetRefusals, keepingFocus, plural, toast } from "./parts.js";
 import { makeGraphZoom } from "/view/graph.js";
 
 export function mountEditor(main, context) {
@@ -55,11 +55,8 @@ export function mountEditor(main, context) {
     },
   };
 
-  // Whoever is quicker than the server waits: each edit builds on the one before.
-  /** @type {Promise<any>} */
-  let last = Promise.resolve();
-  function inTurn(ask) {
-    last = last.then(() =>
+  const inTurn = (ask) =>
+    context.inTurn(() =>
       context.upToDate(async () => {
         const state = await ask();
         forgetRefusals();
@@ -67,8 +64,6 @@ export function mountEditor(main, context) {
         return state;
       }),
     );
-    return last;
-  }
   const step = (way) => () =>
     inTurn(async () => {
       if (!project[`can_${way}`]) return null;
@@ -81,7 +76,7 @@ export function mountEditor(main, context) {
   const redo = button("Redo", step("redo"), { sign: "redo", key: "redo", title: "Ctrl+Shift+Z" });
   const add = button("Add a step", addStep, { sign: "plus", key: "add" });
   const orders = el("p", { class: "orders", role: "status" });
-  const open = fileButton("Open", ".flow,.json,.dot,.gv,.txt", (file) => trying(async () => context.take(await api.put(context.path(`/flow?name=${encodeURIComponent(file.name)}`), file))), { key: "open", title: "Open a flow graph (.flow, .json, .dot)" });
+  const open = fileButton("Open", ".flow,.json,.dot,.gv,.txt", (file) => inTurn(() => api.put(context.path(`/flow?name=${encodeURIComponent(file.name)}`), file)), { key: "open", title: "Open a flow graph (.flow, .json, .dot)" });
   const save = el("a", { class: "button", href: `/api/${context.path("/flow")}`, download: `${project.name}.flow.json`, "data-key": "save" }, "Save a copy");
   const canvas = el("div", { class: "canvas", "data-canvas": "" });
   const search = el("input", { type: "search", class: "field search", placeholder: "Find a step", "aria-label": "Find a step", "data-key": "search" });

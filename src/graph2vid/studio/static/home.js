@@ -26,7 +26,7 @@ export async function mountHome(main) {
     return el(
       "li",
       { class: "panel project-card" },
-      project.has_picture ? picture(`projects/${project.name}/still`) : null,
+      project.has_picture ? picture(`projects/${project.name}/still`) : el("div", { class: "still no-still", "aria-hidden": "true" }, project.steps ? "no video" : "no graph yet"),
       el("div", { class: "card-head" }, el("h2", null, el("a", { href: `#/${project.name}/` }, title)), state),
       el("p", { class: "dim small" }, project.problem || facts.join(" · ")),
       project.bar.length ? el("div", { class: "mini", "aria-hidden": "true" }, project.bar.map(([start, end, colour]) => el("span", { style: { left: `${100 * start}%`, width: `${100 * (end - start)}%`, "--colour": colour } }))) : null,

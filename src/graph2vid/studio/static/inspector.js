@@ -89,7 +89,7 @@ function why(editor, before, after) {
   const sure = editor.project.flow.edges.find((edge) => edge[0] === before && edge[1] === after)?.[2];
   const weak = [el("p", { class: "reason dim small" }, sure === undefined ? "certain" : `${Math.round(100 * sure)}% sure`)];
   const conflict = editor.fights(before, after);
-  const fewer = conflict?.relieved ? `; without it ${conflict.relieved === 1 ? "one step" : `${conflict.relieved} steps`} less would be doubtful` : "";
+  const fewer = conflict?.relieved ? `; without it ${conflict.relieved === 1 ? "one step" : `${conflict.relieved} steps`} fewer would be doubtful` : "";
   const fights = conflict ? [el("p", { class: "reason fights-note small" }, `It fights what the video shows${fewer}.`), button("Relax: remove it and ground again", () => editor.relax(before, after), { kind: "small relax", key: `relax-${before}-${after}` })] : [];
   const implied = isImplied(editor, before, after) ? [el("p", { class: "reason dim small" }, "Other links say so already.")] : [];
   const said = reasonsOf(editor.project.flow, before, after).map((words) => el("p", { class: "reason dim small" }, words));

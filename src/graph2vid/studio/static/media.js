@@ -10,8 +10,9 @@ export function mountMedia(main, context) {
   const { project, about } = context;
   let files = [];
   let sending = null;
+  const first = { video: project.video, captions: project.captions }; // what is in use when the page is opened is listed first
 
-  const change = (changes) => trying(async () => context.take(await api.patch(context.path(), changes)));
+  const change = (changes) => context.inTurn(() => trying(async () => context.take(await api.patch(context.path(), changes))));
   async function load() {
     files = (await trying(() => api.get(context.path("/media")))) ?? [];
     draw();
@@ -50,7 +51,8 @@ export function mountMedia(main, context) {
   const progress = el("progress", { max: 1, value: 0, "aria-label": "Upload" });
 
   function list(kind, chosen, none) {
-    const rows = files.filter((file) => file.kind === kind);
+    const isUsed = (file) => first[kind]?.place === file.place && first[kind]?.name === file.name;
+    const rows = files.filter((file) => file.kind === kind).sort((a, b) => Number(isUsed(b)) - Number(isUsed(a)));
     const option = (file) => {
       const isChosen = chosen?.place === file.place && chosen?.name === file.name;
       const radio = el("input", { type: "radio", name: kind, "data-key": `${kind}-${file.place}-${file.name}`, checked: isChosen, onchange: () => change({ [kind]: { place: file.place, name: file.name } }) });

@@ -12,7 +12,7 @@ import { button, choice, forgetRefusals, keepingFocus, plural, shortened, toast,
 const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet", learned: "more was learnt since" };
 
 export function mountResult(main, context, { query }) {
-  const { project, about } = context;
+  const { project, about, inTurn } = context;
   const checking = makeChecking(context);
   const bar = el("div", { class: "result-bar" });
   const stage = el("div", { class: "result-view" });
@@ -93,10 +93,6 @@ export function mountResult(main, context, { query }) {
     view.update(model);
     draw();
   }
-  // Whoever is quicker than the server waits: each change builds on the one before.
-  /** @type {Promise<any>} */
-  let last = Promise.resolve();
-  const inTurn = (work) => (last = last.then(work, work));
   // One that contradicts another is refused by the server, which names that one: it can be taken back right there.
   const correct = (correction, said) => inTurn(() => trying(async () => {
       try {
@@ -163,10 +159,10 @@ export function mountResult(main, context, { query }) {
 
   const exactly = (id, start, end) => correct({ kind: "exact", step: id, start, end }, `${called(id)} is held to ${formatSpan(start, end)}.`);
   const relax = ({ before, after }) =>
-    context.upToDate(async () => {
+    inTurn(() => context.upToDate(async () => {
       context.take(await api.post(context.path("/edits"), { edit: { op: "remove-edge", before, after }, revision: project.revision }));
       again();
-    });
+    }));
   const act = {
     keep: () => chosen?.segment && exactly(idOf(chosen.segment.step), chosen.segment.start, chosen.segment.end),
     wrong() {

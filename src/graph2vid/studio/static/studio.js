@@ -30,7 +30,7 @@ const MORE = [
 const head = document.getElementById("head");
 const main = document.getElementById("main");
 const jobBar = document.getElementById("job");
-const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, visit: 0, failedAt: null };
+const studio = { about: null, project: null, tab: null, page: null, followed: null, stopFollowing: null, turn: 0, visit: 0, failedAt: null, last: Promise.resolve() };
 const TAB_OF = { parse: "graph", ground: "result", check: "result" };
 const DONE = { parse: "The flow graph is there.", ground: "The video is grounded.", check: "The order is checked.", "ground-all": "The videos are grounded.", clips: "The clips are saved." };
 const isNews = (now) => Object.keys(now).some((key) => JSON.stringify(now[key]) !== JSON.stringify(studio.project?.[key]));
@@ -85,6 +85,8 @@ const context = {
       }
     });
   },
+  // Whoever is quicker than the server waits: each change builds on the one before, also if that was made on another page.
+  inTurn: (work) => (studio.last = studio.last.then(work, work)),
   // Starts a job and goes to its page when it is done.
   async start(path, body) {
     const job = await context.upToDate(() => api.post(context.path(path), body));
@@ -98,9 +100,19 @@ function wanted() {
   return { name: decodeURIComponent(name), tab, video: video === "first" ? "" : video, other, query: new URLSearchParams(query) };
 }
 
+// What is being changed on the page that is left is about its project and video: the next page begins with the outcome.
+async function allChanged() {
+  for (let awaited = null; awaited !== studio.last; ) {
+    awaited = studio.last;
+    await awaited.catch(() => {}); // told where it was asked for
+  }
+}
+
 async function show() {
   const { name, tab, video, other, query } = wanted();
   const visit = (studio.visit += 1); // whoever goes on while something is fetched is led there, and not here
+  await allChanged();
+  if (visit !== studio.visit) return;
   forgetRefusals();
   studio.page?.destroy?.();
   studio.page = null;
