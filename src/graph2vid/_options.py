@@ -364,7 +364,14 @@ class EvidenceOptions(Options, panel="Evidence"):
         choices=("auto", "on", "off"),
     )
     narration_weight: float = option(1.0, "Weight of the transcript; 0: no speech is transcribed.", least=0.0)
-    frames_weight: float = option(1.0, "Weight of the frames.", least=0.0)
+    frames_weight: float | None = option(
+        None, "Weight of the frames; by default from how well they agree with the words in this video.", least=0.0
+    )
+    extra_scores: str | None = option(
+        None,
+        "Scores of a model of your own, steps × clips, beside words and frames; nan where it says nothing.",
+        metavar="FILE.npy",
+    )
     adapted: Any = option(
         None, "A task model of `graph2vid adapt`, learnt from videos of the same procedure.", metavar="FILE"
     )

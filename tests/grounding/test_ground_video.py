@@ -149,6 +149,32 @@ def test_words_and_frames_are_weighed(film: Path, tmp_path: Path, colours: Colou
     assert said.options["frames"]["weight"] == 0.0 and said.options["narration"]["cues"] == 3
 
 
+def test_each_source_is_kept_apart(film: Path, tmp_path: Path, colours: Colours) -> None:
+    """Words for the first half, scores of one's own for the second, frames for all of it."""
+    pytest.importorskip("wordllama", reason="needs graph2vid[text]")
+    captions = vtt(tmp_path / "said.vtt", CUES[:2])
+    scores = np.full((3, 22), np.nan)
+    scores[:, 12:] = np.random.default_rng(0).normal(size=(3, 10))
+    scores[2, 16:20] += 10.0
+    np.save(tmp_path / "mine.npy", scores)
+    asked: dict[str, Any] = {"captions": captions, "extra_scores": str(tmp_path / "mine.npy"), "confidence": False}
+    found = ground(FLOW, film, frames="colours:x", **asked)
+    assert starts(found) == pytest.approx(STARTS, abs=1.0)
+    assert list(found.sources) == ["narration", "frames", "scores"]
+    assert all(nats.shape == (3, 22) and np.isfinite(nats).all() for nats in found.sources.values())
+    assert found.options["narration"]["weight"] == 1.0
+    assert found.options["frames"]["weight"] > 0 and found.options["extra_scores"]["file"] == "mine.npy"
+    again = Grounding.from_json(found.to_json())
+    np.testing.assert_allclose(again.sources["scores"], found.sources["scores"], atol=0.1)
+    without = ground(FLOW, film, captions=captions, confidence=False)
+    assert without.sources == {} and "sources" not in without.to_json()
+    alone = ground(FLOW, film, extra_scores=str(tmp_path / "mine.npy"), narration_weight=0.0, confidence=False)
+    assert alone.options["extra_scores"]["weight"] == 1.0 and starts(alone)[2] == pytest.approx(16.0, abs=1.0)
+    damaged = found.to_json() | {"sources": {"scores": {"shape": [1, 1], "range": [0, 1], "bytes": "AA=="}}}
+    with pytest.raises(FormatError, match=r"sources\.scores\.shape"):
+        Grounding.from_json(damaged)
+
+
 def test_frames_alone_do_not_listen(tmp_path: Path, colours: Colours, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_film(tmp_path / "loud.mp4", sound=films.clicks(22, 44_100))
     monkeypatch.setattr(speech, "transcribe", never)

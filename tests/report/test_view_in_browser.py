@@ -309,3 +309,21 @@ def test_three_thousand_segments_scroll_and_are_dragged_smoothly(page: Any) -> N
     print("work of a frame, median frame (ms):", shown)
     assert max(took.values()) <= 20 and max(median.values()) <= 20, (took, median)
     page.evaluate("view.destroy(); document.getElementById('here').style.removeProperty('height')")
+
+
+def test_each_source_of_evidence_is_drawn_apart(page: Any) -> None:
+    start(page)
+    assert page.locator(".heat-source").count() == 0  # there is one source
+    evidence = FOUND.evidence
+    assert evidence is not None
+    several = view_model(replace(FOUND, sources={"narration": evidence, "frames": -evidence}))
+    page.evaluate("(model) => { view.destroy(); start(model, {}); }", several)
+    page.wait_for_timeout(100)
+    drawn = []
+    for name in ("all together", "narration", "frames"):
+        page.locator(".heat-source").select_option(name)
+        page.wait_for_timeout(100)
+        drawn.append(page.locator("canvas.evidence").evaluate("(canvas) => canvas.toDataURL()"))
+    assert drawn[0] == drawn[1] != drawn[2]
+    page.locator("canvas.evidence").hover()
+    assert "frames" in page.locator(".tip").inner_text()

@@ -67,7 +67,7 @@ def learnt_with(row: Row) -> str | None:
     """Return what rows that are learnt from together have in common; None of a row that is not learnt from."""
     options = row.options
     media = row.inputs.keys() & set(FILES)
-    if not media or "adapted" in options or "frames" in options or options["narration_weight"] != 1:
+    if not media or {"adapted", "frames", "extra_scores"} & options.keys() or options["narration_weight"] != 1:
         return None
     return json.dumps([row.procedure, *(options.get(name) for name in ("parser", "embedder", "clip_seconds"))])
 
@@ -149,7 +149,7 @@ def _files(options: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         _, _, value = options.get(name, "").partition(":")
         if value.endswith(".npy"):
             yield name, [value]
-    for name in ("adapted", "durations"):
+    for name in ("adapted", "durations", "extra_scores"):
         if name in options:
             yield name, [options[name]]
     if options.get("frames", "").startswith(_FRAMES):

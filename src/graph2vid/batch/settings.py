@@ -43,7 +43,7 @@ OF_ARRAYS = frozenset({"offset"})
 
 OF_NARRATION = frozenset(
     {"adapted", "duration", "max_hours", "embedder", "speech_model", "language", "frames", "narration_weight"}
-    | {"frames_weight"}
+    | {"frames_weight", "extra_scores"}
 )
 """Options that arrays have no use for."""
 

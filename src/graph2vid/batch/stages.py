@@ -94,7 +94,7 @@ def _evidence(row: Row, context: Context) -> Evidence:
     flow, _ = procedure_of(row.procedure, options["parser"], context.folder, context.cache)
     media = [str(Path(context.folder) / row.inputs[name]) for name in FILES if name in row.inputs]
     video, captions = media if len(media) == 2 else (media[0], None)  # captions alone stand in the video's place
-    needed = asked.frames is None
+    needed = asked.frames is None and asked.extra_scores is None
     transcript = transcript_of(video, captions, asked, required=needed, procedure=flow.texts, cache=cache)
     if "duration" in options:
         transcript = replace(transcript, duration=options["duration"])

@@ -58,7 +58,11 @@ def adapt(
     from graph2vid.grounding import adapt as learn
     from graph2vid.text import read_flow
 
-    refuse(context, ["adapted", "frames", "frames_weight", "narration_weight", "offset"], "words alone are learnt from")
+    refuse(
+        context,
+        ["adapted", "frames", "frames_weight", "extra_scores", "narration_weight", "offset"],
+        "words alone are learnt from",
+    )
     check_output(output, "-o", ".safetensors")
     flow = read_flow(procedure, parsing.parser)
     known = read_video_annotations(annotations or [], flow, videos)

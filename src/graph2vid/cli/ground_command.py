@@ -202,6 +202,7 @@ def _refuse_what_changes_nothing(
         (no_matrix, ["transpose"], "there are no --scores or --log-probabilities to transpose"),
         (video is None, [*of_transcript, weight], "arrays take the place of the transcript of a video"),
         (video is None, ["max_hours"], "arrays are as long as they are"),
+        (video is None or has_model, ["extra_scores"], "they stand beside a video without --model; --scores alone"),
         (has_model and video, ["embedder", weight], "--model compares the transcript with the steps"),
         (video, ["offset"], "it is for arrays; a video begins at 0"),
         (
@@ -229,7 +230,7 @@ def _refuse_what_changes_nothing(
         refuse(context, ["parser"], f"no procedure is in words; {sources[0]} is a flow graph already")
     if not no_frames and (video is None or has_model):
         raise InputError("--frames is for a video without --model; arrays take the place of its frames")
-    if no_frames and asked[weight] == 0 and not is_read:
+    if no_frames and asked["extra_scores"] is None and asked[weight] == 0 and not is_read:
         raise InputError("with --narration-weight 0 nothing is left to go by: give --frames or --on-screen on too")
     if has_model and video and len(sources) > 1:
         raise InputError(f"with --model there is one procedure, not {len(sources)}")

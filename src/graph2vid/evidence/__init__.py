@@ -45,6 +45,7 @@ from graph2vid.evidence.fusion import (
     fuse,
     log_likelihood,
     log_odds,
+    source_weights,
 )
 from graph2vid.evidence.language import check_language, content_words, language_of
 from graph2vid.evidence.media import probe
@@ -87,7 +88,7 @@ __all__ += ["Word", "check_language", "language_of", "likeness", "narration_evid
 __all__ += ["plausibilities", "plausibility", "read_captions", "said_vectors", "step_vectors"]
 # Embedders, frames, and several kinds of evidence together.
 __all__ += ["EMBEDDERS", "Source", "VisualFeatures", "frames_evidence", "frames_similarity", "fuse", "joint_embedder"]
-__all__ += ["log_likelihood", "log_odds", "text_embedder"]
+__all__ += ["log_likelihood", "log_odds", "source_weights", "text_embedder"]
 # What is learnt about one task.
 __all__ += ["LENGTH", "Embedder", "Grid", "Labelled", "TaskModel", "clip_vectors", "content_words", "fit_logistic"]
 __all__ += ["labelled_inputs", "softmax", "start_logits"]

@@ -18,14 +18,32 @@ from numpy.typing import NDArray
 from graph2vid._options import CostOptions, EvidenceOptions
 from graph2vid._processes import cpu_count
 from graph2vid.errors import InputError, TooLargeError, how_to_install
+from graph2vid.evidence.arrays import read_array
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, in_order, read_captions
 from graph2vid.evidence.costs import Costs, costs_from_arrays
 from graph2vid.evidence.embed import Frames, Grid, cached, joint_embedder, text_embedder, video_clips
 from graph2vid.evidence.evidence_cache import Cache
-from graph2vid.evidence.fusion import Source, VisualFeatures, frames_evidence, frames_likeness, fuse
+from graph2vid.evidence.fusion import (
+    Source,
+    VisualFeatures,
+    contributions,
+    frames_evidence,
+    frames_likeness,
+    fuse,
+    given_evidence,
+    source_weights,
+)
 from graph2vid.evidence.language import check_language
+from graph2vid.evidence.narration import CALIBRATION as NARRATION_CALIBRATION
 from graph2vid.evidence.narration import NarrationSettings, narration_evidence
-from graph2vid.evidence.ocr import CAPTION, is_installed, read_screen, screen_cues, screen_evidence
+from graph2vid.evidence.ocr import (
+    CAPTION,
+    SCREEN_CALIBRATION,
+    is_installed,
+    read_screen,
+    screen_cues,
+    screen_evidence,
+)
 from graph2vid.evidence.task_model import TaskModel, clip_vectors
 from graph2vid.evidence.topic import likeness, plausibilities, plausibility
 from graph2vid.flow import FlowGraph
@@ -34,6 +52,7 @@ MOST_HOURS = 24.0
 """Of a video, unless told otherwise."""
 MOST_CLIPS = 1_000_000
 """Of a video: a day in clips of a tenth of a second."""
+_KEYS = {"narration": "narration", "on-screen text": "on_screen", "frames": "frames", "scores": "extra_scores"}
 _LONG = 1.0  # minutes of embedding that are said beforehand
 _HARDLY = 5.0  # words a minute: less is hardly anything
 _UNDERSTOOD = 0.5  # mean probability of a word; in its own language the bundled model has 0.85, in others up to 0.4
@@ -81,9 +100,12 @@ class Evidence:
     cues : tuple of Cue
         The transcript, as far as it lies within the video.
     about : dict
-        Under ``"narration"``, ``"on_screen"`` and ``"frames"``: what was compared, in a form fit for JSON.
+        Under ``"narration"``, ``"on_screen"``, ``"frames"`` and ``"extra_scores"``: what was compared, in a form fit
+        for JSON.
     calibration : dict or None
         The calibrator that a task model has for this evidence, as JSON.
+    sources : mapping of str to float64 [K, N]
+        What each of several sources adds to the evidence, in nats; empty where there is one.
     """
 
     arrays: Mapping[str, Any]
@@ -93,6 +115,7 @@ class Evidence:
     about: dict[str, Any] = field(default_factory=dict)
     calibration: dict[str, Any] | None = None
     drop: tuple[str, Any] | None = None
+    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def costs(self, options: CostOptions, n_steps: int) -> Costs:
         """Return the costs of the clips for a procedure of so many steps."""
@@ -319,7 +342,8 @@ def acquire(
     if progress is not None:
         progress("loading the video and models")
     kept: dict[str, Any] = {"procedure": procedure, "cache": cache, "progress": progress}
-    found = transcript_of(video, captions, options, required=options.frames is None, **kept)
+    needed = options.frames is None and options.extra_scores is None
+    found = transcript_of(video, captions, options, required=needed, **kept)
     if options.frames is None:
         return found, None
     return embed_frames(video, found, options, cache=cache, progress=progress)
@@ -346,7 +370,7 @@ def media_evidence(
         Of clips of ``options.clip_seconds``.
     options : EvidenceOptions
         ``embedder``, ``language``, ``clip_seconds``, ``max_hours``, ``narration_weight``, ``frames_weight``,
-        ``adapted`` (a :class:`TaskModel`, or the path of one).
+        ``extra_scores``, ``adapted`` (a :class:`TaskModel`, or the path of one).
     settings : NarrationSettings, optional
         How the transcript becomes log-odds of steps against background.
     cache : Cache, optional
@@ -383,10 +407,10 @@ def media_evidence(
             embed = cached(embed, cache)
     if said:
         found = narration_evidence(procedure.texts, said, n_clips, embed, clip_seconds=seconds, settings=chosen)
-        sources.append(Source("narration", found.log_likelihood, options.narration_weight, found.skip))
+        weighed = options.narration_weight, found.skip
+        sources.append(Source("narration", found.log_likelihood, *weighed, calibration=NARRATION_CALIBRATION))
         about["narration"] = {
             "embedder": options.embedder,
-            "weight": options.narration_weight,
             "cues": len(said),
             "duration": float(duration),
             "plausibility": plausibility(procedure.texts, said, embed, title=procedure.title).probability,
@@ -406,7 +430,11 @@ def media_evidence(
             "source": transcript.source,
         }
         if about["on_screen"]["kinds"].get(CAPTION):
-            sources.append(Source("on-screen text", shown.log_odds, 1.0, shown.skip, is_odds=True))
+            odds = shown.log_odds
+            if said or visual is not None or options.extra_scores is not None:
+                odds = np.where(shown.near, odds, np.nan)
+            stated: dict[str, Any] = {"is_odds": True, "calibration": SCREEN_CALIBRATION}
+            sources.append(Source("on-screen text", odds, None, shown.skip, **stated))
     if visual is not None:
         if model is not None:
             raise InputError("a task model is of narration alone: leave out the visual features, or adapted")
@@ -414,26 +442,39 @@ def media_evidence(
             wanted = f"a video of {duration:g} s has {n_clips} of {seconds:g} s"
             raise InputError(f"{len(visual.clips)} clips were embedded, but {wanted}")
         sources.append(Source("frames", frames_evidence(procedure.texts, visual), options.frames_weight))
-        about["frames"] = {"embedder": visual.embedder.name, "weight": options.frames_weight}
+        about["frames"] = {"embedder": visual.embedder.name}
         unknown = ~visual.embedder.texts(procedure.texts).any(axis=1)
         if unknown.any():  # the embedder knows nothing like these steps: its frames say nothing for or against them
             about["frames"]["silent_about"] = [procedure.ids[step] for step in np.flatnonzero(unknown)]
+    if options.extra_scores is not None:
+        if model is not None:
+            raise InputError("a task model is of words alone: leave out extra_scores, or adapted")
+        scores = read_array(options.extra_scores)
+        nats = given_evidence(scores, len(procedure), n_clips, str(options.extra_scores))
+        sources.append(Source("scores", nats, None))
+        about["extra_scores"] = {"file": Path(options.extra_scores).name}
     if not sources:
         what = "nothing is said in the video"
         if written:
             kinds = ", ".join(sorted({cue.kind for cue in written}))
             what = f"{what}, and no caption is in its picture (only {kinds})"
         raise InputError(f"{what}: give captions, embeddings of its frames, or scores")
+    weights = source_weights(sources, clip_seconds=seconds, level=chosen.level)
+    sources = [replace(source, weight=weight) for source, weight in zip(sources, weights, strict=True)]
+    for source in sources:
+        about[_KEYS[source.name]]["weight"] = float(np.round(source.weight or 0.0, 4))
     log_odds, skip = fuse(sources, level=chosen.level)
+    apart = dict(zip([source.name for source in sources], contributions(sources), strict=True))
+    apart = apart if len(sources) > 1 else {}
     skip = np.zeros(len(procedure)) if skip is None else skip
     if model is None:
-        return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about)
+        return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about, sources=apart)
     vectors, _ = clip_vectors(cues, embed, Grid(seconds, n_clips, 0.0))
     scores, skip = model.apply(vectors, log_odds, skip)
     about["narration" if said else "on_screen"]["adapted"] = {
         name: value for name, value in model.about.items() if name != "words"
     }
-    return Evidence({"scores": scores}, "log_odds", skip, tuple(cues), about, model.calibration)
+    return Evidence({"scores": scores}, "log_odds", skip, tuple(cues), about, model.calibration, sources=apart)
 
 
 def task_model(procedure: FlowGraph, options: EvidenceOptions) -> TaskModel:

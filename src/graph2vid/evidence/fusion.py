@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,10 @@ from graph2vid.evidence.embed import Embedder
 from graph2vid.evidence.embed.interface import Vectors
 
 _SMALLEST_SPREAD = 0.007  # of cosines for one step over the clips; less is noise
+# The weight of a source that nobody calibrated, before it is compared with others: its mean and standard deviation.
+_PRIOR, _PRIOR_SPREAD = 1.0, 0.5
+_TOGETHER = 10.0  # seconds within which the errors of a source go together
+_MOST_WEIGHT = 10.0
 
 
 def log_likelihood(similarity: ArrayLike, *, gain: float = 0.75, rivalry: float = 0.3) -> NDArray[np.float64]:
@@ -127,6 +131,37 @@ def frames_evidence(steps: Sequence[str], visual: VisualFeatures) -> NDArray[np.
     return nats
 
 
+def given_evidence(scores: ArrayLike, n_steps: int, n_clips: int, name: str) -> NDArray[np.float64]:
+    """Say how much scores of a model of the user's speak for each step in each clip.
+
+    Parameters
+    ----------
+    scores : array [K, N]
+        Higher is a better match; NaN where the model says nothing. One clip more or less than there are is no matter.
+    n_steps, n_clips : int
+    name : str
+        What messages call them.
+
+    Returns
+    -------
+    float64 array [K, N]
+        Nats, NaN where they are not known.
+    """
+    found = as_matrix(scores, name, ("steps", "clips")).astype(np.float64)
+    if found.shape[0] != n_steps or abs(found.shape[1] - n_clips) > 1:
+        raise InputError(f"{name} holds {found.shape} scores, and {n_steps} steps × {n_clips} clips are wanted")
+    refuse(np.isinf(found), found, name, ("step", "clip"), "scores are numbers, or NaN where nothing is known")
+    found = np.pad(found[:, :n_clips], ((0, 0), (0, max(n_clips - found.shape[1], 0))), constant_values=np.nan)
+    known = ~np.isnan(found)
+    rows = known.any(axis=1)
+    if not rows.any():
+        raise InputError(f"{name} holds no score: all are NaN")
+    nats = np.full(found.shape, np.nan)
+    nats[rows] = log_likelihood(_completed(found[rows]))
+    nats[~known] = np.nan
+    return nats
+
+
 def frames_likeness(steps: Sequence[str], visual: VisualFeatures) -> float:
     """Return the mean over the steps of the largest similarity with a clip: it ranks procedures for one video."""
     similarity = frames_similarity(steps, visual)
@@ -145,27 +180,98 @@ class Source:
         How much speaks for step i in clip j, in nats: of narration that of
         :func:`graph2vid.evidence.narration_evidence`, of similarities (frames, given scores) what
         :func:`graph2vid.evidence.log_likelihood` makes of them. NaN: the source says nothing there.
-    weight : float
-        How much a nat of this source counts; sources that repeat each other deserve less together than their sum.
+    weight : float or None
+        How much a nat of this source counts; None: :func:`source_weights` tells.
     skip : array [K], optional
         The cost of not showing a step, in nats, where the source tells one.
     is_odds : bool
         Whether the nats are log-odds against background already, as those of on-screen text are: they are added to
         what the other sources say once these have been set against background.
+    calibration : (float, float) or None
+        Level and slope on annotated videos: the log-odds that a clip shows a step are ``level + slope`` times those
+        that the source states. None: there were no such videos.
     """
 
     name: str
     log_likelihood: ArrayLike
-    weight: float = 1.0
+    weight: float | None = 1.0
     skip: ArrayLike | None = None
     is_odds: bool = False
+    calibration: tuple[float, float] | None = None
+
+    def odds(self, level: float) -> NDArray[np.float64]:
+        """Return the log-odds against background that the source states alone [K, N]; 0 where it says nothing."""
+        found = np.asarray(self.log_likelihood, dtype=np.float64)
+        return _known_odds(found) if self.is_odds else log_odds(_completed(found), level=level)
+
+
+def source_weights(sources: Sequence[Source], *, clip_seconds: float = 1.0, level: float = -1.0) -> list[float]:
+    """Return how much a nat of each source counts beside one of the first source that was calibrated.
+
+    A calibrated source counts by its slope. One that was not is compared with those that were, in this very video:
+    given the probability p of a step in a clip by these, its nats are expected to be μ₀ + (μ₁ - μ₀) p, which a
+    regression on p finds, and its slope is (μ₁ - μ₀) / σ². One video tells that within wide limits, so that it moves
+    the weight away from 1 as far as the regression's standard error allows; a source that contradicts the others comes
+    to 0. Weights that are given are kept. Where no source was calibrated, each counts 1.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        All for the same steps and clips.
+    clip_seconds : float
+    level : float
+        What background has in any video (:func:`graph2vid.evidence.log_odds`).
+    """
+    calibrated = [source.calibration for source in sources if source.calibration is not None]
+    told = sum(
+        (source.calibration[1] * source.odds(level) for source in sources if source.calibration is not None),
+        start=calibrated[0][0] if calibrated else 0.0,
+    )
+    weights = []
+    for source in sources:
+        if source.weight is not None:
+            weights.append(source.weight)
+        elif not calibrated:
+            weights.append(1.0)
+        elif source.calibration is not None:
+            weights.append(source.calibration[1] / calibrated[0][1])
+        else:
+            nats = as_matrix(source.log_likelihood, source.name, ("steps", "clips")).astype(np.float64)
+            probability = np.asarray(1.0 / (1.0 + np.exp(-told)), dtype=np.float64)
+            block = max(round(_TOGETHER / clip_seconds), 1)
+            weights.append(_slope_found(nats, probability, block, calibrated[0][1]))
+    return weights
+
+
+def _slope_found(nats: NDArray[np.float64], probability: NDArray[np.float64], block: int, unit: float) -> float:
+    """Return the slope of nats [K, N] given probabilities of steps in clips, in units of another, as is expected."""
+    known = ~np.isnan(nats)
+    count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+
+    def apart(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        there = np.where(known, values, 0.0)
+        return np.where(known, there - there.sum(axis=1, keepdims=True) / count, 0.0)
+
+    found, chance = apart(nats), apart(probability)
+    power = float((chance**2).sum())
+    if power < 1e-9:
+        return _PRIOR
+    gap = float((found * chance).sum()) / power
+    rest = np.where(known, found - gap * chance, 0.0)
+    variance = max(float((rest**2).sum()) / max(int(known.sum()), 1), 1e-9)
+    sums = np.add.reduceat(rest * chance, np.arange(0, nats.shape[1], block), axis=1)
+    scale = 1.0 / (variance * unit)
+    error = max(float((sums**2).sum()), variance * power) / power**2 * scale**2
+    trust = _PRIOR_SPREAD**2 / (_PRIOR_SPREAD**2 + error)
+    return min(max(_PRIOR + trust * (gap * scale - _PRIOR), 0.0), _MOST_WEIGHT)
 
 
 def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Add up what several sources say, each by its weight, and set the sum against background once.
 
     Where a source says nothing about a step in a clip, it is taken to say what it says about that step on average: it
-    is uncertain, not against. A source that says nothing about a step at all leaves it to the others.
+    is uncertain, not against. A source that says nothing about a step at all leaves it to the others, and log-odds that
+    are not known are 0.
 
     Parameters
     ----------
@@ -182,33 +288,52 @@ def fuse(sources: Sequence[Source], *, level: float = -1.0) -> tuple[NDArray[np.
         The weighted sum of the skip costs of the sources that tell some, or that of a source of log-odds where it is
         larger; None where no source tells any.
     """
-    total: NDArray[np.float64] | None = None
-    odds: NDArray[np.float64] | float = 0.0
-    skip: NDArray[np.float64] | None = None
+    if not sources:
+        raise InputError("there is no source of evidence to fuse")
     for source in sources:
-        if not 0 <= source.weight < math.inf:
+        if source.weight is not None and not 0 <= source.weight < math.inf:
             raise InputError(f"source {source.name!r}: the weight must be a number from 0 on, not {source.weight!r}")
-        found = as_matrix(source.log_likelihood, source.name, ("steps", "clips")).astype(np.float64)
-        total = np.zeros(found.shape) if total is None else total
-        if found.shape != total.shape:
-            about = f"is about {found.shape} steps and clips, but {sources[0].name!r} about {total.shape}"
+        found = as_matrix(source.log_likelihood, source.name, ("steps", "clips"))
+        shape = np.shape(sources[0].log_likelihood)
+        if found.shape != shape:
+            about = f"is about {found.shape} steps and clips, but {sources[0].name!r} about {shape}"
             raise InputError(f"source {source.name!r} {about}: cut the video into the same clips")
         refuse(np.isinf(found), found, source.name, ("step", "clip"), "likelihoods are numbers, or NaN where unknown")
-        if source.is_odds:
-            odds = odds + source.weight * _completed(found)
-        else:
-            total += source.weight * _completed(found)
+    weights = source_weights(sources, level=level)
+    sources = [replace(source, weight=weight) for source, weight in zip(sources, weights, strict=True)]
+    parts = contributions(sources)
+    likely = [part for source, part in zip(sources, parts, strict=True) if not source.is_odds]
+    stated = [part for source, part in zip(sources, parts, strict=True) if source.is_odds]
+    skip: NDArray[np.float64] | None = None
+    for source, part, weight in zip(sources, parts, weights, strict=True):
         if source.skip is not None:
-            cost = as_vector(source.skip, f"skip of {source.name}", len(total), "step").astype(np.float64)
+            cost = as_vector(source.skip, f"skip of {source.name}", len(part), "step").astype(np.float64)
             if source.is_odds and skip is not None:  # what one source does not speak of may be shown all the same
-                skip = np.maximum(skip, source.weight * cost)
+                skip = np.maximum(skip, weight * cost)
             else:
-                skip = source.weight * cost + (0.0 if skip is None else skip)
-    if total is None:
-        raise InputError("there is no source of evidence to fuse")
-    if all(source.is_odds for source in sources):
-        return total + odds, skip
-    return log_odds(total, level=level) + odds, skip
+                skip = weight * cost + (0.0 if skip is None else skip)
+    if skip is not None:
+        # Others, which tell no cost, may show what one source does not speak of: as far as they count.
+        others = [s for s in sources if s.skip is None and not s.is_odds]
+        known = [np.isfinite(np.asarray(s.log_likelihood, dtype=np.float64)).any(axis=1) for s in others]
+        count = sum((s.weight or 0.0) * there for s, there in zip(others, known, strict=True))
+        skip = np.where(skip < 0, skip * np.maximum(1.0 - count, 0.0), skip)
+    total = log_odds(sum(likely), level=level) if likely else np.zeros(parts[0].shape)
+    return total + sum(stated), skip
+
+
+def contributions(sources: Sequence[Source]) -> list[NDArray[np.float64]]:
+    """Return what each source adds to the sum [K, N]: its nats by its weight, which is given."""
+    return [
+        (1.0 if source.weight is None else source.weight)
+        * (_known_odds if source.is_odds else _completed)(np.asarray(source.log_likelihood, dtype=np.float64))
+        for source in sources
+    ]
+
+
+def _known_odds(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Put 0 in the place of NaN [K, N]: neither for a step nor for background."""
+    return np.where(np.isnan(odds), 0.0, odds)
 
 
 def _completed(nats: NDArray[np.float64]) -> NDArray[np.float64]:

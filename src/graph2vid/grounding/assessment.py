@@ -108,7 +108,7 @@ def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: Ground
     told = evidence.about.get("narration")
     is_narration = (
         told is not None
-        and evidence.about.keys().isdisjoint(("frames", "on_screen"))
+        and evidence.about.keys().isdisjoint(("frames", "on_screen", "extra_scores"))
         and told.get("embedder") == "wordllama"
         and told.get("weight") == 1.0
         and not told.get("settings")
@@ -116,7 +116,7 @@ def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: Ground
         and all(costs.get(name) == value for name, value in _BY_DEFAULT.items())
     )
     kind = NARRATION if is_narration else costs["evidence"]
-    if not is_narration and not evidence.about.keys().isdisjoint(("narration", "frames", "on_screen")):
+    if not is_narration and not evidence.about.keys().isdisjoint(("narration", "frames", "on_screen", "extra_scores")):
         kind = "fused evidence"
     path = options.alignment.calibration
     if told is not None and "adapted" in told:

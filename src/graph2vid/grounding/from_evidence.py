@@ -125,6 +125,7 @@ def ground_evidence(
         evidence=np.where(np.isnan(over_background), -np.inf, over_background),
         absent=known.absent,
         probability=known.probability,
+        sources=dict(evidence.sources),
     )
 
 

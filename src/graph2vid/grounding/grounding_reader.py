@@ -81,14 +81,13 @@ class GroundingReader:
         left, top, width, height = (number_of(one, f"{self.source}: '{place}.box'") for one in box)
         return Cue(start, end, text, kind=kind, box=(left, top, width, height))
 
-    def evidence(self, document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float64] | None:
-        packed = document.get("evidence")
+    def evidence(self, packed: Any, shape: tuple[int, int], key: str = "evidence") -> NDArray[np.float64]:
         try:
-            found = None if packed is None else unpack(packed)
+            found = unpack(packed)
         except ValueError as error:
-            raise self.wrong("evidence", str(error), packed) from None
-        if found is not None and found.shape != shape:
-            raise self.wrong("evidence.shape", f"{shape[0]} steps × {shape[1]} clips", list(found.shape))
+            raise self.wrong(key, str(error), packed) from None
+        if found.shape != shape:
+            raise self.wrong(f"{key}.shape", f"{shape[0]} steps × {shape[1]} clips", list(found.shape))
         return found
 
     def absent(self, document: dict[str, Any], n_steps: int) -> tuple[float, ...]:
@@ -106,6 +105,8 @@ class GroundingReader:
         labels = self.labels(document, len(flow))
         known = {key: value for key, value in document.items() if value is not None}
         said = self.get({"cues": []} | known, "cues", list, "a list")
+        sources = self.get({"sources": {}} | known, "sources", dict, "an object")
+        shape = len(flow), len(labels)
         steps = {
             key: tuple(self.step(name, key, flow) for name in self.get(document, key, list, "a list of ids"))
             for key in ("not_shown", "order")
@@ -123,6 +124,7 @@ class GroundingReader:
             version=self.get(document, "graph2vid", str, "a version"),
             video=self.get(known, "video", str, "a path or a URL") if "video" in known else None,
             cues=tuple(self.cue(entry, f"cues[{i}]") for i, entry in enumerate(said)),
-            evidence=self.evidence(document, (len(flow), len(labels))),
+            evidence=self.evidence(known["evidence"], shape) if "evidence" in known else None,
             absent=self.absent(document, len(flow)),
+            sources={name: self.evidence(packed, shape, f"sources.{name}") for name, packed in sources.items()},
         )

@@ -133,6 +133,9 @@ class Grounding:
         The calibrated probability of each step that the video does not show it; empty where it is not known.
     probability : float array [K+1, N] or None
         The calibrated probability of each step, and of background (last), in each clip; not kept in files.
+    sources : dict of str to float array [K, N]
+        What each of several sources adds to the evidence (narration, on-screen text, frames, scores), in nats; empty
+        where there is one.
     """
 
     flow: FlowGraph
@@ -150,6 +153,7 @@ class Grounding:
     evidence: NDArray[np.float64] | None = None
     absent: tuple[float, ...] = ()
     probability: NDArray[np.float64] | None = field(default=None, repr=False)
+    sources: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.int64)
@@ -388,6 +392,7 @@ class Grounding:
             "video": self.video,
             "cues": [_plain_cue(cue) for cue in self.cues],
             "evidence": None if self.evidence is None else pack(self.evidence),
+            "sources": {name: pack(nats) for name, nats in self.sources.items()},
         }
         return {
             "format": KIND,

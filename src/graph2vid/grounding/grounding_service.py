@@ -217,7 +217,7 @@ def _check_media(
         return
     if options.narration_weight != 0:
         acquisition.text_embedder(options.embedder)
-    elif options.frames is None and visual is None and options.on_screen != "on":
+    elif options.frames is None and options.extra_scores is None and visual is None and options.on_screen != "on":
         raise InputError("with narration_weight 0 nothing is left to go by: name what embeds the frames, too")
     if options.frames is not None:
         acquisition.joint_embedder(options.frames)
@@ -258,7 +258,7 @@ def _warn(found: Grounding) -> None:
             stacklevel=3,
         )
     clips, count = len(found.labels), len(found.flow)
-    if clips < count and not found.options.keys().isdisjoint({"narration", "on_screen", "frames"}):
+    if clips < count and not found.options.keys().isdisjoint({"narration", "on_screen", "frames", "extra_scores"}):
         warnings.warn(
             f"{format_time(found.duration)} in clips of {found.clip_seconds:g} s are {clips} clips, fewer than the "
             f"{count} steps: at least {count - clips} cannot be shown; make the clips shorter (clip_seconds)",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph2vid.errors import InputError
 from graph2vid.evidence import Cue, Plausibility
@@ -246,10 +247,17 @@ def drawn_plan(
 
 
 def _evidence(grounding: Grounding) -> dict[str, Any] | None:
-    """Return the evidence as bytes; of a long video, means of neighbouring clips; extremes are cut off."""
+    """Return the evidence as bytes, and that of each source apart; of a long video, means of neighbouring clips."""
     evidence = grounding.evidence
     if evidence is None or not evidence.size:
         return None
+    apart = [{"name": name, **_cells(nats)} for name, nats in grounding.sources.items()]
+    pool = -(-evidence.size // _MOST_CELLS)
+    return _cells(evidence) | {"clip_seconds": grounding.clip_seconds * pool, "sources": apart}
+
+
+def _cells(evidence: NDArray[np.float64]) -> dict[str, Any]:
+    """Return evidence as bytes; extremes are cut off."""
     finite = evidence[np.isfinite(evidence)]
     low, high = np.percentile(finite, [2.0, 99.5]) if finite.size else (0.0, 0.0)
     evidence = np.clip(evidence, low, high)
@@ -258,4 +266,4 @@ def _evidence(grounding: Grounding) -> dict[str, Any] | None:
         starts = np.arange(0, evidence.shape[1], pool)
         sizes = np.diff(np.append(starts, evidence.shape[1]))
         evidence = np.add.reduceat(evidence, starts, axis=1) / sizes
-    return pack(evidence) | {"clip_seconds": grounding.clip_seconds * pool}
+    return pack(evidence)

@@ -23,6 +23,7 @@ _ELSEWHERE = (
     "max_hours",
     "frames",
     "frames_weight",
+    "extra_scores",
     "narration_weight",
     "speech_model",
     "durations",

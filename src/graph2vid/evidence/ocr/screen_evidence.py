@@ -32,11 +32,17 @@ _MOST = 5.0  # nats, either way
 _IDLE = -0.5  # nats where nothing is written
 _AFTER = 1.0  # nats just after a caption: what it names goes on for a while
 _FADES = 5.0  # seconds in which that falls by as many nats
+_FAR = 20.0  # seconds from any caption: what is done there, captions do not tell
 _ALIKE = 0.82  # of the letters of a word that was misread
 _WORD = r"(?:step|schritt|paso|étape|no\.?|nr\.?|#)"
 _NUMBERED = re.compile(
     rf"^\W*(?:{_WORD}\s*(\d{{1,2}})\b|(\d{{1,2}})\s*[.):]\s|(\d{{1,2}})\s*(?:/|of)\s*(\d{{1,2}})\b)", re.IGNORECASE
 )
+
+
+CALIBRATION = (-2.21, 1.94)
+"""Level and slope of on-screen text as a source of evidence (:class:`graph2vid.evidence.Source`): on four rendered
+videos, by ``benchmarks/fusion_experiment.py``; there are no annotated videos with captions in the picture here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +60,15 @@ class ScreenEvidence:
     numbered : bool
         Whether numbers of steps were used: as many are written as the procedure has steps, and the words beside them
         do not contradict them.
+    near : bool [N]
+        Whether a caption is there, or within 20 seconds: elsewhere other evidence counts, where there is some.
     """
 
     log_odds: Matrix
     skip: Matrix
     probability: Matrix
     numbered: bool
+    near: NDArray[np.bool_]
 
 
 def screen_evidence(
@@ -84,9 +93,8 @@ def screen_evidence(
     captions = [cue for cue in cues if cue.kind == CAPTION and cue.text.strip()]
     n_steps, n_clips = len(steps), grid.n_clips or 0
     if not captions:
-        return ScreenEvidence(
-            np.full((n_steps, n_clips), _IDLE), np.zeros(n_steps), np.zeros((0, n_steps)), numbered=False
-        )
+        idle, nothing = np.full((n_steps, n_clips), _IDLE), np.zeros((0, n_steps))
+        return ScreenEvidence(idle, np.zeros(n_steps), nothing, numbered=False, near=np.zeros(n_clips, dtype=np.bool_))
     texts = [_without_number(cue.text) for cue in captions]
     names = [*steps, title] if title.strip() else list(steps)
     like = _likeness(names, texts, embed)  # [names, C]
@@ -103,7 +111,10 @@ def screen_evidence(
     probability = (share / share.sum(axis=0))[:n_steps].T  # [C, K]
     bounded = np.clip(probability, 1e-6, 1.0 - 1e-6)
     nats = np.clip(np.log(bounded / (1.0 - bounded)), -_MOST, _MOST)
-    return ScreenEvidence(_over_time(captions, nats, grid), nats.max(axis=0), probability, numbered)
+    begins = grid.offset + grid.clip_seconds * np.arange(n_clips)
+    apart = [np.maximum(cue.start - begins - grid.clip_seconds, begins - cue.end) for cue in captions]
+    near = np.min(apart, axis=0) < _FAR
+    return ScreenEvidence(_over_time(captions, nats, grid), nats.max(axis=0), probability, numbered, near)
 
 
 def _over_time(captions: Sequence[Cue], nats: Matrix, grid: Grid) -> Matrix:

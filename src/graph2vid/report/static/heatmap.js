@@ -15,8 +15,13 @@ export function rowHeight(rows) {
 export function makeHeatmap(state) {
   const { evidence, offset, steps } = state.model;
   const [, clips] = evidence.shape;
-  const levels = decoded(evidence.bytes);
-  const usual = Math.min(levels.toSorted()[levels.length >> 1], 254); // what most clips say of most steps is no sign
+  let shown = evidence; // all sources together, or one of them
+  let [levels, usual] = [new Uint8Array(), 0];
+  const show = (which) => {
+    [shown, levels] = [which, decoded(which.bytes)];
+    usual = Math.min(levels.toSorted()[levels.length >> 1], 254); // what most clips say of most steps is no sign
+  };
+  show(evidence);
   const rows = state.rows;
   const size = rowHeight(rows.length);
   const rowOf = new Map(rows.map((step, row) => [step, row]));
@@ -103,10 +108,10 @@ export function makeHeatmap(state) {
   canvas.addEventListener("pointermove", (event) => {
     const [step, time] = [stepAt(event), secondsAt(state, event)];
     const clip = Math.min(Math.max(clipAt(time), 0), clips - 1);
-    const [low, high] = evidence.range;
+    const [low, high] = shown.range;
     const value = low + (levels[step * clips + clip] / 255) * (high - low);
     state.hover(step);
-    state.tip(event, `${formatTime(time)}  ${steps[step].number}. ${steps[step].text}`, `evidence ${value > 0 ? "+" : ""}${value.toPrecision(3)}`);
+    state.tip(event, `${formatTime(time)}  ${steps[step].number}. ${steps[step].text}`, `${shown.name ?? "evidence"} ${value > 0 ? "+" : ""}${value.toPrecision(3)}`);
   });
   canvas.addEventListener("pointerleave", () => {
     state.hover(null);
@@ -118,5 +123,12 @@ export function makeHeatmap(state) {
     const style = { height: `${size}px`, "--colour": steps[step].colour };
     return el("span", { class: "heat-name", "data-step": step, style }, size >= 13 ? steps[step].number : "");
   });
-  return { canvas, names: el("div", { class: "heat-names", "aria-hidden": "true" }, names) };
+  const sources = evidence.sources ?? [];
+  const options = ["all together", ...sources.map(({ name }) => name)].map((name) => el("option", null, name));
+  const pick = el("select", { class: "heat-source", "aria-label": "Which evidence is drawn" }, options);
+  pick.addEventListener("change", () => {
+    show(sources[pick.selectedIndex - 1] ?? evidence);
+    state.emit("layout");
+  });
+  return { canvas, pick: sources.length ? pick : null, names: el("div", { class: "heat-names", "aria-hidden": "true" }, names) };
 }

@@ -23,8 +23,9 @@ export function makeTimeline(state, parts) {
   if (parts.has("lanes")) body.append(makeRows(state), (lanes = makeLanes(state)));
   if (parts.has("cues")) body.append(line("said-line", title("Said"), makeCueStrip(state)));
   if (parts.has("evidence")) {
-    const { canvas, names } = makeHeatmap(state);
-    body.append(line("evidence-line", el("div", { class: "heat-label" }, title("Evidence"), names), canvas));
+    const { canvas, pick, names } = makeHeatmap(state);
+    const head = el("div", null, title("Evidence"), pick);
+    body.append(line("evidence-line", el("div", { class: "heat-label" }, head, names), canvas));
   }
   const playhead = el("div", { class: "playhead", "aria-hidden": "true" });
   body.append(playhead);
