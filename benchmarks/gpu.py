@@ -233,6 +233,8 @@ def _one(effort: Effort) -> Iterator[dict[str, Any]]:
         row["device_seconds"] = _seconds(graph.replay, effort)
         row["seconds"] = _seconds(partial(batch.run, kind), effort)
         row["torch_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
+        with torch.autograd.set_multithreading_enabled(False):
+            row["one_thread_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
         yield row
 
 
@@ -243,7 +245,7 @@ def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> None:
 
     given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
     cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
-    torch.autograd.grad(cost.sum(), given)
+    torch.autograd.grad(cost, given)
 
 
 def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
@@ -362,13 +364,14 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
     if ones := [row for row in found if row["name"] == "one"]:
         note = (
             f"{CLIPS[0]} clips, cost and gradient, float32: the kernels in a CUDA graph; a call of them from Python; "
-            "`soft_cost` and its backward pass through torch. Calls follow one another."
+            "`soft_cost` and its backward pass through torch, and the same with "
+            "`torch.autograd.set_multithreading_enabled(False)`. Calls follow one another."
         )
+        measured = ("device_", "", "torch_", "one_thread_")
         lines = [
-            (f"{row['states']:,}", row["what"], *(duration(row[f"{at}seconds"]) for at in ("device_", "", "torch_")))
-            for row in ones
+            (f"{row['states']:,}", row["what"], *(duration(row[f"{at}seconds"]) for at in measured)) for row in ones
         ]
-        columns = ("states", "what", "device", "call", "through torch")
+        columns = ("states", "what", "device", "call", "through torch", "in one thread")
         tables.append(table("One video on the GPU", note, columns, lines, words=0))
     if skips := [row for row in found if row["name"] == "skips"]:
         tables.append(_skip_table(skips))

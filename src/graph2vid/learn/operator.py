@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -119,7 +119,8 @@ def soft_cost(
     """
     how = SoftOptions(**options)
     clips = check_costs(tsorts, match, drop, skip, lengths)
-    with torch.autocast(match.device.type, enabled=False):
+    kind = match.device.type
+    with torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext():
         costs = _in_one_dtype(match, drop, skip)
         gradient = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
         if torch.compiler.is_compiling():
@@ -251,11 +252,15 @@ def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
     ctx.skips = inputs[2] is not None
 
 
-def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+def _refuse_second_derivative() -> None:
     if torch.is_grad_enabled():
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
         )
+
+
+def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    _refuse_second_derivative()
     cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
     # What is impossible passes no gradient, whatever arrives from above.
     scale = torch.where(cost < torch.inf, cost_grad, 0.0)
@@ -275,7 +280,16 @@ class _SoftCost(torch.autograd.Function):
         _keep_gradients(ctx, inputs, output)
         return output[0]
 
-    backward = staticmethod(_backward)
+    @staticmethod
+    def backward(ctx: Any, cost_grad: Tensor) -> tuple[Tensor | None, ...]:
+        if not (cost_grad.is_cuda and gpu_kernels()):
+            return _backward(ctx, cost_grad)
+        from graph2vid.learn.cuda import scaled_on_gpu
+
+        _refuse_second_derivative()
+        cost, *gradients = ctx.saved_tensors
+        wanted = [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
+        return *scaled_on_gpu(cost, cost_grad, wanted), *[None] * 4
 
 
 @cache

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed")
 
-from graph2vid.learn.cuda import CudaError, Kind, compile_cuda  # noqa: E402
+from graph2vid.learn.cuda import CudaError, Kind, compile_cuda, cuda_costs  # noqa: E402
 from graph2vid.learn.cuda.compiler import nvrtc  # noqa: E402
 from graph2vid.learn.cuda.cuda_costs import source  # noqa: E402
 from graph2vid.learn.cuda.plan import Numbers, Shape  # noqa: E402
@@ -26,6 +26,7 @@ except CudaError as error:
 needs_compiler = pytest.mark.skipif(bool(WITHOUT), reason=WITHOUT)
 SHAPES = {
     "registers": Shape(1, 3, 64, 4, False, 0, 4, 4, 64, 0, 0),
+    "registers alone": Shape(1, 3, 64, 4, False, 0, 4, 4, 64, 0, 0, True),
     "shared": Shape(0, 12, 768, 1, False, 0, 1, 2, 768, 0, 0),
     "memory": Shape(0, 0, 1024, 1, False, 0, 1, 1, 1024, 0, 0),
     "spilled": Shape(0, 0, 1024, 1, True, 0, 1, 1, 1024, 0, 0),
@@ -45,7 +46,7 @@ SHAPES = {
 )
 @pytest.mark.parametrize("bytes_", [4, 8])
 def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> None:
-    if shape in ("registers", "shared"):  # forward and backward apart
+    if SHAPES[shape].width:  # forward and backward apart
         if shape == "shared" and not (kind.contiguous and kind.smoothing != "smoothmin" and bytes_ == 4):
             return
         compiles_to_ptx(kind, SHAPES[shape], bytes_, {"forward"})
@@ -64,6 +65,14 @@ def compiles_to_ptx(kind: Kind, shape: Shape, bytes_: int, entries: set[str]) ->
     ptx = compile_cuda(*source(shape), options).decode()
     assert entries == {line.split()[2].split("(")[0] for line in ptx.splitlines() if line.startswith(".visible .entry")}
     assert ("f64" in ptx) or bytes_ == 4
+
+
+@needs_compiler
+@pytest.mark.parametrize("double", [0, 1])
+def test_scaling_compiles_to_ptx(double: int) -> None:
+    code = Path(cuda_costs.__file__).with_name("scaled.cu").read_text()
+    ptx = compile_cuda(code, "scaled.cu", ["--gpu-architecture=compute_80", f"-DDOUBLE={double}"]).decode()
+    assert ".visible .entry scaled" in ptx and ("mul.f64" in ptx) == bool(double)
 
 
 @needs_compiler

@@ -80,21 +80,26 @@ def _driver() -> ctypes.CDLL:
         raise CudaError("there is no CUDA driver on this machine") from error
 
 
-def _call(name: str, *arguments: object) -> None:
+def _call(name: str, *arguments: object, expected: int = 0) -> bool:
+    """Call the driver; whether it answered what may be expected, and a `CudaError` where it refused otherwise."""
     status = getattr(_driver(), name)(*arguments)
-    if status:
+    if status and status != expected:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(status, ctypes.byref(text))
         raise CudaError(f"{name}: {(text.value or b'unknown error').decode()}")
+    return bool(status)
 
 
 class Module:
     """Loaded machine code, for the device whose context is current."""
 
     MOST_SHARED_WITHOUT_ASKING = 48 * 1024
+    _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
     _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
     def __init__(self, code: bytes) -> None:
+        self._context = ctypes.c_void_p()
+        _call("cuCtxGetCurrent", ctypes.byref(self._context))
         self._handle = ctypes.c_void_p()
         _call("cuModuleLoadData", ctypes.byref(self._handle), code)
         self._functions: dict[str, ctypes.c_void_p] = {}
@@ -119,4 +124,7 @@ class Module:
             _call("cuFuncSetAttribute", function, self._MAX_DYNAMIC_SHARED, shared)
             self._shared[name] = shared
         places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        _call("cuLaunchKernel", function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), places, None)
+        given = (function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), places, None)
+        if _call("cuLaunchKernel", *given, expected=self._NO_CONTEXT):  # a thread of torch's that is new to the driver
+            _call("cuCtxSetCurrent", self._context)
+            _call("cuLaunchKernel", *given)

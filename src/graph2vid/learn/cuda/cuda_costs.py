@@ -76,6 +76,7 @@ class Kind:
             "GROUP": shape.group,
             "TOGETHER": shape.together,
             "STAGES": shape.stages,
+            "ALONE": shape.alone,
             "KEEP": self.gradient,
             "SPILL": shape.spills,
             "STARTS": self.starts,
@@ -98,6 +99,8 @@ def _module(device: int, kind: Kind, numbers: Numbers, kernel: Shape) -> Module:
     options = kind.defines(numbers, kernel)
     code = compile_cuda(*source(kernel), [f"--gpu-architecture=sm_{major}{minor}", *options])
     with torch.cuda.device(device):
+        if kind.gradient:
+            _scaling(device, numbers.bytes)  # here, since the thread that runs backward may not have a context yet
         return Module(code)
 
 
@@ -182,8 +185,11 @@ def _costs(
     asked, numbers = (tuple(tsorts), tuple(lengths)), kind.numbers(match.dtype)
     place = (tuple(match.shape), match.device, memory_limit)
     parts = _prepared(*asked, kind.gradient, kind.skips, numbers, *place)
-    gradients = map(torch.empty_like, (match, drop, skip)) if kind.gradient else ()
-    found = Costs(match.new_empty(len(tsorts)), *gradients)
+    found = Costs(match.new_empty(len(tsorts)))
+    if kind.gradient:
+        found = Costs(
+            found.cost, torch.empty_like(match), torch.empty_like(drop), torch.empty_like(skip) if kind.skips else skip
+        )
     scratch = match.new_empty(max(part.scratch for part in parts))  # one after the other, all parts use it
     for part in parts:
         part.run(match, drop, skip, found, scratch, gamma, kind)
@@ -229,6 +235,47 @@ def _prepared(
     return tuple(
         _Prepared(part, graphs, which[part.videos], clips[part.videos], gradient, numbers, shape) for part in parts
     )
+
+
+def _stream(device: int) -> int:
+    """Return the stream that torch launches on; its own way there makes an object of it first, and takes longer."""
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return torch.cuda.current_stream(device).cuda_stream if quick is None else quick(device)
+
+
+class ScaledStruct(ctypes.Structure):
+    """``Scaled`` of scaled.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("cost", "above", "videos", "stride")),
+        *((name, ctypes.c_uint64 * 3) for name in ("each", "of", "to")),
+    )
+
+
+@cache
+def _scaling(device: int, bytes_: int) -> Module:
+    major, minor = torch.cuda.get_device_capability(device)
+    code = Path(__file__).with_name("scaled.cu").read_text()
+    options = [f"--gpu-architecture=sm_{major}{minor}", f"-DDOUBLE={int(bytes_ == 8)}"]
+    return Module(compile_cuda(code, "scaled.cu", options))
+
+
+def scaled_on_gpu(cost: Tensor, above: Tensor, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Return the gradients by match, drop and skip of each video times what arrives from above, in one launch.
+
+    What is impossible passes zero, whatever arrives. None: not wanted.
+    """
+    found = [None if part is None else torch.empty_like(part) for part in gradients]
+    sizes = [0 if part is None else part.numel() // len(cost) for part in gradients]
+    of, to = ([0 if part is None else part.data_ptr() for part in parts] for parts in (gradients, found))
+    struct = ScaledStruct(
+        cost.data_ptr(), above.data_ptr(), len(cost), above.stride(0), tuple(sizes), tuple(of), tuple(to)
+    )
+    blocks = min(-(-max(sizes) * len(cost) // 256), 4096)
+    device = cost.device.index
+    with nullcontext() if torch.cuda.current_device() == device else torch.cuda.device(device):
+        _scaling(device, cost.itemsize).launch("scaled", (max(blocks, 1), 1), 256, 0, _stream(device), [struct])
+    return found
 
 
 class _Prepared:
@@ -323,7 +370,7 @@ class _Prepared:
         if found.match is not None and found.drop is not None and found.skip is not None:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
             batch.skip_grad = found.skip.data_ptr()
-        launch = _Launch(self, batch, kind, torch.cuda.current_stream().cuda_stream)
+        launch = _Launch(self, batch, kind, _stream(match.device.index))
         if self.pieces != 1:
             self._run_in_pieces(launch, scratch, match.shape[2])
         else:

@@ -51,7 +51,7 @@ class Pack:
     numbers : Numbers
         What they compute with.
     column : int
-        Numbers of a column.
+        Numbers of a column; the last four belong to no one.
     """
 
     layout: Layout
@@ -106,11 +106,11 @@ class Pack:
         rank = spread(by_count, np.bincount(by_count), np.concatenate([lane[None], origin]), words, rows_of_values)
         back_lane = np.argsort(rank)
         slot = place[among] + rank[video * ideals + layout.origin]  # [videos, states]
-        slots = np.where(origin < 0, self.column, enter_row + np.append(rank, 0)[origin]).astype(np.int32)
+        slots = np.where(origin < 0, self.column - 4, enter_row + np.append(rank, 0)[origin]).astype(np.int32)
         numbered = np.arange(videos * states).reshape(videos, states)
         ends = (video * ideals + ends_in, -1)
         target, back_label, back_slot, back_state = rowed(
-            back_lane, self.back_width, True, ends, (label, 0), (slot, self.column), (numbered, -1)
+            back_lane, self.back_width, True, ends, (label, 0), (slot, self.column - 4), (numbered, -1)
         )
         back_told = spread(
             of_video, np.bincount(of_video), np.concatenate([back_lane[None], target]), self.numbers.told * words

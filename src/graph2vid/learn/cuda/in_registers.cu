@@ -40,25 +40,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     real *table = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;
     real *told = block.working;  // two of them, for even clips and for odd ones
     real *column = block.working + ((2 * told_size + 3) & ~3);  // STAGES of them
-    const int spaced = pack.column + 4, column_end = pack.column * sizeof(real);
+    const int column_end = (pack.column - 4) * sizeof(real);
     __syncthreads();
     const int last = block.last(batch);
 
     real x[ROWS][WIDTH], own[ROWS], mean_[ROWS];
     unsigned enter[ROWS][WIDTH], label[ROWS][WIDTH], slot[ROWS][WIDTH], value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
+    unsigned mean_slot[ROWS];
     int video[ROWS], until[ROWS], widest[ROWS];
     bool empty[ROWS], full[ROWS];
     if (threadIdx.x < 2 * TOLD) told[threadIdx.x * (ideals + 1) + ideals] = FAR;
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
         const int index = lane < pack.lanes ? pack.lane[lane] : -1;
-        own_at[r] = index < 0 ? 0 : pack.own[lane];
+        own_at[r] = index < 0 ? ideals * sizeof(real) : pack.own[lane];
         video[r] = index < 0 ? 0 : index / pack.ideals;
         empty[r] = index == video[r] * pack.ideals + pack.empty;
         drop_at[r] = (video[r] * block.labels + pack.steps) * sizeof(real);
         full[r] = index == video[r] * pack.ideals + pack.full;
         until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
-        value_slot[r] = index < 0 ? 0 : pack.slot[WIDTH * pack.lanes + lane];
+        value_slot[r] = index < 0 ? column_end : pack.slot[WIDTH * pack.lanes + lane];
+        mean_slot[r] = value_slot[r] + (index < 0 ? 0 : ideals * sizeof(real));
         int count = 0;
         EACH_STATE(w, WIDTH) {
             const int n = w * pack.lanes + lane;
@@ -76,11 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         if (until[r]) {
             if (batch.first > 0) {
                 own[r] = at(batch.resumed, value_slot[r]);
-                if (SMOOTH) mean_[r] = at(batch.resumed + ideals, value_slot[r]);
+                if (SMOOTH) mean_[r] = at(batch.resumed, mean_slot[r]);
             }
             if (KEEP && !SHARES) {
                 at(table, value_slot[r]) = own[r];
-                if (SMOOTH) at(table + ideals, value_slot[r]) = mean_[r];
+                if (SMOOTH) at(table, mean_slot[r]) = mean_[r];
             }
             at(told, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
             if (FLAT) at(told + ideals + 1, own_at[r]) = mean_[r];
@@ -90,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     real *kept = table + (SHARES ? 0 : pack.column);  // where the next column goes
     for (int begin = batch.first; begin < last; begin += CHUNK) {
         const int end = begin + CHUNK < last ? begin + CHUNK : last;
-        block.stage(batch, begin, end, scale);
+        block.stage(batch, begin, end, last, scale);
         if (begin > 0) {
             for (int v = threadIdx.x / 32; v < block.videos; v += blockDim.x / 32) {
                 real low = INFINITE;
@@ -98,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 for (int o = 16; o; o /= 2) low = least(__shfl_xor_sync(~0u, low, o), low);
                 if (threadIdx.x % 32) continue;
                 block.shift[v] = low = low < FAR / 2 ? low : 0;
-                block.base[v] += (double)low / scale;
+                block.base[v] += low * (HARD ? 1 : batch.gamma * 0.6931471805599453);
                 if (KEEP) batch.shift[block.shift_at(batch, v, begin)] = low;
             }
             __syncthreads();
@@ -112,12 +114,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             }
             __syncthreads();
         }
-        for (int j = begin; j < end; ++j) {
-            const real *cost = block.costs + (j - begin) * block.stride;
-            const real *now = told + (j & 1) * told_size;
-            real *next = told + (1 - (j & 1)) * told_size, *after = column + (j & STAGES - 1) * spaced;
-            EACH_ROW(r) if (until[r]) {
-                if (j < until[r]) for_states(widest[r], [&](auto count) {
+        const real *cost = block.costs, *now = told + (begin & 1) * told_size;
+        real *next = told + (1 - (begin & 1)) * told_size;
+        for (int j = begin; j < end; ++j, cost += block.stride) {
+            real *after = column + (j & STAGES - 1) * pack.column;
+            EACH_ROW(r) if (ALONE || until[r]) {
+                if (ALONE || j < until[r]) for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
                     const real drop = at(cost, drop_at[r]);
                     const real rest = SMOOTH && !FLAT ? mean_[r] : own[r];
@@ -175,21 +177,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     if (KEEP && !SHARES) {
                         EACH_STATE(w, N) at(after, slot[r][w]) = x[r][w];
                         at(after, value_slot[r]) = own[r];
-                        if (SMOOTH) at(after + ideals, value_slot[r]) = mean_[r];
+                        if (SMOOTH) at(after, mean_slot[r]) = mean_[r];
                     }
                 });
                 at(next, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
                 if (FLAT) at(next + ideals + 1, own_at[r]) = mean_[r];
             }
-            if (KEEP) {
+            // Half of the ring goes to the table at a time, when what was in the other half has left it.
+            constexpr int half = STAGES / 2;
+            const bool full_ = KEEP && (j % half == half - 1 || j + 1 == last);
+            if (full_) {
                 complete_column();
-                written<STAGES - 2>();
+                written();
             }
             __syncthreads();
-            if (KEEP) {
-                write_column(kept, after, pack.column);
-                kept += pack.column;
+            if (full_) {
+                const int columns = (j % half + 1) * pack.column;
+                write_column(kept, after + pack.column - columns, columns);
+                kept += columns;
             }
+            real *other = (real *)now;
+            now = next;
+            next = other;
         }
     }
 #if KEEP && BULK
@@ -199,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         EACH_ROW(r) if (until[r]) {
             EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(batch.to_resume, slot[r][w]) = x[r][w];
             at(batch.to_resume, value_slot[r]) = own[r];
-            if (SMOOTH) at(batch.to_resume + ideals, value_slot[r]) = mean_[r];
+            if (SMOOTH) at(batch.to_resume, mean_slot[r]) = mean_[r];
         }
     }
     if (threadIdx.x < block.videos) batch.base[block.start + threadIdx.x] = block.base[threadIdx.x];
@@ -263,12 +272,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const Sum sum_(pack, item, shown_spaced, block.stride);
     const real scale = 1.4426950408889634 / batch.gamma;
     const real *table = batch.table + batch.table_at[blockIdx.x];
-    const int spaced = pack.column + 4, column_end = pack.column * sizeof(real);
-    real *ring = block.working;                     // [STAGES][spaced]: columns
-    Told *told = (Told *)(ring + STAGES * spaced);  // [2][ideals + 1]
+    const int column_end = (pack.column - 4) * sizeof(real);
+    real *ring = block.working;                          // [STAGES][pack.column]
+    Told *told = (Told *)(ring + STAGES * pack.column);  // [2][ideals + 1]
     real *shown = (real *)((char *)told + rounded(2 * (ideals + 1) * sizeof(Told)));  // [2 * TOGETHER][shown_spaced]
     for (int n = threadIdx.x; n < 2 * TOGETHER * shown_spaced; n += blockDim.x) shown[n] = 0;
-    for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * spaced + pack.column + n % 4] = 0;
+    for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
     __syncthreads();
     const int last = block.last(batch);
     // What is beyond all of its videos, chunk by chunk.
@@ -279,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     if (batch.first >= last) return;
     const real *ahead = table + (last - 1 - batch.first) * (long long)pack.column;  // the column to be fetched next
     for (int n = 0; n < STAGES; ++n, ahead -= pack.column) {
-        if (last - 1 - n >= batch.first) fetch(ring + (last - 1 - n & STAGES - 1) * spaced, ahead, pack.column);
+        if (last - 1 - n >= batch.first) fetch(ring + (last - 1 - n & STAGES - 1) * pack.column, ahead, pack.column);
         fetched();
     }
     real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
@@ -287,6 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     real grad[ROWS][WIDTH];
     Told own[ROWS];
     unsigned target[ROWS][WIDTH], slot[ROWS][WIDTH], sum[ROWS][WIDTH], value_slot[ROWS], own_at[ROWS];  // in bytes
+    unsigned mean_slot[ROWS];
 #if !SHARES
     real x[ROWS][WIDTH];
     unsigned label[ROWS][WIDTH];
@@ -295,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
         const int index = lane < pack.lanes ? pack.back_lane[lane] : -1;
-        own_at[r] = index < 0 ? 0 : pack.back_own[lane];
+        own_at[r] = index < 0 ? ideals * sizeof(Told) : pack.back_own[lane];
         video[r] = index < 0 ? 0 : index / pack.ideals;
         until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
         until[r] = until[r] < last ? until[r] : last;
@@ -316,19 +326,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             if (there) count = w + 1;
         }
         widest[r] = widest_of(count);
+        own[r] = Told{};
+        value_slot[r] = mean_slot[r] = column_end;
         if (until[r] <= batch.first) {
             until[r] = 0;
             continue;
         }
         value_slot[r] = pack.back_slot[WIDTH * pack.lanes + lane];
+        mean_slot[r] = value_slot[r] + ideals * sizeof(real);
         const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
         own[r].pull = ends ? (real)(index == video[r] * pack.ideals + pack.full && possible) : at(carry, value_slot[r]);
 #if !SHARES
         own[r].value = at(after, value_slot[r]);
 #endif
 #if SMOOTH
-        own[r].pull_mean = ends ? own[r].pull : at(carry + ideals, value_slot[r]);
-        own[r].mean = at(after + ideals, value_slot[r]);
+        own[r].pull_mean = ends ? own[r].pull : at(carry, mean_slot[r]);
+        own[r].mean = at(after, mean_slot[r]);
 #endif
         at(told, own_at[r]) = at(told + ideals + 1, own_at[r]) = own[r];
     }
@@ -347,14 +360,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if !SHARES
         if (threadIdx.x < block.videos)
             block.shift[threadIdx.x] = begin > 0 ? batch.shift[block.shift_at(batch, threadIdx.x, begin)] : (real)0;
-        block.stage(batch, begin, end, scale);
+        block.stage(batch, begin, end, last, scale);
 #endif
+        Told *next = told + (end & 1) * (ideals + 1), *to = told + (1 - (end & 1)) * (ideals + 1);
         for (int j = end - 1; j >= begin; --j) {
-            real *column = ring + (j & STAGES - 1) * spaced;
-            const Told *to = told + (j & 1) * (ideals + 1);
-            Told *next = told + (1 - (j & 1)) * (ideals + 1);
+            real *column = ring + (j & STAGES - 1) * pack.column;
             real *out = shown + (j & (2 * TOGETHER - 1)) * shown_spaced;
-            EACH_ROW(r) if (j < until[r]) {
+            EACH_ROW(r) if (ALONE || j < until[r]) {
                 Told passed{};
                 for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
@@ -379,7 +391,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     passed.value = at(column, value_slot[r]);
                     const real in = passed.value - lost;
 #if SMOOTH
-                    passed.mean = at(column + ideals, value_slot[r]);
+                    passed.mean = at(column, mean_slot[r]);
                     const real in_mean = passed.mean - lost;
 #endif
 #if CONTIGUOUS && SMOOTH
@@ -447,6 +459,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 own[r] = passed;
                 at(next, own_at[r]) = passed;
             }
+            Told *other = to;
+            to = next;
+            next = other;
             await();
             __syncthreads();
             if (j - STAGES >= batch.first) fetch(column, ahead, pack.column);
@@ -467,7 +482,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(carry, slot[r][w]) = grad[r][w];
             at(carry, value_slot[r]) = own[r].pull;
 #if SMOOTH
-            at(carry + ideals, value_slot[r]) = own[r].pull_mean;
+            at(carry, mean_slot[r]) = own[r].pull_mean;
 #endif
         }
     }

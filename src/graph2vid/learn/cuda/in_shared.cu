@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 
     for (int begin = batch.first; begin < last; begin += CHUNK) {
         const int end = begin + CHUNK < last ? begin + CHUNK : last;
-        block.stage(batch, begin, end, scale);
+        block.stage(batch, begin, end, last, scale);
         if (begin > 0) {
             if (threadIdx.x < 32) {
                 real low = INFINITE;
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 for (int o = 16; o; o /= 2) low = least(__shfl_xor_sync(~0u, low, o), low);
                 if (threadIdx.x == 0) {
                     block.shift[0] = low = low < FAR / 2 ? low : 0;
-                    block.base[0] += (double)low / scale;
+                    block.base[0] += low * (HARD ? 1 : batch.gamma * 0.6931471805599453);
                     if (KEEP) batch.shift[block.shift_at(batch, 0, begin)] = low;
                 }
             }
@@ -97,6 +97,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 }
                 own -= log2_(total);
 #endif
+#if KEEP
+                if (i == threadIdx.x) {  // the column before has been copied
+                    written();
+                    asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
+                }
+#endif
                 if (i >= ideals) return;
                 at(next, own_at) = own;
 #if SHARES
@@ -111,8 +117,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             if (KEEP) {
                 write_column(kept, column, pack.column);
                 kept += pack.column;
-                written<0>();
-                __syncthreads();
             }
         }
     }

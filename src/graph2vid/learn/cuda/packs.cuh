@@ -6,6 +6,7 @@
 //   GROUP            threads that add up the gradients of one label together; 0: the kernel is `forward`, not `backward`
 //   TOGETHER         clips whose gradients are added up at a time
 //   STAGES           columns that are read ahead, or that wait to be written; a power of two
+//   ALONE            1 few blocks, of one video each: all lanes do alike, so that no one waits for a branch
 //
 // All values are costs times log2(e) / gamma, so that exp(-cost / gamma) is exp2(-value). They are kept relative to the
 // cheapest label of each clip, and every CHUNK clips to the best ideal of the video. What is infinite is FAR: so large that
@@ -33,14 +34,14 @@
 
 struct Pack {
     int steps, ideals, videos, lanes, full, empty, sums;
-    int column;              // numbers of a column, a multiple of 4
+    int column;              // numbers of a column, a multiple of 4; the last 4 belong to no one
 #if ROWS
     const int *lane;         // [lanes]: video * ideals + ideal
     // Places in bytes: an address is then one addition.
     const int *own;          // [lanes]: where it is among what ideals tell one another
     const int *enter;        // [WIDTH][lanes]: where the ideal is that a state is entered from; there is one for no state
     const int *label;        // [WIDTH][lanes]: where its cost is
-    const int *slot;         // [WIDTH + 1][lanes]: where it is in a column, or its end: no such state; last, where the
+    const int *slot;         // [WIDTH + 1][lanes]: where it is in a column, or what belongs to no one; last, where the
                              // ideal is, whose mean is `lanes` further on
     const int *back_lane;    // the same, backward
     const int *back_own;
@@ -92,18 +93,22 @@ struct Block {
     double *const base;   // [pack.videos]: what the values of each have lost
     real *const shift;    // [pack.videos]: what they lose before this chunk
     int *const clips;     // [pack.videos]
-    real *const costs;    // [CHUNK][stride]: relative to the cheapest label
+    int *const video;     // [pack.videos]: their places in the batch
+    real *costs;          // [CHUNK][stride]: relative to the cheapest label
+    real *coming;         // the same for the chunk that is read ahead; backward there is none
     real *const working;
 
     __device__ __forceinline__ explicit Block(const Batch &batch)
         : pack(((const Pack *)batch.graphs)[batch.graph[blockIdx.x]]), start(batch.start[blockIdx.x]),
           videos(batch.start[blockIdx.x + 1] - start), ideals(pack.ideals * pack.videos), labels(pack.steps + 1),
           stride(pack.videos * labels | 1), base(shared_memory), shift((real *)(base + pack.videos)),
-          clips((int *)(shift + pack.videos)),
-          costs((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 4)))),
-          working((real *)((char *)costs + rounded(stride * CHUNK * sizeof(real)))) {
+          clips((int *)(shift + pack.videos)), video(clips + pack.videos),
+          costs((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 8)))),
+          coming((real *)((char *)costs + rounded(stride * CHUNK * sizeof(real)))),
+          working((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))) {
         if (threadIdx.x < videos) {
             clips[threadIdx.x] = batch.clips[start + threadIdx.x];
+            video[threadIdx.x] = batch.video[start + threadIdx.x];
             base[threadIdx.x] = batch.first > 0 ? batch.base[start + threadIdx.x] : 0;
         }
     }
@@ -119,19 +124,45 @@ struct Block {
         return (start + video) * (long long)((batch.columns + CHUNK - 1) / CHUNK) + begin / CHUNK;
     }
 
-    // The costs of a chunk. Begins and ends with a barrier.
-    __device__ void stage(const Batch &batch, int begin, int end, real scale) {
-        __syncthreads();
-        const int j = threadIdx.x % 32;
+    // Reads the costs of a chunk; where the device can, without waiting for them.
+    __device__ void read(const Batch &batch, int begin, int end, real *to) const {
+        const int clip = begin + threadIdx.x % 32;
         for (int v = 0; v < videos; ++v) {
-            if (begin + j >= end || begin + j >= clips[v]) continue;
-            const long long video = batch.video[start + v];
-            real *to = costs + j * stride + v * labels;
-            for (int k = threadIdx.x / 32; k < labels; k += blockDim.x / 32)
-                to[k] = (k < pack.steps ? batch.match + (video * batch.rows + k) * batch.columns
-                                        : batch.drop + video * batch.columns)[begin + j];
+            if (clip >= end || clip >= clips[v]) continue;
+            const real *match = batch.match + (long long)video[v] * batch.rows * batch.columns + clip;
+            const real *drop = batch.drop + (long long)video[v] * batch.columns + clip;
+            real *own = to + threadIdx.x % 32 * stride + v * labels;
+            for (int k = threadIdx.x / 32; k < labels; k += blockDim.x / 32) {
+                const real *from = k < pack.steps ? match + k * (long long)batch.columns : drop;
+#if __CUDA_ARCH__ >= 800 && GROUP == 0
+                asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(own + k)),
+                             "l"(from), "n"((int)sizeof(real))
+                             : "memory");
+#else
+                own[k] = *from;
+#endif
+            }
         }
+    }
+
+    // The costs of a chunk. Begins and ends with a barrier. Forward, chunks follow one another up to `last`.
+    __device__ void stage(const Batch &batch, int begin, int end, int last, real scale) {
+#if GROUP == 0
+        if (begin == batch.first) read(batch, begin, end, coming);
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+        real *const staged = coming;
+        coming = costs;
+        costs = staged;
         __syncthreads();
+        if (end < last) read(batch, end, end + CHUNK < last ? end + CHUNK : last, coming);
+#else
+        __syncthreads();
+        read(batch, begin, end, costs);
+        __syncthreads();
+#endif
+        const int j = threadIdx.x % 32;
         for (int v = threadIdx.x / 32; v < videos; v += blockDim.x / 32) {
             double taken = 0;
             if (begin + j < end && begin + j < clips[v]) {
@@ -157,17 +188,17 @@ struct Block {
         const int clip = begin / CHUNK * CHUNK + threadIdx.x % CHUNK;
         if (clip < begin || clip >= end) return;
         for (int v = 0; v < videos; ++v) {
-            const long long video = batch.video[start + v];
-            const bool known = clip < clips[v] && batch.cost[video] < INFINITE;
+            const long long at = video[v];
+            const bool known = clip < clips[v] && batch.cost[at] < INFINITE;
             const real *sums = costs + clip % CHUNK * stride + v * labels;
             for (int k = threadIdx.x / CHUNK; k <= batch.rows; k += blockDim.x / CHUNK) {
                 if (k < batch.rows) {
-                    batch.match_grad[(video * batch.rows + k) * batch.columns + clip] = known && k < pack.steps ? sums[k] : 0;
+                    batch.match_grad[(at * batch.rows + k) * batch.columns + clip] = known && k < pack.steps ? sums[k] : 0;
                     continue;
                 }
                 real rest = known;
                 for (int m = 0; known && m < pack.steps; ++m) rest -= sums[m];
-                batch.drop_grad[video * batch.columns + clip] = rest;
+                batch.drop_grad[at * batch.columns + clip] = rest;
             }
         }
     }
@@ -176,16 +207,20 @@ struct Block {
 
 #define EACH_STATE(w, n) _Pragma("unroll") for (int w = 0; w < (n); ++w)
 
-// Runs what is written for a fixed number of states: a quarter of WIDTH, a half, three quarters or all, as a warp needs.
+// Runs what is written for a fixed number of states: as many PIECEs as a warp needs, of WIDTH.
+#define PIECE (ROWS ? (WIDTH + 3) / 4 : 1)
 template <int N> struct Count {
     static constexpr int states = N;
 };
-template <class Body> __device__ __forceinline__ void for_states(int widest, const Body &body) {
-    constexpr int one = (WIDTH + 3) / 4, two = (WIDTH + 1) / 2, three = (3 * WIDTH + 3) / 4;
-    if (widest > three) body(Count<WIDTH>());
-    else if (two < three && widest > two) body(Count<three>());
-    else if (one < two && widest > one) body(Count<two>());
-    else body(Count<one>());
+template <int LEAST = 1, int MOST_ = (WIDTH + PIECE - 1) / PIECE, class Body>
+__device__ __forceinline__ void for_states(int widest, const Body &body) {
+    if constexpr (ALONE || LEAST == MOST_) {
+        body(Count<(MOST_ * PIECE < WIDTH ? MOST_ * PIECE : WIDTH)>());
+    } else {
+        constexpr int middle = ROWS ? MOST_ - 1 : (LEAST + MOST_) / 2;  // most warps need all, or any number
+        if (widest <= middle * PIECE) for_states<LEAST, middle>(widest, body);
+        else for_states<middle + 1, MOST_>(widest, body);
+    }
 }
 
 #if GROUP == 0
@@ -193,7 +228,7 @@ template <class Body> __device__ __forceinline__ void for_states(int widest, con
 // bytes.
 #define BULK (__CUDA_ARCH__ >= 900)
 __device__ __forceinline__ bool asks() { return threadIdx.x == blockDim.x - 32; }  // of the warp that has least to do
-// Copies a column into the table, by all threads, after a barrier. After `written`, all but the last KEPT may be overwritten.
+// Copies columns into the table, by all threads, after a barrier. After `written` and a barrier they may be overwritten.
 __device__ __forceinline__ void write_column(real *to, const real *from, int numbers) {
 #if BULK
     if (asks())
@@ -211,9 +246,9 @@ __device__ __forceinline__ void complete_column() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-template <int KEPT> __device__ __forceinline__ void written() {
+__device__ __forceinline__ void written() {
 #if BULK
-    if (asks()) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(KEPT) : "memory");
+    if (asks()) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 #endif
 }
 

@@ -16,13 +16,15 @@ MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
 MOST_IN_SHARED = 65535  # places that are kept in 16 bits
-MOST_SHARED_THREADS = 768
+MOST_SHARED_THREADS = {"forward": 768, "backward": 1024}
 WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
 MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
 FEW_BYTES = 24576  # of columns that are read ahead
+FORWARD_BYTES = 34816  # of columns that wait to be written
 MOST_TOGETHER = 8  # videos of a block
 FULL_LANES = 320  # lanes from which on a block takes one video alone
 MANY_BLOCKS = 264  # blocks that keep a large GPU busy
+MOST_ALIKE = 128  # ideals of a procedure whose lanes do alike: a warp for each scheduler of a multiprocessor
 REGISTERS = 65536  # of a multiprocessor
 BOUNDS = (64, 128, 192, 320, 512, 640, 768, 1024)  # threads that kernels are compiled for
 
@@ -64,16 +66,17 @@ class Numbers:
     def stages(self, kernel: str, layout: Layout, videos: int) -> int:
         """Return how many columns are read ahead, or wait to be written."""
         column = self.pack_column(layout, videos) * self.bytes
-        ahead = next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
-        return ahead if kernel == "backward" else ahead // 2
+        if kernel == "forward":
+            return next(stages for stages in (8, 4) if stages == 4 or stages * column <= FORWARD_BYTES)
+        return next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
 
     def column(self, layout: Layout, resident: bool = False) -> int:
         """Return the numbers of one column of the table of a video."""
         return self.pack_column(layout, 1) if resident else layout.states + self.parts * layout.ideals
 
     def pack_column(self, layout: Layout, videos: int) -> int:
-        """Return the numbers of one column of a pack of videos, which is copied in pieces of 16 bytes."""
-        return _up(videos * (layout.states + self.kept * layout.ideals), 4)
+        """Return the numbers of one column of a pack of videos, in pieces of 16 bytes; the last belongs to no one."""
+        return _up(videos * (layout.states + self.kept * layout.ideals), 4) + 4
 
     def waiving(self, layout: Layout) -> int:
         """Return the numbers of a video's gradients of what is waived."""
@@ -90,8 +93,8 @@ class Numbers:
     def pack_bytes(self, kernel: str, layout: Layout, videos: int, gradient: bool) -> int:
         """Return the bytes of shared memory of a block of the kernels in registers."""
         ideals = videos * layout.ideals + 1
-        staged = ((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes
-        column = self.pack_column(layout, videos) + 4
+        staged = _up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * (2 if kernel == "forward" else 1)
+        column = self.pack_column(layout, videos)
         if kernel == "forward":
             working = _up(2 * self.parts * ideals, 4)
             working += self.stages(kernel, layout, videos) * column if gradient else 0
@@ -99,7 +102,7 @@ class Numbers:
             stages, together = self.stages(kernel, layout, videos), self.together(layout, videos)
             spaced = _up(videos * layout.gradients + 1, 32) + 32 // together
             working = stages * column + _up(2 * self.told * ideals, 4) + 2 * together * spaced
-        return _up(videos * (12 + self.bytes), 16) + _up(staged, 16) + working * self.bytes
+        return _up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,8 @@ class Shape:
         Bytes of shared memory.
     working : int
         Numbers that ideals and states tell one another, in shared memory or spilled.
+    alone : bool
+        Whether there are few blocks, of one video each: then what one of them waits for counts, not what all do.
     """
 
     rows: int
@@ -136,6 +141,7 @@ class Shape:
     threads: int
     shared: int
     working: int
+    alone: bool = False
 
     @property
     def kernel(self) -> Shape:
@@ -145,7 +151,7 @@ class Shape:
 
 @lru_cache(maxsize=4096)
 def in_registers(
-    kernel: str, layout: Layout, numbers: Numbers, most_shared: int, videos: int, gradient: bool
+    kernel: str, layout: Layout, numbers: Numbers, most_shared: int, videos: int, gradient: bool, alone: bool = False
 ) -> Shape | None:
     """Return how ``kernel`` ("forward" or "backward") runs with ``videos`` in a block; None: it cannot."""
     lanes = videos * layout.ideals
@@ -160,16 +166,16 @@ def in_registers(
     if rows * width > MOST_IN_REGISTERS[kernel]:
         return None
     threads = _up(-(-lanes // rows), 32)
-    blocks = max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
+    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
     if kernel == "forward":
         stages = numbers.stages(kernel, layout, videos)
-        return Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, 0)
+        return Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, 0, alone)
     clips = numbers.together(layout, videos)
     # A quarter of the threads is enough to add gradients up, and the fewer do it the less there is to be done.
     items = videos * layout.steps * clips
     group = next(size for size in (8, 4, 2, 1) if size == 1 or 4 * items * size <= threads)
     stages = numbers.stages(kernel, layout, videos)
-    return Shape(rows, width, _bound(threads), min(blocks, 16), False, group, clips, stages, threads, shared, 0)
+    return Shape(rows, width, _bound(threads), min(blocks, 16), False, group, clips, stages, threads, shared, 0, alone)
 
 
 def registers(kernel: str, states: int, numbers: Numbers) -> int:
@@ -185,14 +191,14 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     shown = _up(layout.gradients + 1, 32) if backward else numbers.pack_column(layout, 1) if gradient else 0
     rows = width + 1 + -(-layout.ideals // 32)
     working = _up(2 * (layout.ideals + 1), 4) + shown + layout.states + rows
-    shared = 16 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) + working * 4
+    shared = 32 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) * (1 if backward else 2) + working * 4
     if not numbers.shares or layout.waivers is not None or shared > most_shared:
         return None
     if not 0 < width <= MOST_IN_REGISTERS["shared"] or max(layout.gradients, 4 * layout.ideals) > MOST_IN_SHARED:
         return None
-    threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS)
+    threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS[kernel])
     group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
-    return Shape(0, width, MOST_SHARED_THREADS, 1, False, group if backward else 0, 1, 2, threads, shared, 0)
+    return Shape(0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, 0)
 
 
 def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
@@ -232,7 +238,8 @@ class Fit:
         """Return how ``videos`` of a procedure run best."""
         count = together(layout.ideals, videos)
         given = (layout, numbers, most_shared)
-        forward, backward = (in_registers(kernel, *given, count, gradient) for kernel in ("forward", "backward"))
+        alone = count == 1 and videos <= MANY_BLOCKS and layout.ideals <= MOST_ALIKE
+        forward, backward = (in_registers(kernel, *given, count, gradient, alone) for kernel in ("forward", "backward"))
         if forward is not None and (backward is not None or not gradient):
             return cls(forward, backward or forward, count)
         if count > 1:
