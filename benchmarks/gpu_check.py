@@ -4,8 +4,8 @@
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
 some costs infinite, some videos impossible; once as it is and once with skip costs. Kernels run with states in
-registers, one video or several to a block, in shared memory, in memory, with shared memory spilled, and from
-checkpoints. Prints the largest deviations, and fails where one is too large.
+registers, one video or several to a block, in shared memory, level by level, in memory, with shared memory spilled, and
+from checkpoints. Prints the largest deviations, and fails where one is too large.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def clear() -> None:
 def variant(name: str) -> Iterator[int | None]:
     """Make the kernels run in one of their ways; yields a memory limit."""
     kept, many, in_shared = dict(plan.MOST_IN_REGISTERS), plan.MANY_BLOCKS, plan.MOST_IN_SHARED
+    in_levels = plan.MOST_IN_LEVELS
     most_shared = cuda_costs._most_shared
     clear()
     try:
@@ -66,12 +67,14 @@ def variant(name: str) -> Iterator[int | None]:
             plan.MOST_IN_REGISTERS.update(forward=0, backward=0)
         if name in ("memory", "spilled"):
             plan.MOST_IN_SHARED = 0
+        if name in ("memory", "spilled", "checkpoints"):
+            plan.MOST_IN_LEVELS = 0
         if name == "spilled":
             cuda_costs._most_shared = lambda device: 0  # type: ignore[assignment]
         yield None
     finally:
         plan.MOST_IN_REGISTERS.update(kept)
-        plan.MANY_BLOCKS, plan.MOST_IN_SHARED = many, in_shared
+        plan.MANY_BLOCKS, plan.MOST_IN_SHARED, plan.MOST_IN_LEVELS = many, in_shared, in_levels
         cuda_costs._most_shared = most_shared
         clear()
 
@@ -166,8 +169,8 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     failures = 0
     alone = ("memory", "spilled", "checkpoints")
     ways = alone if skips else ("registers", "packed", *alone)
-    if kind.numbers(dtype).shares and not skips:
-        ways = (*ways, "shared", "shared checkpoints")
+    if kind.numbers(dtype).shares:
+        ways = (*ways, *(("levels",) if skips else ("shared", "shared checkpoints")))
     for name in ways:
         limit = None
         if "checkpoints" in name:
@@ -242,19 +245,22 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     """Compare the hard minimum with that of the reference at a tiny gamma."""
     wanted = reference(batch, "softmin", contiguous, 1e-9)[0]
     kind = cuda_costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
-    gpu = batch.map(torch.Tensor.cuda)
     finite, fine = torch.isfinite(wanted), True
-    for name in ("registers", "shared", "memory"):
+    for name in ("registers", "shared", "memory", *["levels"] * kind.skips):
+        gpu = batch.map(
+            partial(torch.Tensor.to, dtype=torch.float32 if name == "levels" else torch.float64, device="cuda")
+        )
         with variant(name):
             cost = cuda_costs.costs_on_gpu(
                 gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind
             ).cost.cpu()
         if not torch.equal(finite, torch.isfinite(cost)):
             return False
-        value = float((cost - wanted)[finite].abs().max()) if finite.any() else 0.0
+        far = (cost - wanted)[finite].abs() / wanted[finite].abs().clamp(min=1)
+        value = float(far.max()) if finite.any() else 0.0
         key = (name, "hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
         worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
-        fine &= value < 1e-6
+        fine &= value < (1e-5 if name == "levels" else 1e-6)
     return fine
 
 

@@ -55,6 +55,11 @@ def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> No
         return
     entries = {"forward", "backward", "collect"} if kind.gradient else {"forward"}
     compiles_to_ptx(kind, SHAPES[shape], bytes_, entries)
+    if shape == "memory" and kind.contiguous and kind.smoothing != "smoothmin" and bytes_ == 4:
+        levels = replace(SHAPES["registers"], rows=0, levels=True)
+        compiles_to_ptx(replace(kind, skips=True), levels, bytes_, {"forward"})
+        if kind.gradient:
+            compiles_to_ptx(replace(kind, skips=True), replace(levels, group=4), bytes_, {"backward"})
     skips = {"collect_skips"} if kind.gradient else set()
     compiles_to_ptx(replace(kind, skips=True), SHAPES[shape], bytes_, entries | skips)
 

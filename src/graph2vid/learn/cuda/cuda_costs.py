@@ -17,7 +17,7 @@ from graph2vid.errors import TooLargeError
 from graph2vid.learn.cuda.compiler import Module, compile_cuda
 from graph2vid.learn.cuda.cuda_graphs import DeviceGraph, graph_on, layout_of
 from graph2vid.learn.cuda.cuda_packs import Pack
-from graph2vid.learn.cuda.plan import CHUNK, Int64s, Numbers, Part, Shape, plan
+from graph2vid.learn.cuda.plan import CHUNK, Fit, Int64s, Numbers, Part, Shape, plan
 from graph2vid.tsort import TSortGraph
 
 SMOOTHINGS = ("hard", "softmin", "smoothmin")
@@ -89,7 +89,9 @@ class Kind:
 def source(shape: Shape) -> tuple[str, str]:
     """Return the code of the kernels that run so, and its name."""
     name = "in_registers.cu" if shape.rows else "in_shared.cu" if shape.width else "in_memory.cu"
-    parts = ("common.cuh", "packs.cuh", name) if shape.width else ("common.cuh", name)
+    if shape.levels:
+        name = "in_levels.cu"
+    parts = ("common.cuh", "packs.cuh", name) if shape.width and not shape.levels else ("common.cuh", name)
     return "".join(Path(__file__).with_name(part).read_text() for part in parts), name
 
 
@@ -291,19 +293,25 @@ class _Prepared:
         numbers: Numbers,
         shape: tuple[int, ...],
     ) -> None:
-        self.part, self.numbers, self.resident = part, numbers, part.forward.width > 0
+        self.part, self.numbers, self.levels = part, numbers, part.forward.levels
+        self.resident = part.forward.width > 0 and not self.levels
         self.longest = int(clips.max())
         self.pieces = -(-self.longest // part.kept) if gradient else 1
         which = which[part.starts[:-1]]  # of each block
         longest = np.maximum.reduceat(clips, part.starts[:-1])
         layouts = [graph.layout for graph in graphs]
+        fit = Fit(part.forward, part.backward)
         if self.resident:
             packed = zip(which.tolist(), part.packed.tolist(), strict=True)
             sizes = np.array([numbers.pack_column(layouts[at], count) for at, count in packed])
         else:
-            sizes = np.array([numbers.column(layout) for layout in layouts])[which]
+            sizes = np.array([fit.column(layout, numbers) for layout in layouts])[which]
         # Without a gradient columns are needed only where states stay in memory, and then two of them.
-        columns = np.minimum(longest, part.kept) + 1 if gradient else np.full_like(longest, 0 if self.resident else 2)
+        columns = (
+            np.minimum(longest, part.kept) + 1 if gradient else np.full_like(longest, 0 if part.forward.width else 2)
+        )
+        if self.levels and gradient:
+            columns += np.array([layout.steps for layout in layouts])[which]
         kernels = (part.forward, part.backward) if gradient else (part.forward,)
         working = max((kernel.working for kernel in kernels if kernel.spills), default=0)
         self.column = int(sizes[0])
@@ -326,6 +334,11 @@ class _Prepared:
             self.graphs = [self._pack(graphs[at], count) for at, count in kinds]
             known = {kind: at for at, kind in enumerate(kinds)}
             which = np.array([known[kind] for kind in zip(which.tolist(), part.packed.tolist(), strict=True)])
+        elif self.levels:
+            used = set(which.tolist())
+            self.graphs = [
+                graph.levels_and_struct(part.forward.width if at in used else 0) for at, graph in enumerate(graphs)
+            ]
         else:
             self.graphs = [graph.numbers_and_struct for graph in graphs]
         structs = b"".join(struct for _, struct in self.graphs)
@@ -377,7 +390,7 @@ class _Prepared:
             launch.start("forward", 0, self.longest)
             if kind.gradient:
                 launch.backward(0, match.shape[2])
-        if kind.gradient and kind.skips:
+        if kind.gradient and kind.skips and not self.levels:
             launch.collect_skips(match.shape[1])
 
     def kernels(self, kind: Kind) -> dict[str, tuple[Module, Shape]]:
@@ -422,7 +435,7 @@ class _Launch:
 
     def backward(self, first: int, last: int) -> None:
         self.start("backward", first, last)
-        if self.prepared.resident:
+        if self.prepared.resident or self.prepared.levels:
             return
         group = self.prepared.group
         grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graph2vid.learn.cuda.cuda_levels import Levels, LevelsStruct, fits_levels
 from graph2vid.tsort import TSortGraph
 
 Ints = NDArray[np.int32]
@@ -100,6 +101,8 @@ class Layout:
         The states of each step.
     waivers : Waivers, optional
         Where steps may be left out.
+    levels : Levels, optional
+        The same level by level; where a block can take it.
     """
 
     steps: int
@@ -118,6 +121,7 @@ class Layout:
     of_start: Ints
     of_step: Ints
     waivers: Waivers | None = None
+    levels: Levels | None = None
 
     @cached_property
     def label_starts(self) -> Ints:
@@ -171,6 +175,7 @@ class Layout:
             of_start,
             of_step,
             waivers,
+            Levels(tsort, order) if skips and fits_levels(tsort) else None,
         )
 
 
@@ -211,6 +216,14 @@ class DeviceGraph:
             parts += [np.zeros(sum(map(len, parts)) % 2, np.int32), sets]  # the sets lie at whole 64-bit words
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])[:-1]
         return torch.from_numpy(np.concatenate(parts)).to(self.device), starts.tolist()
+
+    def levels_and_struct(self, width: int) -> tuple[torch.Tensor, bytes]:
+        """Return the numbers, and ``Levels`` of in_levels.cu over them; no width: it is not used."""
+        if ("levels", width) not in self.packs:
+            levels = self.layout.levels if width else None
+            unused = (torch.empty(0), bytes(LevelsStruct()))
+            self.packs["levels", width] = unused if levels is None else levels.on(self.device, width)
+        return self.packs["levels", width]
 
     @cached_property
     def numbers_and_struct(self) -> tuple[torch.Tensor, bytes]:

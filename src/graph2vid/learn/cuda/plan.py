@@ -16,6 +16,9 @@ MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
 MOST_IN_SHARED = 65535  # places that are kept in 16 bits
+MOST_IN_LEVELS = 1024  # ideals
+MOST_LEVELS_WIDTH = 8  # states of an ideal
+LEVELS_REGISTERS = 64  # of a thread
 MOST_SHARED_THREADS = {"forward": 768, "backward": 1024}
 WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
 MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
@@ -128,6 +131,8 @@ class Shape:
         Numbers that ideals and states tell one another, in shared memory or spilled.
     alone : bool
         Whether there are few blocks, of one video each: then what one of them waits for counts, not what all do.
+    levels : bool
+        Whether what is waived goes level by level.
     """
 
     rows: int
@@ -142,6 +147,7 @@ class Shape:
     shared: int
     working: int
     alone: bool = False
+    levels: bool = False
 
     @property
     def kernel(self) -> Shape:
@@ -201,6 +207,21 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     return Shape(0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, 0)
 
 
+def in_levels(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, gradient: bool) -> Shape | None:
+    """Return how ``kernel`` ("forward" or "backward") runs with what is waived level by level; None: it cannot."""
+    levels = layout.levels
+    if levels is None or not numbers.shares or levels.ideals > MOST_IN_LEVELS:
+        return None
+    width = next((width for width in WIDTHS if width >= levels.width), 0)
+    shared = levels.shared(kernel, gradient)
+    if not 0 < width <= MOST_LEVELS_WIDTH or shared > most_shared:
+        return None
+    threads = _up(levels.ideals, 32)
+    blocks = max(1, min(REGISTERS // (LEVELS_REGISTERS * _bound(threads)), 16))
+    group = 0 if kernel == "forward" else 4
+    return Shape(0, width, _bound(threads), blocks, False, group, 1, 4, threads, shared, 0, levels=True)
+
+
 def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
     """Return how ``kernel`` ("forward" or "backward") runs with states in memory."""
     fixed = 8 + 32 * numbers.bytes + 4 * ((layout.width + 2) & ~1) + (layout.steps + 1) * CHUNK * numbers.bytes
@@ -247,12 +268,34 @@ class Fit:
         forward, backward = (in_shared(kernel, *given, gradient) for kernel in ("forward", "backward"))
         if forward is not None and (backward is not None or not gradient):
             return cls(forward, backward or forward)
+        forward, backward = (in_levels(kernel, *given, gradient) for kernel in ("forward", "backward"))
+        if forward is not None and (backward is not None or not gradient):
+            return cls(forward, backward or forward)
+        return cls.in_memory(layout, numbers, most_shared)
+
+    @classmethod
+    def in_memory(cls, layout: Layout, numbers: Numbers, most_shared: int) -> Fit:
+        """Return how any procedure runs."""
+        given = (layout, numbers, most_shared)
         return cls(in_memory("forward", *given), in_memory("backward", *given))
+
+    def column(self, layout: Layout, numbers: Numbers) -> int:
+        """Return the numbers of one column of the table of a video."""
+        if self.forward.levels and layout.levels is not None:
+            return layout.levels.column
+        return numbers.column(layout, self.resident)
+
+    def aside(self, layout: Layout, numbers: Numbers) -> int:
+        """Return the numbers that a video takes beside its columns, one for each clip."""
+        spilled = max((shape.working for shape in (self.forward, self.backward) if shape.spills), default=0)
+        if self.forward.levels:  # a level begins one clip later than the one before
+            spilled = (layout.steps + 1) * self.column(layout, numbers)
+        return numbers.waiving(layout) + spilled
 
     @property
     def resident(self) -> bool:
         """Whether states are in registers or in shared memory, and videos in packs."""
-        return self.forward.width > 0
+        return self.forward.width > 0 and not self.forward.levels
 
     @property
     def kernels(self) -> tuple[Shape, Shape]:
@@ -320,8 +363,9 @@ def plan(
         Fit.of(layout, numbers, most_shared, int(count), gradient)
         for layout, count in zip(layouts, counts, strict=True)
     ]
-    columns = np.array([numbers.column(*pair) * numbers.bytes for pair in _resident(layouts, fits)])[which]
-    aside = np.array([_aside(layout, fit, numbers) for layout, fit in zip(layouts, fits, strict=True)])[which]
+    pairs = list(zip(fits, layouts, strict=True))
+    columns = np.array([fit.column(layout, numbers) * numbers.bytes for fit, layout in pairs])[which]
+    aside = np.array([fit.aside(layout, numbers) * numbers.bytes for fit, layout in pairs])[which]
     needed = (clips + 2) * columns + aside  # the table, and a column of gradients
     found: list[Part] = []
     for kernels in dict.fromkeys(fit.kernels for fit in fits):
@@ -329,8 +373,12 @@ def plan(
         forward, backward = (_largest([getattr(fits[at], side) for at in members]) for side in ("forward", "backward"))
         videos = np.flatnonzero(np.isin(which, members))
         for video in videos[needed[videos] > budget]:
-            kept = _kept(int(columns[video]), int(clips[video]), budget - int(aside[video]))
-            found.append(Part(np.array([video]), np.array([0, 1]), np.array([1]), forward, backward, kept))
+            layout, fit = layouts[which[video]], Fit(forward, backward)
+            if forward.levels:  # they know no checkpoints
+                fit = Fit.in_memory(layout, numbers, most_shared)
+            size, beside = (part(layout, numbers) * numbers.bytes for part in (fit.column, fit.aside))
+            kept = min(_kept(size, int(clips[video]), budget - beside), int(clips[video]))
+            found.append(Part(np.array([video]), np.array([0, 1]), np.array([1]), fit.forward, fit.backward, kept))
         blocks = []
         for at in members:
             own = videos[(which[videos] == at) & (needed[videos] <= budget)]
@@ -338,23 +386,13 @@ def plan(
             count = fits[at].videos if len(own) and needed[own[0]] * fits[at].videos <= budget else 1
             blocks += [(own[first : first + count], count) for first in range(0, len(own), count)]
         while blocks:
-            taken = np.cumsum([needed[block].max() * count for block, count in blocks[:MOST_BLOCKS]])
-            fitting = int(np.searchsorted(taken, budget, side="right"))
+            sums = np.cumsum([needed[block].max() * count for block, count in blocks[:MOST_BLOCKS]])
+            fitting = int(np.searchsorted(sums, budget, side="right"))
             now, blocks = blocks[:fitting], blocks[fitting:]
             own = np.concatenate([block for block, _ in now])
             starts = np.cumsum([0, *(len(block) for block, _ in now)])
             found.append(Part(own, starts, np.array([n for _, n in now]), forward, backward, int(clips[own].max())))
     return tuple(found)
-
-
-def _resident(layouts: tuple[Layout, ...], fits: list[Fit]) -> list[tuple[Layout, bool]]:
-    return [(layout, fit.resident) for layout, fit in zip(layouts, fits, strict=True)]
-
-
-def _aside(layout: Layout, fit: Fit, numbers: Numbers) -> int:
-    """Return the bytes that a video takes beside its columns."""
-    spilled = max((shape.working for shape in (fit.forward, fit.backward) if shape.spills), default=0)
-    return (numbers.waiving(layout) + spilled) * numbers.bytes
 
 
 def _largest(shapes: list[Shape]) -> Shape:
