@@ -14,6 +14,7 @@ NAMES = {
     "tsort": "compiling procedures, beside the NumPy builder",
     "peers": "other packages on what they can solve, and brute force (needs the extra `peers`)",
     "soft": "soft costs and their gradients, beside a loop in torch and other packages (`learn`, `peers`)",
+    "anytime": "procedures with too many ideals, until the answer is proven",
     "parser": "parsers of procedures, and the learned one without the compiled kernels (`text`)",
     "gpu": "hard and soft costs on the GPU (needs torch and numpy alone)",
     "batch": "whole corpora, from Parquet to Parquet (`batch`, `ray`)",

@@ -154,7 +154,7 @@ def fuzz(seed: int, index: int) -> str:
         return match, drop, skip if random.random() < 0.5 else None
 
     contiguous = bool(random.random() < 0.5)
-    path = ("hard", "soft", "batch", "automaton", "automaton soft", "orders", "stopped")[index % 7]
+    path = ("hard", "soft", "batch", "automaton", "automaton soft", "orders", "search", "stopped")[index % 8]
     try:
         if path == "hard":
             limit = None if random.random() < 0.5 else int(random.integers(2_000, 200_000))
@@ -172,6 +172,9 @@ def fuzz(seed: int, index: int) -> str:
                     gradient=bool(random.random() < 0.8),
                     workers=2,
                 )
+        elif path == "search":
+            limit = float(random.random() * 0.05)
+            g2v.align(flow, *video(), contiguous, method="anytime", time_limit=limit)
         elif path == "batch":
             videos = [video() for _ in range(int(random.integers(2, 20)))]
             g2v.align_many(flow, *zip(*videos, strict=True), contiguous, workers=2)

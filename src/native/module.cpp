@@ -7,6 +7,7 @@
 
 #include "automaton_solve.hpp"
 #include "encoder.hpp"
+#include "search.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
 #include "tsort.hpp"
@@ -279,6 +280,62 @@ void bind_encoder(nb::module_ &m) {
             "rows"_a.noconvert());
 }
 
+void bind_search(nb::module_ &m) {
+    nb::class_<Climb>(m, "Climb")
+        .def(
+            "__init__",
+            [](Climb *self, const Array<double> &match, const Array<double> &drop, const Array<double> &skip,
+               const Array<int64_t> &earlier, const Array<int64_t> &later, const Array<double> &when, bool contiguous,
+               const std::tuple<double, double, double, double, int64_t> &settings) {
+                const auto &[by_clip, momentum, shorter, expect, patience] = settings;
+                new (self) Climb(take(match), take(drop), take(skip), take(earlier), take(later), take(when), contiguous,
+                                 {by_clip, momentum, shorter, expect, patience});
+            },
+            "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert(), "earlier"_a.noconvert(), "later"_a.noconvert(),
+            "when"_a.noconvert(), "contiguous"_a, "settings"_a)
+        .def("start", &Climb::start, "daring"_a)
+        .def(
+            "run",
+            [](Climb &self, int64_t rounds, double target, double close, const Watch *watch) {
+                std::tuple<int64_t, bool> found;
+                run(watch, [&](Poll &poll) { found = self.run(rounds, target, close, poll); });
+                return found;
+            },
+            "rounds"_a, "target"_a, "close"_a, "watch"_a.none() = nb::none())
+        .def_prop_ro("bound", &Climb::bound)
+        .def_prop_ro(
+            "once", [](const Climb &self) { return give(std::vector(self.once()), {self.once().size()}); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "order", [](const Climb &self) { return give(std::vector(self.order()), {self.order().size()}); },
+            nb::rv_policy::move)
+        .def_prop_ro(
+            "when", [](const Climb &self) { return give(std::vector(self.when), {self.when.size()}); }, nb::rv_policy::move);
+    m.def(
+        "sweep",
+        [](const Array<double> &match, const Array<double> &drop, const Array<double> &skip, const Array<double> &free,
+           const Array<double> &going, const Array<double> &weight, const Array<uint64_t> &before, bool contiguous, double upper,
+           int64_t width, const Watch *watch) {
+            const Bounded video{static_cast<int64_t>(skip.size()),
+                                static_cast<int64_t>(drop.size()),
+                                contiguous,
+                                match.data(),
+                                drop.data(),
+                                skip.data(),
+                                free.data(),
+                                going.data(),
+                                weight.data(),
+                                before.data()};
+            Swept found;
+            run(watch, [&](Poll &poll) { found = sweep(video, static_cast<int64_t>(before.shape(1)), upper, width, poll); });
+            const size_t clips = found.labels.size();
+            nb::object labels = clips ? nb::cast(give(std::move(found.labels), {clips})) : nb::none();
+            return nb::make_tuple(found.cost, labels, found.dropped, found.expanded);
+        },
+        "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert(), "free"_a.noconvert(), "going"_a.noconvert(),
+        "weight"_a.noconvert(), "before"_a.noconvert(), "contiguous"_a, "upper"_a, "width"_a, "watch"_a.none() = nb::none(),
+        "Follow the most promising states from clip to clip: cost, labels, dropped, expanded.");
+}
+
 // The same functions for both dtypes.
 template <class T> void bind_procedure(nb::class_<Procedure> &procedure) {
     procedure
@@ -322,6 +379,7 @@ NB_MODULE(_native, m) {
     bind_soft<float>(m);
     bind_soft<double>(m);
     bind_encoder(m);
+    bind_search(m);
 
     nb::class_<Automaton> automaton(m, "Automaton");
     automaton.def(

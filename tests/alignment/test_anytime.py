@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import graph2vid as g2v
 from dags import dags, thread_flow
 from graph2vid.alignment import anytime
-from graph2vid.alignment.backends import Resources
+from graph2vid.alignment.backends import Resources, native
 from graph2vid.alignment.clip_costs import check_costs
-from graph2vid.alignment.relaxed import Beam, Costs64, Relaxation, Video
+from graph2vid.alignment.relaxed import Beam, Climb, CompiledClimb, Costs64, Multipliers, Relaxation, Video
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 
+BACKENDS = ["reference"] if native() is None else ["native", "reference"]
 SKIPS = st.sampled_from(["none", "some", "all"])
 
 
@@ -57,17 +58,9 @@ def test_small_procedures_are_exact(flow: g2v.FlowGraph, clips: int, seed: int, 
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    dags(max_steps=7),
-    st.integers(7, 14),
-    st.integers(0, 2**32 - 1),
-    SKIPS,
-    st.booleans(),
-    st.sets(st.integers(0, 6)),
-    st.integers(1, 40),
-)
-def test_bounds_hold_whatever_is_kept_and_dropped(
-    flow: g2v.FlowGraph, clips: int, seed: int, skips: str, contiguous: bool, kept: set[int], width: int
+@given(dags(max_steps=7), st.integers(7, 14), st.integers(0, 2**32 - 1), SKIPS, st.booleans(), st.integers(1, 40))
+def test_bounds_hold_whatever_the_multipliers_and_the_width(
+    flow: g2v.FlowGraph, clips: int, seed: int, skips: str, contiguous: bool, width: int
 ) -> None:
     match, drop, skip = draw_costs(flow, clips, seed, skips, forbidden=0.1)
     try:
@@ -75,20 +68,44 @@ def test_bounds_hold_whatever_is_kept_and_dropped(
     except InfeasibleError:
         optimum = np.inf
     video = Video(match, drop, np.full(len(flow), np.inf) if skip is None else skip, contiguous)
-    relaxation = Relaxation(flow, video, tuple(sorted(k for k in kept if k < len(flow))), limit=1000)
-    multipliers = np.random.default_rng(seed + 1).normal(0.0, 2.0, len(flow))
-    bounds = relaxation.solve(multipliers)
-    assert bounds.bound <= optimum + 1e-9
-    if np.isfinite(bounds.bound):
-        _, order = relaxation.path(multipliers, bounds)
-        shown = np.bincount(np.array(order, np.int64), minlength=len(flow))
-        assert (shown[relaxation.kept] <= 1).all()
-    swept = Beam(flow, video).sweep(relaxation, bounds, np.inf, width)
-    assert min(swept.cost, swept.dropped) - 1e-9 <= optimum <= swept.cost + 1e-9
-    if swept.labels is not None:
-        assert_legal(flow, swept.labels, skip, contiguous)
-    if swept.dropped == np.inf:
-        assert swept.cost == pytest.approx(optimum, abs=1e-9)
+    relaxation = Relaxation(flow, video)
+    random = np.random.default_rng(seed + 1)
+    edges = len(relaxation.later)
+    at = Multipliers(random.normal(0.0, 2.0, len(flow)), np.maximum(random.normal(0.0, 0.5, (edges, clips)), 0.0))
+    solved, bounds = relaxation.solve(at), relaxation.completions(at)
+    assert solved.bound <= optimum + 1e-9
+    assert bounds.free[0] == pytest.approx(solved.bound, abs=1e-9)
+    for backend in BACKENDS:
+        swept = Beam(flow, video, backend).sweep(bounds, np.inf, width)
+        assert min(swept.cost, swept.dropped) - 1e-9 <= optimum <= swept.cost + 1e-9
+        assert swept.expanded > 0
+        if swept.labels is not None:
+            assert_legal(flow, swept.labels, skip, contiguous)
+        if swept.dropped == np.inf:
+            assert swept.cost == pytest.approx(optimum, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(dags(max_steps=9), st.integers(9, 30), st.integers(0, 2**32 - 1), SKIPS, st.booleans())
+def test_the_compiled_climb_is_the_readable_one(
+    flow: g2v.FlowGraph, clips: int, seed: int, skips: str, contiguous: bool
+) -> None:
+    match, drop, skip = draw_costs(flow, clips, seed, skips)
+    optimum = g2v.align(flow, match, drop, skip, contiguous).cost
+    video = Video(match, drop, np.full(len(flow), np.inf) if skip is None else skip, contiguous)
+    relaxation, when = Relaxation(flow, video), np.arange(len(flow), dtype=np.float64)
+    climbs = [Climb(relaxation, when), CompiledClimb(relaxation, when)]
+    for daring in (1.0, 0.3):
+        for climb in climbs:
+            climb.start(daring)
+        slow, fast = (climb.run(6, optimum + 0.3, 1e-9) for climb in climbs)
+        assert slow == fast
+        assert climbs[0].bound == pytest.approx(climbs[1].bound)
+        assert climbs[0].bound <= optimum + 1e-9
+        assert climbs[0].when == pytest.approx(climbs[1].when)
+        for one, other in zip(climbs[0].best, climbs[1].best, strict=True):
+            assert one == pytest.approx(other, abs=1e-9)
+        assert relaxation.solve(climbs[1].best).bound == pytest.approx(climbs[1].bound)
 
 
 def assert_legal(flow: g2v.FlowGraph, labels: np.ndarray, skip: Costs64 | None, contiguous: bool) -> None:
@@ -164,20 +181,6 @@ def test_procedures_beyond_reach_are_searched() -> None:
     assert g2v.align(flow, match, drop, cost_only=True).clip_labels is None
     with pytest.raises(TooLargeError, match="ideals"):
         g2v.align(flow, match, drop, method="exact")
-
-
-def test_parts_that_follow_one_another_are_split() -> None:
-    layers = [(a, b) for a in range(9) for b in range(9) if b // 3 == a // 3 + 1]
-    flow = g2v.FlowGraph.from_edges([str(k) for k in range(9)], layers)
-    divided = anytime.split(flow)
-    assert len(divided) == 11
-    assert [divided.ancestors[k].bit_count() for k in (9, 10)] == [3, 7]
-    assert anytime.split(thread_flow([3, 3])) == g2v.FlowGraph.from_edges(list("012345"), thread_flow([3, 3]).edges)
-    assert len(anytime.split(g2v.FlowGraph.chain(list("abc")))) == 3
-    match, drop = planted(flow, 40, 0.8, seed=6)
-    found = g2v.align(flow, match, drop, method="anytime")
-    assert found.cost == pytest.approx(g2v.align(flow, match, drop).cost)
-    assert found.gap == 0
 
 
 def test_more_steps_than_a_word_holds() -> None:

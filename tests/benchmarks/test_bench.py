@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from benchmarks import align as bench_align_module
 from benchmarks.__main__ import main
 from benchmarks.align import bench_align
+from benchmarks.anytime import bench_anytime
 from benchmarks.cases import CASES, Case, bag, salads, threads
 from benchmarks.floors import ScalarScan, python_loop
 from benchmarks.fst import Automata
@@ -189,6 +190,16 @@ def test_tsort_report() -> None:
     assert crosstask["ideals_bounds"] == [8, 60]
     assert fourteen["states"] == TSortGraph.compile(bag(14)).n_states
     assert fourteen["numpy_ratio"] > 0
+
+
+@needs_kernels
+def test_anytime_report() -> None:
+    (case,) = bench_anytime(["clear"], procedures=2).cases
+    for one in case["videos"]:
+        assert 35 <= one["steps"] <= 60
+        assert one["gap"] == 0
+        assert one["expanded"] > 0
+        assert one["aligned"] > one["argmax"]
 
 
 @needs_kernels

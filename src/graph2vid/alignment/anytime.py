@@ -1,17 +1,15 @@
 """Alignment of procedures with too many ideals: a good answer at any time, and how far from the best it can be.
 
 A relaxation (:mod:`graph2vid.alignment.relaxed`) says from every point of the video on what the rest costs at the
-least; a beam over ideals, guided by that, finds alignments, and the least bound of
-what it had no room for is a lower bound of the whole. Between the sweeps the multipliers of the relaxation climb, it
-keeps the steps that were most often shown twice, not at all or out of order, and the beam widens, until both bounds
-meet or the time is up.
+least; a beam over ideals, guided by that, finds alignments, and the least bound of what it had no room for is a lower
+bound of the whole. In turns the multipliers of the relaxation climb and the beam widens, until both bounds meet or the
+time is up.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +18,10 @@ from graph2vid._stopping import Watch, watched
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import Resources, memory_bound, solve_plain
 from graph2vid.alignment.clip_costs import ClipCosts
-from graph2vid.alignment.relaxed import Beam, Completions, Costs64, Relaxation, Video
+from graph2vid.alignment.relaxed import Beam, Climb, CompiledClimb, Completions, Costs64, Relaxation, Video
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, bits
-from graph2vid.tsort import TSortGraph, flags_of, sections, words_of
+from graph2vid.tsort import TSortGraph
 
 EXACT_UPDATES = 2**36
 """States × clips up to which ``method=None`` is exact: a minute or two of one processor."""
@@ -32,12 +30,10 @@ TIME_LIMIT = 30.0
 """Seconds that a search takes at the most, unless told otherwise; where its bounds meet it ends at once."""
 
 _MEMORY = 2 << 30  # bytes, unless told otherwise
-_KEPT_IDEALS = (32, 128, 512, 2048, 8192)  # of the kept steps, from stage to stage
 _SLOW = 16  # how much sooner than elsewhere an exact answer counts as slow, where several are needed
-_CLIMBS = 50  # times that multipliers are changed in a stage, at the most
-_CLIMB_SHARE = 0.2  # of the time that is left, at the most, for the multipliers of one stage
-_CALLS = 200  # ideals that take as long as what solving a relaxation costs besides
-_PATIENCE = 5  # changes without a better bound after which they become smaller
+_ROUNDS = (100, 400, 1000)  # times that multipliers are changed before a sweep, at the most; the last from then on
+_CLIMB_SHARE = 0.3  # of the time that is left, at the most, for the multipliers before a sweep
+_TRY = 25  # changes after which the order that they suggest is tried
 _WIDTH = 256  # states that the first sweep follows
 _WIDER = 4  # how much wider each sweep is than the one before
 _ROUNDING = 1e-11  # of all costs together: by so much sums of the same costs may differ
@@ -102,7 +98,7 @@ def solve(
     if resources.memory_limit is None:
         memory = min(memory, _MEMORY)
     try:
-        return _Search(flow, costs, contiguous, resources.time_limit or TIME_LIMIT, memory).run()
+        return _Search(flow, costs, contiguous, resources, memory).run()
     except TooLargeError as error:
         raise error if instead_of is None else TooLargeError(f"{instead_of}; a search fails, too: {error}") from None
 
@@ -122,69 +118,47 @@ def solve_quickly(flow: FlowGraph, costs: ClipCosts, resources: Resources) -> An
     return solve(flow, costs, True, resources)
 
 
-def split(flow: FlowGraph) -> FlowGraph:
-    """Add steps between parts of a procedure of which all of one come before all of the other.
-
-    They are comparable with all other steps: whether they are done says which part the video has come to.
-    """
-    parts = [list(bits(section)) for section in sections(flow, (1 << len(flow)) - 1)]
-    edges, n_steps = list(flow.edges), len(flow)
-    for part, following in pairwise(parts):
-        if min(len(part), len(following)) > 1:  # a part of one step is such a step itself
-            edges += [(step, n_steps) for step in part] + [(n_steps, step) for step in following]
-            n_steps += 1
-    return FlowGraph.from_edges([str(step) for step in range(n_steps)], edges)
-
-
-def _in_one_order(flow: FlowGraph, costs: ClipCosts, contiguous: bool) -> tuple[float, Labels | None]:
-    """Align in one legal order: of the steps that are ready, the one comes first that has its best clip first."""
-    clip = np.argmin(costs.match - costs.drop if np.isfinite(costs.drop).all() else costs.match, axis=1)
-    ranked = np.argsort(clip, kind="stable").tolist()
+def _in_one_order(flow: FlowGraph, video: Video, when: Costs64) -> tuple[float, Labels | None]:
+    """Align in one legal order: of the steps that are ready, the one comes first that is expected first [K]."""
+    ranked = np.argsort(when, kind="stable").tolist()
     place = {step: at for at, step in enumerate(ranked)}
     by_clip = FlowGraph.from_edges([flow.steps[step] for step in ranked], [(place[a], place[b]) for a, b in flow.edges])
     order = [ranked[at] for at in by_clip.topological_order]
     chain = TSortGraph.compile(FlowGraph.chain([flow.steps[step] for step in order]))
-    in_order = ClipCosts(costs.match[order], costs.drop, None if costs.skip is None else costs.skip[order])
-    cost, labels = solve_plain(chain, in_order, contiguous, False, Resources.check(workers=1))
-    return cost, None if labels is None else np.append(order, BACKGROUND)[labels]
+    in_order = ClipCosts(video.match[order], video.drop, video.skip[order] if video.may_skip else None)
+    cost, labels = solve_plain(chain, in_order, video.contiguous, False, Resources.check(workers=1))
+    if labels is None:
+        return cost, None
+    labels = np.append(order, BACKGROUND)[labels]
+    return video.cost(labels), labels
 
 
 class _Search:
     """One search, with what it knows so far."""
 
-    def __init__(self, flow: FlowGraph, costs: ClipCosts, contiguous: bool, seconds: float, memory: int) -> None:
-        self.seconds, self.flow = seconds, split(flow)
-        n_real, n_clips = costs.match.shape
-        n_steps = len(self.flow)
-        # What split() added is never shown, and free to skip.
-        match, skip = np.full((n_steps, n_clips), np.inf), np.zeros(n_steps)
-        match[:n_real] = costs.match
-        skip[:n_real] = np.inf if costs.skip is None else costs.skip
-        self.video = Video(match, costs.drop.astype(np.float64), skip, contiguous)
-        self.beam = Beam(self.flow, self.video)
-        self.ends = time.monotonic() + seconds
-        # One half for the bounds, one for the beam.
-        self.most_ideals = memory // 2 // (8 * (n_clips + 1) * (n_steps + 1)) - 1
-        self.widest = self.beam.widest(memory // 2)
-        if self.most_ideals < 1 or self.widest < _WIDTH:
+    def __init__(self, flow: FlowGraph, costs: ClipCosts, contiguous: bool, resources: Resources, memory: int) -> None:
+        n_steps, n_clips = costs.match.shape
+        self.flow, self.backend, self.seconds = flow, resources.backend, resources.time_limit or TIME_LIMIT
+        self.ends = time.monotonic() + self.seconds
+        skip = np.full(n_steps, np.inf) if costs.skip is None else costs.skip.astype(np.float64)
+        self.video = Video(costs.match.astype(np.float64), costs.drop.astype(np.float64), skip, contiguous)
+        self.beam = Beam(flow, self.video, resources.backend)
+        # What the relaxation and its multipliers need; the rest is the beam's.
+        tables = 8 * n_clips * (8 * (n_steps + 4) + 6 * len(flow.edges))
+        self.widest = self.beam.widest(memory - tables) if tables < memory else 0
+        if self.widest < _WIDTH:
             raise TooLargeError(
-                f"{n_real} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
+                f"{n_steps} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
                 "even for a search that is not exact: raise memory_limit, or use longer clips"
             )
-        self.before = flags_of(words_of(self.flow.descendants, n_steps), n_steps)
         self.rounding = _ROUNDING * self.video.size()
         # To have something: the cheapest alignment in an order that suits the video, and what each clip costs at least.
-        self.cost, self.labels = _in_one_order(flow, costs, contiguous)
-        if self.labels is not None:
-            self.cost = self.video.cost(self.labels)
-        least = np.minimum(self.video.match.min(axis=0), self.video.drop)
-        self.lower = float(least.sum() + np.minimum(self.video.skip, 0.0).sum())
-        self.multipliers = np.zeros(n_steps)
-        # To begin with: steps that are comparable with all others split the procedure, and cost few ideals; then those
-        # in the middle of much.
-        earlier, later = self.before.sum(axis=0), self.before.sum(axis=1)
-        self.trouble = np.where(earlier + later == n_steps - 1, 1.0, earlier * later / n_steps**2)
-        self.width, self.n_kept = 0, 0
+        match, drop = self.video.match, self.video.drop
+        best = np.argmin(match - drop if np.isfinite(drop).all() else match, axis=1)
+        self.cost, self.labels = _in_one_order(flow, self.video, best.astype(np.float64))
+        self.lower = float(np.minimum(match.min(axis=0), drop).sum() + np.minimum(skip, 0.0).sum())
+        self.when = best.astype(np.float64)  # each step is expected to begin, to start with
+        self.width, self.n_rounds, self.n_expanded = 0, 0, 0
 
     def run(self) -> Answer:
         """Search until the bounds meet or the time is up."""
@@ -193,28 +167,20 @@ class _Search:
         return self._answer()
 
     def _search(self) -> None:
-        """Keep more steps, let multipliers climb and follow more states, stage by stage; at last only the latter."""
-        relaxation, bounds, solving, sweeping, width = Relaxation(self.flow, self.video, (), 1), None, 0.0, 0.0, _WIDTH
-        for most_ideals in _KEPT_IDEALS:
-            grown = self._keep_more(relaxation, min(most_ideals, self.most_ideals))
-            if bounds is not None:
-                more = (grown.n_ideals + _CALLS) / (relaxation.n_ideals + _CALLS)
-                if grown.n_ideals == relaxation.n_ideals or more * solving > self._time_left() / 4:
-                    break
-            relaxation, bounds = grown, None  # the last tables go before the next ones come
-            self.n_kept = len(relaxation.kept)
-            bounds, solving = self._climb(relaxation)
-            if not self._is_closed():
-                sweeping = self._sweep(relaxation, bounds, width)
-            if self._is_closed():
-                return
-            width = min(_WIDER * width, self.widest)
-        assert bounds is not None
+        """Let multipliers climb and follow more states, in turns."""
+        relaxation = Relaxation(self.flow, self.video)
+        climb = (CompiledClimb if self.backend == "native" else Climb)(relaxation, self.when)
+        stage, factor, sweeping = 0, 0.0, 0.0
         while not self._is_closed():
-            factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.widest / self.width)
-            if factor < 1.5:
+            self._climb(climb, stage)
+            if self._is_closed():
                 break
-            sweeping = self._sweep(relaxation, bounds, int(factor * self.width))
+            if self.width:
+                factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.widest / self.width)
+                if factor < 0.5:
+                    break
+            sweeping = self._sweep(relaxation.completions(climb.best), int(factor * self.width) or _WIDTH)
+            stage += 1
 
     def _time_left(self) -> float:
         return self.ends - time.monotonic()
@@ -229,84 +195,39 @@ class _Search:
                 "order between steps, or forbid less"
             )
         gap = 0.0 if self._is_closed() else self.cost - self.lower
-        return _searched(self.cost, self.labels, gap, beam=self.width, kept_steps=self.n_kept)
+        counts = {"beam": self.width, "rounds": self.n_rounds, "expanded": self.n_expanded}
+        return _searched(self.cost, self.labels, gap, **counts)
 
     # -- the lower bound ----------------------------------------------------------------------------------------
 
-    def _keep_more(self, relaxation: Relaxation, most_ideals: int) -> Relaxation:
-        """Return the relaxation that keeps all steps, or those too that make the most trouble, as far as they fit."""
-        with suppress(TooLargeError):
-            return Relaxation(self.flow, self.video, tuple(range(len(self.flow))), most_ideals)
-        for step in np.argsort(-self.trouble, kind="stable").tolist():
-            if self.trouble[step] > 0 and step not in relaxation.kept:
-                with suppress(TooLargeError):
-                    kept = sorted((*relaxation.kept.tolist(), step))
-                    relaxation = Relaxation(self.flow, self.video, tuple(kept), most_ideals)
-        return relaxation
-
-    def _climb(self, relaxation: Relaxation) -> tuple[Completions, float]:
-        """Change the multipliers to raise the bound; return the bounds at the best ones, and what a solution takes (s).
-
-        Subgradient steps of Polyak's length: the multiplier of a step that is shown too often grows, of one
-        not shown it shrinks.
-        """
+    def _climb(self, climb: Climb | CompiledClimb, stage: int) -> None:
+        """Change the multipliers to raise the bound, and try the orders that they suggest."""
         until = time.monotonic() + _CLIMB_SHARE * self._time_left()
-        best, best_multipliers, at, daring, idle = -np.inf, self.multipliers, self.multipliers, 1.0, 0
-        others = np.setdiff1d(np.arange(len(self.flow)), relaxation.kept)
-        found: Completions | None = None
-        for number in range(_CLIMBS):
-            began = time.monotonic()
-            found = relaxation.solve(at, into=found)
-            self.lower = max(self.lower, found.bound)
-            solving = time.monotonic() - began
-            if found.bound > best:
-                best, best_multipliers, idle = found.bound, at, 0
-            elif (idle := idle + 1) == _PATIENCE:
-                daring, idle = daring / 2, 0
-            if not np.isfinite(found.bound):
+        climb.start(1.0 / (1 + stage))
+        for _ in range(_ROUNDS[min(stage, len(_ROUNDS) - 1)] // _TRY):
+            target = self.cost if self.cost < np.inf else self.lower + 0.05 * (abs(self.lower) + self.rounding)
+            rounds, is_legal = climb.run(_TRY, target, self.rounding)
+            self.n_rounds += rounds
+            self.lower = max(self.lower, climb.bound)
+            if self._is_closed():
                 break
-            excess = self._learn_from(*relaxation.path(at, found), at)[others]
-            if number == 0 and self.width == 0:
-                self._sweep(relaxation, found, _WIDTH // 4)
-            if self._is_closed() or not excess.any() or time.monotonic() + solving > until:
+            self._take(*_in_one_order(self.flow, self.video, climb.when))
+            if self._is_closed() or (rounds < _TRY and not is_legal) or time.monotonic() > until:
                 break
-            target = self.cost if self.cost < np.inf else found.bound + 0.05 * (abs(found.bound) + self.rounding)
-            at = at.copy()
-            at[others] += daring * (target - found.bound) / (excess @ excess) * excess
-            at = np.maximum(at, -self.video.skip)
-        assert found is not None
-        self.multipliers = best_multipliers
-        if at is not best_multipliers and not self._is_closed():
-            found = relaxation.solve(best_multipliers, into=found)
-        return found, solving
-
-    def _learn_from(self, labels: Labels, order: list[int], multipliers: Costs64) -> Costs64:
-        """Take a relaxed alignment that happens to be legal, note the trouble of others; return by how many
-        segments each step is shown too often [K]."""
-        n_steps, n_segments = len(self.flow), len(order)
-        segments = np.bincount(np.array(order, np.int64), minlength=n_steps).astype(np.float64)
-        first, last = np.full(n_steps, n_segments), np.full(n_steps, -1)
-        first[order[::-1]] = np.arange(n_segments)[::-1]
-        last[order] = np.arange(n_segments)
-        out_of_order = self.before & (last[:, None] > first[None, :])
-        skipped = multipliers + self.video.skip
-        excess: Costs64 = segments - 1.0 + ((skipped < 0) | (skipped == 0) & (segments == 0))
-        trouble = np.where((segments == 0) & np.isfinite(self.video.skip), 0.0, np.abs(segments - 1.0))
-        trouble += out_of_order.sum(axis=0) + out_of_order.sum(axis=1)
-        if not trouble.any() and (cost := self.video.cost(labels)) < self.cost:
-            self.cost, self.labels = cost, labels
-        self.trouble = 0.9 * self.trouble + trouble
-        return excess
 
     # -- the upper bound ----------------------------------------------------------------------------------------
 
-    def _sweep(self, relaxation: Relaxation, bounds: Completions, width: int) -> float:
+    def _take(self, cost: float, labels: Labels | None) -> None:
+        if cost < self.cost:
+            self.cost, self.labels = cost, labels
+
+    def _sweep(self, bounds: Completions, width: int) -> float:
         """Send a beam over the video and take what it finds and proves; return the seconds it took."""
         began = time.monotonic()
-        swept = self.beam.sweep(relaxation, bounds, self.cost - self.rounding, width)
+        swept = self.beam.sweep(bounds, self.cost - self.rounding, width)
         self.width = width
-        if swept.cost < self.cost:
-            self.cost, self.labels = swept.cost, swept.labels
+        self.n_expanded += swept.expanded
+        self._take(swept.cost, swept.labels)
         self.lower = max(self.lower, min(self.cost, swept.dropped))
         return time.monotonic() - began
 
