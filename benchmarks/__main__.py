@@ -15,6 +15,7 @@ NAMES = {
     "peers": "other packages on what they can solve, and brute force (needs the extra `peers`)",
     "soft": "soft costs and their gradients, beside a loop in torch and other packages (`learn`, `peers`)",
     "anytime": "procedures with too many ideals, until the answer is proven",
+    "stream": "a clip of a running video, with what is believed of it",
     "parser": "parsers of procedures, and the learned one without the compiled kernels (`text`)",
     "gpu": "hard and soft costs on the GPU (needs torch and numpy alone)",
     "batch": "whole corpora, from Parquet to Parquet (`batch`, `ray`)",

@@ -23,6 +23,7 @@ from benchmarks.memory import measure_apart
 from benchmarks.parser import bench_parser
 from benchmarks.peers import bench_peers
 from benchmarks.report import duration, times
+from benchmarks.stream import bench_stream
 from benchmarks.timing import Effort, race
 from benchmarks.tsort import bench_tsort
 from graph2vid.alignment import align, backends
@@ -200,6 +201,13 @@ def test_anytime_report() -> None:
         assert one["gap"] == 0
         assert one["expanded"] > 0
         assert one["aligned"] > one["argmax"]
+
+
+@needs_kernels
+def test_stream_report() -> None:
+    (case,) = bench_stream(["plain"], clips=40).cases
+    assert case["states"] == TSortGraph.compile(salads()).n_states
+    assert case["seconds"] >= case["push_seconds"] > 0
 
 
 @needs_kernels
