@@ -131,3 +131,16 @@ def test_the_places_that_contributing_names_are_there() -> None:
     assert len(named) > 40 and not missing, missing
     for file in re.findall(r"`(\w+\.(?:py|cpp|cu))`", text):
         assert list((ROOT / "src").rglob(file)), file
+
+
+def test_the_table_beside_other_tools_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/guides/studio.md").read_text(encoding="utf-8").partition("## Beside other tools")[2]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    assert rows[0][2:] == ["Label Studio", "VIA", "ELAN", "LosslessCut", "YouTube Studio", "Descript"]
+    assert len(rows) > 30 and all(len(row) == 8 and all(row) for row in rows[2:])
+    for feature, ours, *_ in rows[2:]:
+        named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", ours)
+        assert bool(named) == ours.startswith("yes: ") and (named or ours == "no"), feature
+        assert ours.count("`") == 2 * len(named), feature
+        for file, test in named:
+            assert f"\ndef {test}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), (feature, file, test)

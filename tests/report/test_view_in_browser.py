@@ -121,6 +121,7 @@ def test_a_segment_is_moved_and_a_drag_is_given_up(page: Any) -> None:
     start(page, editable=True)
     drag(page, 4, "end", 5.0)
     page.keyboard.press("Escape")
+    page.wait_for_timeout(50)  # let go some time later: that is no click beside it
     page.mouse.up()
     assert not any(event["done"] for event in told(page, "segment-drag"))
     assert page.evaluate("view.time") == segment.start  # where it was

@@ -202,6 +202,36 @@ def test_other_accounts_of_this_machine_stay_outside(tmp_path: Path) -> None:
         assert again.opened.partition("=")[2] != token
 
 
+def test_nothing_is_answered_without_the_token(tmp_path: Path) -> None:
+    """Every operation of a studio on this machine, asked for as another account would: it knows the address."""
+    with serving(tmp_path / "projects") as server:
+        name = server.ask("POST", "projects", json={"title": "Mine"})["name"]
+        before = server.ask("GET", f"projects/{name}")
+        paths = server.ask("GET", "openapi.json")["paths"]
+        operations = [(method.upper(), path) for path, methods in paths.items() for method in methods]
+        assert len(operations) > 30
+        asked = 0
+        with httpx.Client(base_url=server.address) as stranger:
+            for method, path in [*operations, ("GET", "/"), ("GET", "/docs"), ("GET", "/static/studio.js")]:
+                for headers in ({}, {"cookie": "graph2vid_token=guessed-0123456789"}, {"authorization": "Bearer x"}):
+                    answer = stranger.request(method, path.format_map(_Named(name)), headers=headers)
+                    assert answer.status_code == 401, (method, path, headers, answer.status_code)
+                    assert "set-cookie" not in answer.headers and "Mine" not in answer.text
+                    asked += 1
+        print(f"{asked} requests without the token, all refused")
+        assert server.ask("GET", f"projects/{name}") == before
+
+
+class _Named(dict[str, str]):
+    """Any parameter of a path: the project that is there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(project=name)
+
+    def __missing__(self, key: str) -> str:
+        return "0"
+
+
 def test_the_page_that_is_opened_is_for_its_owner(tmp_path: Path) -> None:
     page = page_to_open(tmp_path, "http://127.0.0.1:1/?token=secret")
     assert page.stat().st_mode & 0o077 == 0 and "token=secret" in page.read_text()

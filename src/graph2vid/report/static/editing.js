@@ -20,7 +20,7 @@ export function makeEditable(state, lanes) {
   lanes.append(guide);
   const buttonOf = (index) => lanes.querySelector(`.segment[data-index="${index}"]`);
 
-  // The grips stand outside of a segment that is shorter than they are.
+  // The grips stand outside of a segment that is shorter than they are, but never beyond the video.
   const arm = () => {
     const button = state.picked === null ? null : buttonOf(state.picked);
     if (!button) for (const handle of handles) handle.remove();
@@ -28,7 +28,8 @@ export function makeEditable(state, lanes) {
     const { start, end } = button.span ?? button.segment;
     const wide = (end - start) * state.sight.perSecond;
     const inside = Math.min(Math.max((wide - TARGET) / 2, -TARGET / 2), 8);
-    button.style.setProperty("--inside", `${inside}px`);
+    const room = [start - model.offset, model.end - end].map((seconds) => seconds * state.sight.perSecond);
+    handles.forEach((handle, at) => handle.style.setProperty("--inside", `${Math.max(inside, TARGET - room[at])}px`));
     if (handles[0].parentElement !== button) button.append(...handles);
   };
   state.on("pick", arm);
@@ -57,6 +58,7 @@ export function makeEditable(state, lanes) {
   };
 
   lanes.addEventListener("pointerdown", (event) => {
+    state.dragged = false;
     if (event.button !== 0) return;
     const track = event.target.closest(".lane .track");
     if (!track) return;
@@ -103,8 +105,7 @@ export function makeEditable(state, lanes) {
     drag = null;
     if (!begun) return;
     state.dragging = false;
-    state.dragged = true; // the click that follows is none
-    setTimeout(() => (state.dragged = false));
+    state.dragged = true; // the click that follows is none, however late the button is let go
     if (holder.hasPointerCapture(pointer)) holder.releasePointerCapture(pointer);
     guide.hidden = true;
     state.untip();

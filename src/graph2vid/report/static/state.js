@@ -38,7 +38,7 @@ export class State {
     this.scrollTo = () => {};
     /** @type {(edge: "start" | "end", move: {by?: number, to?: number}) => void} */
     this.nudge = () => {};
-    this.dragged = false; // just now: the click that follows is none
+    this.dragged = false; // until the next press: the click that follows is none
     this.element = element;
     this.options = options;
     this.time = model.offset;

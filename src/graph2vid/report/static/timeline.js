@@ -244,7 +244,7 @@ function makeAxis(state) {
 function chooseOnClick(state, group) {
   group.addEventListener("click", (event) => {
     const track = event.target.closest(".track");
-    if (!track || state.dragged) return;
+    if (!track || (state.dragged && event.detail)) return; // keys click without pressing
     const button = event.target.closest(".segment") ?? closest(track, event.clientX);
     state.untip();
     if (button) {
