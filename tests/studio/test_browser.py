@@ -106,7 +106,7 @@ def test_the_whole_way(server: Server, tmp_path: Path) -> None:
         page.get_by_label("Kind of link").select_option("before")
         page.get_by_label("Other step").select_option("1")
         page.locator("[data-key=add-link]").click()
-        said(page, "10 → 1 is refused: the steps form a cycle: '1' → '2' → '9' → '10' → '1'")
+        said(page, "10 → 1 is refused: the steps form a cycle: 1 → 2 → 9 → 10 → 1")
         assert len(page.errors) == 1  # the browser itself notes the refusal
         page.errors.clear()
         assert count(page) == "10 steps, 9 links: 840 possible orders"
@@ -472,9 +472,12 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
         assert len(page.errors) == 1  # the browser itself notes the refusal
         page.errors.clear()
         page.get_by_role("button", name="Ground the video").click()
+        page.get_by_role("button", name="Cancel").wait_for()
+        run = page.locator("[data-key=run]")
+        assert run.inner_text() == "Running …" and run.is_disabled()
         page.get_by_role("button", name="Cancel").click()
         said(page, "Cancelled")
-        assert page.locator(".job-bar").is_hidden()
+        assert page.locator(".job-bar").is_hidden() and run.inner_text() == "Ground the video"
         assert page.errors == []
 
 

@@ -62,7 +62,7 @@ class Draft:
         try:
             yield
         except GraphError as error:
-            numbers = {quoted(step): quoted(str(number)) for number, step in enumerate(self.flow.ids, start=1)}
+            numbers = {quoted(step): str(number) for number, step in enumerate(self.flow.ids, start=1)}
             known = re.compile("|".join(re.escape(name) for name in sorted(numbers, key=len, reverse=True)))
             raise GraphError(why + known.sub(lambda found: numbers[found[0]], str(error))) from None
 

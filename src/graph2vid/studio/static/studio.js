@@ -224,6 +224,7 @@ function followJob(job, tab) {
   const isOther = () => studio.project?.name !== name || studio.project.shown !== shown;
   studio.stopFollowing?.();
   studio.followed = job.id;
+  studio.project.job = job;
   const bar = el("progress", { max: 1, "aria-label": "Progress of the job" });
   const stage = el("span", { class: "job-stage", role: "status" });
   const stop = button("Cancel", () => trying(() => api.remove(`jobs/${job.id}`)), { kind: "cancel-job" });
