@@ -22,6 +22,7 @@ from benchmarks.cases import choose, salads, threads
 from benchmarks.machine import machine
 from benchmarks.report import Report, Table, duration, table
 from benchmarks.timing import Effort
+from graph2vid.alignment import ClipCosts, Durations
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -48,6 +49,13 @@ FLOWS = {
     "20004": salads(),
 }
 SKIP_CLIPS, SKIP_VIDEOS = 128, (1, 64, 1024)
+EXTENDED: dict[str, dict[str, Any]] = {
+    "repeats": {"repeat": 2.0},
+    "repeats, durations": {
+        "repeat": 2.0,
+        "durations": lambda flow: Durations.log_normal([6] * len(flow), [0.7] * len(flow)),
+    },
+}
 
 # As many updates as a multiprocessor can do that does nothing else: two reads of shared memory, an addition and a
 # minimum each, no two threads in one bank, and nobody waits for anybody.
@@ -75,8 +83,8 @@ def bench_gpu(
     """Measure the CUDA kernels; parameters, result and errors as for `bench_align`.
 
     Cases are numbers of states, ``mixed`` (one batch of several procedures and lengths), ``one`` (single videos, on the
-    device and through torch), ``skips`` (with costs of leaving steps out, beside the same without them), and ``chain``
-    (beside pysdtw).
+    device and through torch), ``skips`` (with costs of leaving steps out, beside the same without them), ``extended``
+    (repeats and durations), and ``chain`` (beside pysdtw).
     """
     if find_spec("torch") is None:
         raise MissingDependencyError("this measures CUDA kernels, and needs torch", extra="learn")
@@ -94,6 +102,7 @@ def bench_gpu(
         "mixed": partial(_mixed, ceiling, effort),
         "one": partial(_one, effort),
         "skips": partial(_skips, effort),
+        "extended": partial(_extended, effort),
         "chain": partial(_chain, effort),
     }
     found: list[dict[str, Any]] = [{"name": "ceiling", "updates_per_second": ceiling}]
@@ -264,6 +273,32 @@ def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
             yield row
 
 
+def _extended(effort: Effort) -> Iterator[dict[str, Any]]:
+    """Repeats and durations, cost and gradient through torch."""
+    import torch
+
+    from graph2vid.learn import soft_cost
+    from graph2vid.learn.operator import SoftOptions
+
+    for name, (what, options), videos in product(("77", "770", "20004"), EXTENDED.items(), SKIP_VIDEOS):
+        tsort = TSortGraph.compile(FLOWS[name])
+        if tsort.n_states * videos > 2_000_000:
+            continue
+        batch = _Batch.of([tsort] * videos, [SKIP_CLIPS] * videos)
+        how = SoftOptions(GAMMA, "softmin", True, **options)
+        given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
+        of_one = ClipCosts(np.zeros((tsort.n_steps, SKIP_CLIPS)), np.zeros(SKIP_CLIPS), None)
+        asked = how.problem(tsort, of_one).on_automaton(of_one)
+
+        def call(tsorts: list[TSortGraph] = batch.tsorts, given: list[Tensor] = given, options: Any = options) -> None:
+            cost = soft_cost(tsorts, *given, gamma=GAMMA, smoothing="softmin", contiguous=True, **options)
+            torch.autograd.grad(cost.sum(), given)
+
+        row = {"name": "extended", "what": what, "states": asked.automaton.n_states, "clips": SKIP_CLIPS}
+        row |= {"arcs": len(asked.arc), "longest": asked.length.shape[1], "videos": videos}
+        yield row | {"seconds": _seconds(call, effort)}
+
+
 def _chain(effort: Effort) -> Iterator[dict[str, Any]]:
     """Soft-DTW of pysdtw on the GPU, beside ours on a chain, cost and gradient."""
     row: dict[str, Any] = {"name": "chain", "what": "pysdtw", "states": CHAIN_STEPS, "clips": CHAIN_CLIPS}
@@ -375,6 +410,8 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
         tables.append(table("One video on the GPU", note, columns, lines, words=0))
     if skips := [row for row in found if row["name"] == "skips"]:
         tables.append(_skip_table(skips))
+    if extended := [row for row in found if row["name"] == "extended"]:
+        tables.append(_extended_table(extended))
     for row in (row for row in found if row["name"] == "chain"):
         note = f"{CHAIN_STEPS} steps, {CHAIN_CLIPS} clips, {CHAIN_VIDEOS} videos, softmin, cost and gradient, float32."
         theirs = duration(row["peer_seconds"]) if row["peer_seconds"] else f"not measured: {row['why']}"
@@ -396,6 +433,23 @@ def _skip_table(rows: Sequence[dict[str, Any]]) -> Table:
         lines.setdefault((row["states"], row["videos"]), []).append(cell)
     cells = [(f"{states:,}", f"{videos:,}", *times) for (states, videos), times in lines.items()]
     return table("Skip costs on the GPU", note, ("states", "videos", *whats), cells, words=0)
+
+
+def _extended_table(rows: Sequence[dict[str, Any]]) -> Table:
+    note = (
+        f"{SKIP_CLIPS} clips, `soft_cost` and its backward pass through torch, costs of float32 computed in float64. "
+        "States and arcs are of the automaton, lengths those that have a cost of their own; updates are states × clips × videos."
+    )
+    lines = [
+        (
+            row["what"],
+            *(f"{row[name]:,}" for name in ("states", "arcs", "longest", "videos")),
+            f"{duration(row['seconds'])} ({row['states'] * row['clips'] * row['videos'] / row['seconds']:.1e}/s)",
+        )
+        for row in rows
+    ]
+    columns = ("what", "states", "arcs", "lengths", "videos", "cost + gradient")
+    return table("The extended model on the GPU", note, columns, lines, words=1)
 
 
 if __name__ == "__main__":

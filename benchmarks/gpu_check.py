@@ -3,9 +3,9 @@
     python benchmarks/gpu_check.py [--cases 200] [--seed 0]
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
-some costs infinite, some videos impossible; once as it is and once with skip costs. Kernels run with states in
-registers, one video or several to a block, in shared memory, level by level, in memory, with shared memory spilled, and
-from checkpoints. Prints the largest deviations, and fails where one is too large.
+some costs infinite, some videos impossible; once as it is and once with skip costs, and a short one with repeats and
+durations. Kernels run with states in registers, one video or several to a block, in shared memory, level by level, in
+memory, with shared memory spilled, and from checkpoints. Prints the largest deviations; fails where one is too large.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from benchmarks.torch_reference import reference_cost
+from graph2vid.alignment import Durations
 from graph2vid.flow import FlowGraph
+from graph2vid.learn import GraphDropDTWLoss, soft_cost
 from graph2vid.learn.cuda import cuda_costs, plan
 from graph2vid.learn.cuda.cuda_graphs import layout_of
 from graph2vid.tsort import TSortGraph
@@ -95,9 +98,9 @@ class Batch:
         return replace(self, match=change(self.match), drop=change(self.drop), skip=skip)
 
 
-def make_batch(random: np.random.Generator, videos: int) -> Batch:
+def make_batch(random: np.random.Generator, videos: int, most: int = 7) -> Batch:
     """Return a mixed batch with NaN in the padding."""
-    known = [TSortGraph.compile(random_flow(random, 7)) for _ in range(3)]
+    known = [TSortGraph.compile(random_flow(random, most)) for _ in range(3)]
     tsorts = [known[int(random.integers(len(known)))] for _ in range(videos)]
     lengths = [int(random.integers(1, 80)) for _ in range(videos)]
     match = np.full((videos, max(t.n_steps for t in tsorts), max(lengths)), np.nan)
@@ -152,7 +155,9 @@ def main() -> None:
                 )
             if case % 2 == 0:
                 failures += not check_hard(batch, contiguous, worst)
+        failures += not check_extended(random, gamma, worst, case)
     failures += not check_strange(make_batch(random, 8))
+    failures += not check_training(random)
     for key, (value, gradient) in sorted(worst.items()):
         print(f"{' '.join(key):66s} cost {value:.1e} (relative)   gradient {gradient:.1e} (absolute)")
     print(f"{arguments.cases} mixed batches, {failures} mismatches")
@@ -239,6 +244,61 @@ def check_strange(batch: Batch) -> bool:
         fine &= found.match is not None and not found.match.isnan().any() and not found.match[at].any()
     print("NaN and -inf are seen" if fine else "NaN or -inf went unseen")
     return fine
+
+
+def check_extended(random: np.random.Generator, gamma: float, worst: Worst, case: int) -> bool:
+    """Compare repeats, durations and soft precedence with the automaton on the CPU, in float64 there."""
+    made = make_batch(random, 4, 4)
+    lengths = [min(length, int(random.integers(2, 9))) for length in made.lengths]
+    batch = replace(made, lengths=lengths, skip=made.skip if case % 2 else None)
+    longest = int(random.integers(1, 5))
+    by_length = random.random(longest) * (random.random(longest) < 0.8)
+    options: dict[str, Any] = {
+        "repeat": float(random.random()) if case % 3 else None,
+        "durations": (lambda flow: Durations(np.tile(by_length, (len(flow), 1)), np.full(len(flow), 0.3)))
+        if case % 3 != 1
+        else None,
+    }
+
+    def found(batch: Batch) -> list[torch.Tensor]:
+        given = [part.clone().requires_grad_() for part in (batch.match, batch.drop)]
+        how = options | {"gamma": gamma, "smoothing": "softmin", "contiguous": True}
+        cost = soft_cost(batch.tsorts, given[0], given[1], batch.skip, batch.lengths, **how)
+        return [cost.detach(), *torch.autograd.grad(cost.sum(), given)]
+
+    fine = True
+    for dtype in (torch.float64, torch.float32):
+        rounded = batch.map(partial(torch.Tensor.to, dtype=dtype))
+        wanted = found(rounded.map(torch.Tensor.double))
+        gpu = cuda_costs.Costs(*found(rounded.map(torch.Tensor.cuda)))
+        key = ("automaton", "softmin", "contiguous", "skips" if batch.skip is not None else "all shown")
+        fine &= compare(wanted, gpu, dtype, gamma, key, worst, case)
+    return fine
+
+
+def check_training(random: np.random.Generator) -> bool:
+    """Train a layer with repeats and durations on the GPU and on the CPU: the losses are the same, and they fall."""
+    flow = random_flow(random, 5)
+    steps = torch.from_numpy(random.normal(size=(len(flow), 8)))
+    shown = torch.from_numpy(random.normal(size=(3, 12, 8)))
+    losses: dict[str, list[float]] = {}
+    for device in ("cuda", "cpu"):
+        layer = torch.nn.Linear(8, 8, dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.eye(8))
+            layer.bias.zero_()
+        layer = layer.to(device)
+        loss_of = GraphDropDTWLoss(gamma=0.1, smoothing="softmin", contiguous=True, repeat=1.0, durations=2)
+        optimiser = torch.optim.Adam(layer.parameters(), lr=0.02)
+        losses[device] = []
+        for _ in range(12):
+            loss = loss_of(layer(shown.to(device)), [steps.to(device)] * 3, [flow] * 3)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses[device].append(loss.item())
+    print("training with repeats and durations on the GPU: loss", *(f"{loss:.4f}" for loss in losses["cuda"][::4]))
+    return losses["cuda"][-1] < losses["cuda"][0] and np.allclose(losses["cuda"], losses["cpu"], rtol=1e-8)
 
 
 def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:

@@ -4,6 +4,7 @@ Other packages enter here; the module ``alignment_plot`` is loaded by who draws.
 """
 
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment, ClipSegment, Posterior
+from graph2vid.alignment.automata import AutomatonProblem
 from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, native, procedure, soft_costs
 from graph2vid.alignment.calls import align, k_best, margins, posterior
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, Kind, check_gamma, gamma_bounds, widened
@@ -16,5 +17,5 @@ from graph2vid.alignment.stream import Stream
 __all__ = ["BACKGROUND", "METHODS", "Alignment", "ClipSegment", "Constraint", "Durations", "Kind", "Posterior"]
 __all__ += ["Problem", "Stream", "align", "align_many", "k_best", "margins", "posterior"]
 # What losses, batches and benchmarks build on.
-__all__ += ["LONG", "SMOOTHINGS", "ClipCosts", "SoftCost", "check_gamma", "gamma_bounds", "native", "procedure"]
-__all__ += ["soft_costs", "widened"]
+__all__ += ["LONG", "SMOOTHINGS", "AutomatonProblem", "ClipCosts", "SoftCost", "check_gamma", "gamma_bounds", "native"]
+__all__ += ["procedure", "soft_costs", "widened"]

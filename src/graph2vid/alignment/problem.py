@@ -17,7 +17,7 @@ from graph2vid._stopping import within
 from graph2vid.alignment import _brute, _reference, anytime, automata, clip_costs, orders
 from graph2vid.alignment.alignment_result import Alignment, Labels, Posterior
 from graph2vid.alignment.anytime import Answer
-from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, SoftAnswer, automaton_problem
+from graph2vid.alignment.automata import QUICK_SECONDS, SOFT, AutomatonProblem, SoftAnswer, automaton_problem
 from graph2vid.alignment.backends import ResourceOptions, Resources, memory_bound, soft_costs, solve_exactly, too_large
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, check_costs, check_gamma, constrain, widened
 from graph2vid.alignment.durations import Durations, check_durations
@@ -145,8 +145,7 @@ class Problem:
         options: dict[str, Any] = {"gamma": gamma, "contiguous": self.contiguous, "backend": given.backend}
         with within(given.time_limit):
             if self.is_extended:
-                seconds = given.time_limit or QUICK_SECONDS
-                asked = automaton_problem(self, costs, given.memory_limit, tables=2, work=SOFT, seconds=seconds)
+                asked = self.on_automaton(costs, given)
                 found = automata.posterior(asked, gamma, given)
                 options |= automata.report(asked)
             else:
@@ -224,6 +223,11 @@ class Problem:
         """Return the answer that was found with ``costs``, and how."""
         how = {"method": "exact", "contiguous": self.contiguous, "dtype": costs.dtype, "backend": resources.backend}
         return Answer(cost, labels, 0.0, how)
+
+    def on_automaton(self, costs: ClipCosts, resources: Resources | None = None) -> AutomatonProblem:
+        """Put the problem, which is of the extended model, on its automaton: for a sum over all alignments."""
+        seconds, memory = (resources.time_limit, resources.memory_limit) if resources else (None, None)
+        return automaton_problem(self, costs, memory, tables=2, work=SOFT, seconds=seconds or QUICK_SECONDS)
 
     def _exact(self, method: str | None, cost_only: bool, resources: Resources, seconds: float) -> Answer:
         """Solve exactly, on the tSort graph or (some soft edges taken as certain where need be) on the automaton."""

@@ -13,7 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graph2vid.alignment import SMOOTHINGS, ClipCosts, Durations, Problem, SoftCost, check_gamma, soft_costs
+from graph2vid.alignment import (
+    SMOOTHINGS,
+    AutomatonProblem,
+    ClipCosts,
+    Durations,
+    Problem,
+    SoftCost,
+    check_gamma,
+    soft_costs,
+)
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.padded import Lengths, Skip, clips_of
@@ -71,12 +80,15 @@ class SoftOptions:
         refuse_extended(tsorts, "smoothing='softmin' with contiguous=True knows them")
         return False
 
+    def problem(self, tsort: TSortGraph, costs: ClipCosts) -> Problem:
+        """Return a video as a problem of the extended model."""
+        repeat, durations = (one(tsort.flow) if callable(one) else one for one in (self.repeat, self.durations))
+        return Problem(tsort, costs.match, costs.drop, costs.skip, repeat, durations, self.violation)
+
     def posterior(self, tsort: TSortGraph, costs: ClipCosts) -> SoftCost:
         """Return the soft cost of a video in the extended model; its gradients are the probabilities of labels."""
-        repeat, durations = (one(tsort.flow) if callable(one) else one for one in (self.repeat, self.durations))
-        how: dict[str, Any] = {"repeat": repeat, "durations": durations, "violation": self.violation}
         try:
-            found = Problem(tsort, costs.match, costs.drop, costs.skip, **how).posterior(self.gamma)
+            found = self.problem(tsort, costs).posterior(self.gamma)
         except InfeasibleError:
             return SoftCost(np.inf, None, None, None)
         return SoftCost(found.cost, found.probability[:-1], found.probability[-1], None)
@@ -108,7 +120,7 @@ def soft_cost(
         The clips of each video; N by default.
     **options
         Those of `SoftOptions`: gamma, smoothing, contiguous, repeat, durations, violation. In the extended model no
-        gradient flows into ``skip``, and tensors on the GPU are computed on the CPU.
+        gradient flows into ``skip``; on the GPU it is computed in float64.
 
     Returns
     -------
@@ -163,15 +175,19 @@ def _compute(
     if extended and gradient and skip is not None and skip.requires_grad:
         raise InputError("the extended model knows no gradient of skip costs: detach them (skip.detach())")
     if match.is_cuda:
-        if gpu_kernels() and not extended:
-            from graph2vid.learn.cuda import Kind, costs_on_gpu
+        if gpu_kernels():
+            from graph2vid.learn.cuda import Kind, automata_on_gpu, costs_on_gpu
 
-            kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
-            gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=how.gamma, kind=kind)
+            if extended:
+                problems = _on_automata(tsorts, lengths, skip, how)
+                gpu = automata_on_gpu(problems, match, drop, lengths, gamma=how.gamma, gradient=gradient)
+            else:
+                kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
+                gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=how.gamma, kind=kind)
             if gpu.match is None or gpu.drop is None or gpu.skip is None:
                 return gpu.cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
             return gpu.cost, gpu.match, gpu.drop, gpu.skip
-        _warn_of_detour("the extended model has no CUDA kernels" if extended else "NVRTC is not installed")
+        _warn_of_detour("NVRTC is not installed")
     own = own_costs(tsorts, lengths, match, drop, skip)
     if extended:
         found = [how.posterior(*video) for video in own]
@@ -182,6 +198,21 @@ def _compute(
         if part is None or not gradient:
             gradients[at] = match.new_empty(0)
     return cost, *gradients  # type: ignore[return-value]
+
+
+def _on_automata(tsorts: TSorts, lengths: Sequence[int], skip: Skip, how: SoftOptions) -> list[AutomatonProblem]:
+    """Return of each video its automaton and all costs but those of its clips, which stay on the GPU."""
+    skips = None if skip is None else skip.detach().double().cpu().numpy()
+    known: dict[tuple[TSortGraph, int, bytes], AutomatonProblem] = {}
+    found = []
+    for at, (tsort, length) in enumerate(zip(tsorts, lengths, strict=True)):
+        own = None if skips is None else np.ascontiguousarray(skips[at, : tsort.n_steps])
+        key = (tsort, length, b"" if own is None else own.tobytes())
+        if key not in known:
+            costs = ClipCosts(np.zeros((tsort.n_steps, length)), np.zeros(length), own)
+            known[key] = how.problem(tsort, costs).on_automaton(costs)
+        found.append(known[key])
+    return found
 
 
 def padded_results(found: Sequence[SoftCost], match: Tensor, names: Iterable[str]) -> list[Tensor]:
