@@ -438,7 +438,7 @@ def _skip_table(rows: Sequence[dict[str, Any]]) -> Table:
 def _extended_table(rows: Sequence[dict[str, Any]]) -> Table:
     note = (
         f"{SKIP_CLIPS} clips, `soft_cost` and its backward pass through torch, costs of float32 computed in float64. "
-        "States and arcs are of the automaton, lengths those that have a cost of their own; updates are states × clips × videos."
+        "States and arcs: of the automaton; lengths: those with a cost of their own. Updates: states × clips × videos."
     )
     lines = [
         (

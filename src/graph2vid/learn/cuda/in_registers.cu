@@ -50,6 +50,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     int video[ROWS], until[ROWS], widest[ROWS];
     bool empty[ROWS], full[ROWS];
     if (threadIdx.x < 2 * TOLD) told[threadIdx.x * (ideals + 1) + ideals] = FAR;
+    // Of the first column too, what belongs to no one is a number: lanes that have fewer states than others read it.
+    if (KEEP && !SHARES && threadIdx.x < 4) table[pack.column - 4 + threadIdx.x] = FAR;
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
         const int index = lane < pack.lanes ? pack.lane[lane] : -1;
