@@ -184,16 +184,15 @@ def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple
     if workers > 1:  # each works a node out; no more of them than fit beside the tables
         bound = FREE_BYTES if resources.memory_limit is None else memory_bound(resources.memory_limit) // 4
         workers = min(workers, max(1, bound // _node_bytes(n_steps, n_clips, longest, work)))
-    match, length = np.ascontiguousarray(problem.match.T), np.ascontiguousarray(problem.length.T)
-    return compiled, (match, problem.drop, problem.arc, problem.end, length, problem.tail), workers
+    return compiled, problem[1:7], workers
 
 
 def solve(problem: AutomatonProblem, cost_only: bool, resources: Resources) -> tuple[float, Labels | None]:
     """Find the cheapest alignment; cost ∞ and no labels where there is none."""
     if resources.backend == "native":
         compiled, costs, workers = _native(problem, resources, work=1)
-        answer: tuple[float, Labels | None] = compiled.solve(*costs, cost_only, workers, native_watch())
-        return answer
+        (answer,) = compiled.solve([costs], cost_only, workers, native_watch())
+        return answer  # type: ignore[no-any-return]
     cost, labels = _automaton_reference.solve(problem)
     return cost, None if cost_only else labels
 
@@ -211,7 +210,7 @@ def posterior(problem: AutomatonProblem, gamma: float, resources: Resources) -> 
     scaled = problem.scaled(1.0 / gamma)
     if resources.backend == "native":
         compiled, costs, workers = _native(scaled, resources, work=SOFT)
-        cost, probability, start = compiled.posterior(*costs, workers, native_watch())
+        ((cost, probability, start),) = compiled.posterior([costs], workers, native_watch())
     else:
         cost, probability, start = _automaton_reference.posterior(scaled)
     if probability is None:
