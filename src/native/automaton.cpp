@@ -299,7 +299,12 @@ template <class R> struct Recursion {
         T *out = n.lane_rows;
         gather_after(after, out);
         const Spread states = spread(NOW_ROWS * L);
-        for (int64_t k = 0; k < g.slots; ++k) store(at(n.begin, k, v.clips), full<T>(NEVER));
+        for (int64_t k = 0; k < g.slots; ++k) {
+            store(at(n.begin, k, v.clips), full<T>(NEVER));
+            if (v.longest == 1) continue;
+            R::before_block(lengths_of(k), 0);
+            for (int64_t j = from_end(v.clips) - 1; j >= 0; --j) put(k, j, static_cast<int>(j), full<T>(NEVER));
+        }
         for (int64_t j = v.clips; j >= 0; --j) {
             Vec rest = load(out + j * L);
             if (j < v.clips) rest = R::plus(rest, drop(j) + load(n.on + (j + 1) * L));
@@ -548,6 +553,9 @@ private:
         for (int64_t i = j % B; i < B; ++i) forget(now + (NOW_SO_FAR + i) * L, NEVER);
     }
 
+    // Times counted from the end, which is put so that blocks are those of times: for a shorter video, too.
+    G2V_INLINE int64_t from_end(int64_t j) const { return (v.clips + B - 1) / B * B - j; }
+
     G2V_INLINE void retreat(int64_t k, int64_t j) {
         Vec here = load(at(n.leave, k, j));
         if (j < v.clips) here = R::plus(here, get(k, NOW_TAIL) + load(at(n.match, k, j)) + load(at(n.over, k, j + 1)));
@@ -556,7 +564,7 @@ private:
     }
 
     G2V_INLINE void retreat_long(int64_t k, int64_t j) {
-        const int64_t back = v.clips - j;  // times are counted from the end
+        const int64_t back = from_end(j);
         if (back % B == 0) R::before_block(lengths_of(k), back);
         Vec longer = full<T>(NEVER);  // one clip more, in a segment that is as long as `longest` already
         if (j < v.clips)

@@ -11,7 +11,7 @@ namespace g2v {
 
 // Costs of a video on its automaton. A segment of L clips costs, beside its clips, length[L - 1] of its step up to
 // L = longest, and `tail` more for each clip beyond. Of several videos each number stands there LANES times, once for each;
-// after the end of a shorter one follow zeros. `rows` are the times 0 … clips, padded to whole vectors; `stride` is how many are
+// after the end of a shorter one follow zeros. `rows` are the times 0 … clips, padded to whole blocks; `stride` is how many are
 // between slots: an odd number of cache lines, so that slots do not push one another out.
 template <class T> struct AutomatonCosts {
     Pause pause;

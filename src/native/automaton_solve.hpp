@@ -121,7 +121,7 @@ public:
         this->videos = videos;
         this->steps = m.n_steps;
         this->clips = most_clips(given);
-        this->rows = round_up(this->clips + 1, LANES<T>);
+        this->rows = round_up(this->clips + 1, LENGTHS_BLOCK);
         this->stride = this->rows + 2;
         this->longest = longest;
         this->state_start = m.state_start.data();
@@ -159,7 +159,7 @@ private:
         return most;
     }
     static size_t bytes(const Automaton &m, std::span<const AutomatonVideo<T>> given, bool videos, int64_t longest) {
-        const int64_t rows = round_up(most_clips(given) + 1, LANES<T>), steps = m.n_steps;
+        const int64_t rows = round_up(most_clips(given) + 1, LENGTHS_BLOCK), steps = m.n_steps;
         const int64_t numbers = steps * (rows + longest + 1) + rows + static_cast<int64_t>(m.arc_from.size()) + m.nodes();
         return sizeof(T) * static_cast<size_t>(numbers * (videos ? LANES<T> : 1));
     }

@@ -220,7 +220,7 @@ nb::list automaton_posterior(const Automaton &automaton, const std::vector<Autom
 
 // Bytes that the tables of one video take, or of LANES side by side, beside what each worker has of a group.
 template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t clips, int64_t longest, bool videos, bool sums) {
-    const int64_t rows = round_up(clips + 1, LANES<T>), each = videos ? LANES<T> : 1;
+    const int64_t rows = round_up(clips + 1, LENGTHS_BLOCK), each = videos ? LANES<T> : 1;
     const int64_t group = GroupMemory<T>::numbers(automaton.template most_slots<T>(videos), rows, longest, sums);
     const int64_t nodes = automaton.nodes() * (sums ? 2 : 1), steps = automaton.n_steps * (sums ? 3 : 1) + 2;
     const int64_t arcs = static_cast<int64_t>(automaton.arc_from.size());

@@ -147,7 +147,7 @@ class Problem:
             if self.is_extended:
                 seconds = given.time_limit or QUICK_SECONDS
                 asked = automaton_problem(self, costs, given.memory_limit, tables=2, work=SOFT, seconds=seconds)
-                found = automata.posterior(asked, gamma, given)
+                (found,) = automata.posterior([asked], gamma, given)
                 options |= automata.report(asked)
             else:
                 found = self._plain_posterior(costs, gamma, given)
@@ -236,7 +236,7 @@ class Problem:
         quickly = seconds if method is None else None
         while True:
             asked = automaton_problem(self, costs, resources.memory_limit, seconds=quickly)
-            cost, labels = automata.solve(asked, cost_only, resources)
+            ((cost, labels),) = automata.solve([asked], cost_only, resources)
             if not abs(cost) > LONG or (wide := widened(costs)) is costs:
                 break
             costs = wide
