@@ -514,13 +514,16 @@ private:
 
     G2V_INLINE void advance_long(int64_t k, int64_t j, int i, Vec entered) {
         const Vec cost = load(at(n.match, k, j)), sum = get(k, NOW_SUM);
-        const Mask<T> forbidden = cost == full<T>(NEVER);
-        if (any<T>(forbidden)) {  // no segment goes across a forbidden clip
-            forbid(k, j, forbidden & ~(j ? load(at(n.match, k, j - 1)) == full<T>(NEVER) : Mask<T>{}));
-            entered = where<T>(forbidden, full<T>(NEVER), entered);
+        Vec next = sum + cost;
+        if (v.forbids) {  // no segment goes across a forbidden clip
+            const Mask<T> forbidden = cost == full<T>(NEVER);
+            next = sum + finite_or_zero<T>(cost);
+            if (any<T>(forbidden)) {
+                forbid(k, j, forbidden & ~(j ? load(at(n.match, k, j - 1)) == full<T>(NEVER) : Mask<T>{}));
+                entered = where<T>(forbidden, full<T>(NEVER), entered);
+            }
         }
         put(k, j, i, entered - sum);
-        const Vec next = sum + finite_or_zero<T>(cost);
         Vec over = get(k, NOW_OVER);
         if (j >= v.longest)  // of `longest` clips, just now
             over = R::plus(over, sum + (load(at(n.begun, k, j - v.longest)) + get(k, NOW_LONGEST)));

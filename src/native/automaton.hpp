@@ -15,7 +15,7 @@ namespace g2v {
 // between slots: an odd number of cache lines, so that slots do not push one another out.
 template <class T> struct AutomatonCosts {
     Pause pause;
-    bool videos;
+    bool videos, forbids;  // forbids: some match costs are infinite
     int64_t steps, clips, rows, stride, longest;
     const int64_t *state_start, *arc_start;  // [nodes + 1], [states + 1]
     const int32_t *state_step, *arc_from;    // [states], [arcs]

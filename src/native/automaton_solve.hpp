@@ -143,6 +143,9 @@ public:
         const auto same = [](int64_t count) { return [count](const AutomatonVideo<T> &) { return count; }; };
         const int64_t arcs = static_cast<int64_t>(m.arc_from.size());
         this->match = put(m.n_steps, this->rows, [](const AutomatonVideo<T> &v) { return v.match; }, clips);
+        const T *match = this->match;
+        this->forbids = std::any_of(match, match + m.n_steps * this->rows * each_,
+                                    [](T x) { return x == std::numeric_limits<T>::infinity(); });
         this->drop = put(1, this->rows, [](const AutomatonVideo<T> &v) { return v.drop; }, clips);
         this->arc = put(1, arcs, [](const AutomatonVideo<T> &v) { return v.arc; }, same(arcs));
         this->end = put(1, m.nodes(), [](const AutomatonVideo<T> &v) { return v.end; }, same(m.nodes()));
