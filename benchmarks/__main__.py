@@ -14,6 +14,7 @@ NAMES = {
     "tsort": "compiling procedures, beside the NumPy builder",
     "peers": "other packages on what they can solve, and brute force (needs the extra `peers`)",
     "soft": "soft costs and their gradients, beside a loop in torch and other packages (`learn`, `peers`)",
+    "extended": "repeats and durations, beside the plain kernel",
     "anytime": "procedures with too many ideals, until the answer is proven",
     "stream": "a clip of a running video, with what is believed of it",
     "parser": "parsers of procedures, and the learned one without the compiled kernels (`text`)",
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure speed and memory on this machine, as ratios within one run.",
-        epilog="\n".join(f"  {name:<8}{what}" for name, what in NAMES.items()),
+        epilog="\n".join(f"  {name:<10}{what}" for name, what in NAMES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=NAMES, metavar="NAME", help="what to measure, see below")

@@ -2,50 +2,91 @@
 // instruction set. Nodes say what is done, states are nodes with the step whose segment led to them, arcs lead into states.
 // The automaton reads label sequences segment by segment; each sequence is one path. What it stands for is told in
 // graph2vid/tsort/automaton.py.
+//
+// The lanes of a vector are states of nodes that do not wait for one another, or (`videos`) one state of LANES videos.
 #pragma once
 #include "job.hpp"
 
 namespace g2v {
 
-// One video on its automaton. A segment of L clips costs, beside its clips, length[L - 1] of its step up to L = longest, and
-// `tail` more for each clip beyond. Columns of steps stand side by side: [clips][steps].
-template <class T> struct AutomatonVideo {
+// Costs of a video on its automaton. A segment of L clips costs, beside its clips, length[L - 1] of its step up to
+// L = longest, and `tail` more for each clip beyond. Of several videos each number stands there LANES times, once for each;
+// after the end of a shorter one follow zeros. `rows` are the times 0 … clips, padded to whole blocks; `stride` is how many are
+// between slots: an odd number of cache lines, so that slots do not push one another out.
+template <class T> struct AutomatonCosts {
     Pause pause;
-    int64_t steps, clips, longest;
+    bool videos, forbids;  // forbids: some match costs are infinite
+    int64_t steps, clips, rows, stride, longest;
     const int64_t *state_start, *arc_start;  // [nodes + 1], [states + 1]
     const int32_t *state_step, *arc_from;    // [states], [arcs]
-    const T *match;                          // [clips][steps]
-    const T *drop;                           // [clips]
-    const T *arc;                            // [arcs] costs
-    const T *end;                            // [nodes] costs
-    const T *length;                         // [longest][steps]
+    const T *match;                          // [steps][rows]
+    const T *drop;                           // [rows]
+    const T *arc;                            // [arcs]
+    const T *end;                            // [nodes]
+    const T *length;                         // [steps][longest]
     const T *tail;                           // [steps]
 };
 
-// What is worked out of one node: rows of `width` numbers, one per state, padded to whole vectors. What is about clips has a
-// row for each; what is about times (0 … clips clips gone by) has one more.
-template <class T> struct NodeRows {
-    int64_t first, states, width;
-    bool repeats;             // some step can be repeated
-    T *match, *length, *sum;  // [clips], [longest], [clips + 1]; sum: of the finite match costs so far
-    T *enter, *ended;         // [clips + 1]: beginning a segment; one whose last clip is gone by
-    T *begun, *over;          // [clips + 1], [clips + 2]: (longest > 1) enter - sum; a segment longer than `longest`
-    T *begin, *leave;         // [clips + 1]: of the backward pass: what follows beginning a segment, and ending one
-    T *self, *tail, *others;  // [width]: cost of repeating; tail; what is worked out of the other states
-    T *on, *row;              // [clips + 1 and a vector], one number a row: all that follows the node; working memory
+// Nodes that are worked out side by side, each in `spread` neighbouring lanes: state k of a node stands in lane k % spread of
+// its slot k / spread. With lanes that are videos there is one node, state k in slot k; `spread` then tells in which order
+// sums are formed, which is the same.
+struct NodeGroup {
+    int32_t node[8];
+    int nodes, spread;
+    int64_t slots;
 };
 
-template <class T> using NodeKernel = void (*)(const AutomatonVideo<T> &, int64_t node, T *table, NodeRows<T> &);
+// Lengths are looked at in blocks of so many times.
+constexpr int64_t LENGTHS_BLOCK = 8;
+
+// What every clip needs of a slot lies together: a segment that has just ended, and (of sums) its exp; the sum of match costs so
+// far, a segment longer than `longest`; the cost of repeating, of a clip in the tail and of the longest length; of each time of a block all lengths
+// that began before it, and the beginnings within the block; the costs of as many lengths.
+enum NowRow : int64_t {
+    NOW_ENDED,
+    NOW_TERM,
+    NOW_SUM,
+    NOW_OVER,
+    NOW_SELF,
+    NOW_TAIL,
+    NOW_LONGEST,
+    NOW_SO_FAR,
+    NOW_BEGUN = NOW_SO_FAR + LENGTHS_BLOCK,
+    NOW_LENGTH = NOW_BEGUN + LENGTHS_BLOCK,
+    NOW_ROWS = NOW_LENGTH + LENGTHS_BLOCK  // an odd number
+};
+
+// What is worked out of a group: for each slot rows of one vector. What is about clips or times has `stride` of them.
+template <class T> struct GroupRows {
+    bool keep;                    // all of it is wanted, not what is written to the table alone
+    bool repeats;                 // some step can be repeated
+    T *match, *enter, *ended;     // [slots][stride]: enter: beginning a segment; ended: one whose last clip is gone by
+    T *sum, *over;                // (longest > 1) of the finite match costs so far; a segment longer than `longest`
+    T *begun;                     // (longest > 1) enter - sum; the backward pass has its own, from the last clip on
+    T *begin, *leave;             // of the backward pass: what follows beginning a segment, and ending one
+    T *now, *length;              // [slots][NOW_ROWS], [slots][longest + 2 blocks]
+    T *own, *on;                  // [rows]: of the node; all that follows it
+    T *low, *shortest;            // [slots][rows / block + 1], [slots][longest / block + 2]: least of `begun` and of `length`
+    T *weight, *share;            // [slots][longest + 2 blocks], [slots][stride]: exp of -length and of -begun (of sums)
+    T *lane_rows, *zero, *never;  // [LANES][rows], [rows], [rows] numbers, not vectors
+};
+
+template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const NodeGroup &, T *table, GroupRows<T> &);
 
 struct AutomatonKernels {
-    // Work out a node of which all smaller ones are in the table [nodes][clips + 1], and write its row: the least cost of
-    // being there, or (soft) -log of the sum of exp(-cost).
-    NodeKernel<float> hard_f32;
-    NodeKernel<double> hard_f64, soft;
-    // The other way round: from what follows a node (its row of the table) `begin`, `leave` and `on`.
-    NodeKernel<double> soft_back;
-    // into[i] = softmin(into[i], from[i] + cost)
-    void (*soft_add)(const double *from, double cost, int64_t count, double *into);
+    // Work out a group of which all smaller nodes are in the table [nodes][rows], and write its rows there: the least cost of
+    // being at a node, or (soft) -log of the sum of exp(-cost).
+    GroupKernel<float> hard_f32;
+    GroupKernel<double> hard_f64, soft;
+    // The other way round: from what follows the nodes (their rows of the table) `begin`, `leave` and `on`.
+    GroupKernel<double> soft_back;
+    // From both: the mass of each clip's labels in place of `ended`, of segments that begin there in place of `leave`, of
+    // background in place of `own`. `total`: [LANES] the costs of all.
+    void (*soft_mass)(const AutomatonCosts<double> &, const NodeGroup &, const double *total, GroupRows<double> &);
+    // Vectors [rows] as one row of numbers for each lane, [LANES][rows].
+    void (*apart)(const double *vectors, int64_t rows, double *out);
+    // into[i] = softmin(into[i], from[i] + cost); of `videos` the numbers are vectors, and `cost` is one.
+    void (*soft_add)(const double *from, const double *cost, bool videos, int64_t count, double *into);
 };
 AutomatonKernels automaton_kernels_base();
 #if defined(G2V_HAVE_AVX2)

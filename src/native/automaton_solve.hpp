@@ -6,6 +6,8 @@
 #include <compare>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,25 +23,74 @@ struct Automaton {
     int n_steps = 0;
     std::vector<int64_t> state_start, arc_start;
     std::vector<int32_t> state_step, arc_from;
-    std::vector<int64_t> level_start;  // nodes of one level do not wait for one another
-    int64_t widest = 0;                // states of one node at the most
 
     Automaton(int steps, std::vector<int64_t> states, std::vector<int32_t> state_steps, std::vector<int64_t> arcs,
               std::vector<int32_t> from)
         : n_steps(steps), state_start(std::move(states)), arc_start(std::move(arcs)), state_step(std::move(state_steps)),
           arc_from(std::move(from)) {
-        level_start.push_back(0);
+        int64_t first = 0;
+        const auto close = [&](int64_t last) {
+            groups8_.add_level(state_start, first, last, 8);
+            groups4_.add_level(state_start, first, last, 4);
+            first = last;
+        };
         for (int64_t node = 0; node < nodes(); ++node) {
-            widest = std::max(widest, state_start[node + 1] - state_start[node]);
+            widest_ = std::max(widest_, states_of(node));
             for (int64_t a = arc_start[state_start[node]]; a < arc_start[state_start[node + 1]]; ++a)
-                if (arc_from[a] != node && arc_from[a] >= level_start.back()) {
-                    level_start.push_back(node);
+                if (arc_from[a] != node && arc_from[a] >= first) {
+                    close(node);
                     break;
                 }
         }
-        level_start.push_back(nodes());
+        close(nodes());
     }
     int64_t nodes() const { return static_cast<int64_t>(state_start.size()) - 1; }
+    int64_t states_of(int64_t node) const { return state_start[node + 1] - state_start[node]; }
+
+    // The nodes in groups for vectors of so many lanes.
+    struct Groups {
+        std::vector<NodeGroup> all;
+        std::vector<size_t> level_start{0};  // groups of one level do not wait for one another
+        int64_t most_slots = 0;
+
+        // Spread the nodes of a level over lanes such that there is least to do: each of a node's vectors is some work, and
+        // so is what nodes have beside their states, and bringing the lanes of a node together.
+        void add_level(const std::vector<int64_t> &state_start, int64_t first, int64_t last, int lanes) {
+            std::vector<int32_t> order(static_cast<size_t>(last - first));
+            std::iota(order.begin(), order.end(), static_cast<int32_t>(first));
+            const auto states = [&](int32_t node) { return state_start[node + 1] - state_start[node]; };
+            std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return states(a) > states(b); });
+            int64_t least = std::numeric_limits<int64_t>::max();
+            int spread = 1;
+            for (int tried = 1, log = 0; tried <= lanes; tried *= 2, ++log) {
+                int64_t work = 0;
+                for (size_t i = 0; i < order.size(); i += static_cast<size_t>(lanes / tried))
+                    work += 10 * round_up(states(order[i]), tried) / tried + 12 + 8 * log;
+                if (work < least) {
+                    least = work;
+                    spread = tried;
+                }
+            }
+            for (size_t i = 0; i < order.size(); i += static_cast<size_t>(lanes / spread)) {
+                NodeGroup group{{}, 0, spread, round_up(states(order[i]), spread) / spread};
+                while (group.nodes < lanes / spread && i + static_cast<size_t>(group.nodes) < order.size()) {
+                    group.node[group.nodes] = order[i + static_cast<size_t>(group.nodes)];
+                    ++group.nodes;
+                }
+                most_slots = std::max(most_slots, group.slots);
+                all.push_back(group);
+            }
+            level_start.push_back(all.size());
+        }
+    };
+    template <class T> const Groups &groups() const { return LANES<T> == 8 ? groups8_ : groups4_; }
+
+    // The slots that a group has at most; lanes being videos, each has one node.
+    template <class T> int64_t most_slots(bool videos) const { return videos ? widest_ : groups<T>().most_slots; }
+
+private:
+    Groups groups8_, groups4_;
+    int64_t widest_ = 0;  // states of one node at the most
 };
 
 inline const AutomatonKernels &automaton_kernels() {
@@ -51,32 +102,111 @@ inline const AutomatonKernels &automaton_kernels() {
     return base;
 }
 
-// Memory for what is worked out of one node, of any of an automaton.
-template <class T> class NodeMemory : public NodeRows<T> {
+// One video as the caller has it: match [steps][clips], drop [clips], arc [arcs], end [nodes], length [steps][longest] and
+// tail [steps]; and what is found of it.
+template <class T> struct AutomatonVideo {
+    const T *match, *drop, *arc, *end, *length, *tail;
+    int64_t clips;
+    T cost;
+    int64_t *labels;         // [clips], or null
+    T *probability, *start;  // [steps + 1][clips] and [steps][clips], or null
+};
+
+// The costs of a video, or of up to LANES side by side, as the kernels want them.
+template <class T> class LaneCosts : public AutomatonCosts<T> {
 public:
-    NodeMemory(int64_t widest, int64_t clips, int64_t longest, bool backward)
-        : memory_(sizeof(T) * static_cast<size_t>(numbers(widest, clips, longest, backward))) {
-        const int64_t width = round_up(widest, LANES<T>), rows = clips + 1;
-        T *next = memory_.as<T>();
-        const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-        this->match = take(clips * width);
-        this->length = take(longest * width);
-        this->sum = take(rows * width);
-        this->enter = take(rows * width);
-        this->ended = take(rows * width);
-        this->begun = take(rows * width);
-        this->over = take((rows + 1) * width);
-        this->self = take(width);
-        this->tail = take(width);
-        this->others = take(width);
-        this->on = take(rows + LANES<T>);
-        this->row = take(rows + LANES<T>);
-        this->begin = backward ? take(rows * width) : nullptr;
-        this->leave = backward ? take(rows * width) : nullptr;
+    LaneCosts(const Automaton &m, std::span<const AutomatonVideo<T>> given, bool videos, int64_t longest, Poll &poll)
+        : each_(videos ? LANES<T> : 1), memory_(bytes(m, given, videos, longest)) {
+        this->pause = poll.pause();
+        this->videos = videos;
+        this->steps = m.n_steps;
+        this->clips = most_clips(given);
+        this->rows = round_up(this->clips + 1, LENGTHS_BLOCK);
+        this->stride = this->rows + 2;
+        this->longest = longest;
+        this->state_start = m.state_start.data();
+        this->arc_start = m.arc_start.data();
+        this->state_step = m.state_step.data();
+        this->arc_from = m.arc_from.data();
+        T *next = memory_.template as<T>();
+        const auto put = [&](int64_t lines, int64_t padded, auto from, auto length) {
+            T *to = std::exchange(next, next + lines * padded * each_);
+            std::fill_n(to, lines * padded * each_, T(0));
+            poll(lines * padded * each_);
+            for (size_t lane = 0; lane < given.size(); ++lane)
+                for (int64_t line = 0; line < lines; ++line)
+                    for (int64_t i = 0, count = length(given[lane]); i < count; ++i)
+                        to[(line * padded + i) * each_ + static_cast<int64_t>(lane)] = from(given[lane])[line * count + i];
+            return to;
+        };
+        const auto clips = [](const AutomatonVideo<T> &v) { return v.clips; };
+        const auto same = [](int64_t count) { return [count](const AutomatonVideo<T> &) { return count; }; };
+        const int64_t arcs = static_cast<int64_t>(m.arc_from.size());
+        this->match = put(m.n_steps, this->rows, [](const AutomatonVideo<T> &v) { return v.match; }, clips);
+        const T *match = this->match;
+        this->forbids = std::any_of(match, match + m.n_steps * this->rows * each_,
+                                    [](T x) { return x == std::numeric_limits<T>::infinity(); });
+        this->drop = put(1, this->rows, [](const AutomatonVideo<T> &v) { return v.drop; }, clips);
+        this->arc = put(1, arcs, [](const AutomatonVideo<T> &v) { return v.arc; }, same(arcs));
+        this->end = put(1, m.nodes(), [](const AutomatonVideo<T> &v) { return v.end; }, same(m.nodes()));
+        this->length = put(m.n_steps, longest, [](const AutomatonVideo<T> &v) { return v.length; }, same(longest));
+        this->tail = put(1, m.n_steps, [](const AutomatonVideo<T> &v) { return v.tail; }, same(m.n_steps));
     }
-    static int64_t numbers(int64_t widest, int64_t clips, int64_t longest, bool backward) {
-        const int64_t width = round_up(widest, LANES<T>), rows = clips + 1;
-        return width * ((backward ? 8 : 6) * rows + longest + 4) + 2 * (rows + LANES<T>);
+
+private:
+    int64_t each_;
+    Scratch memory_;
+    static int64_t most_clips(std::span<const AutomatonVideo<T>> given) {
+        int64_t most = 0;
+        for (const AutomatonVideo<T> &one : given) most = std::max(most, one.clips);
+        return most;
+    }
+    static size_t bytes(const Automaton &m, std::span<const AutomatonVideo<T>> given, bool videos, int64_t longest) {
+        const int64_t rows = round_up(most_clips(given) + 1, LENGTHS_BLOCK), steps = m.n_steps;
+        const int64_t numbers = steps * (rows + longest + 1) + rows + static_cast<int64_t>(m.arc_from.size()) + m.nodes();
+        return sizeof(T) * static_cast<size_t>(numbers * (videos ? LANES<T> : 1));
+    }
+};
+
+// Memory for what is worked out of one group.
+template <class T> class GroupMemory : public GroupRows<T> {
+public:
+    GroupMemory(int64_t slots, const AutomatonCosts<T> &costs, bool keep, bool sums)
+        : memory_(sizeof(T) * static_cast<size_t>(numbers(slots, costs.rows, costs.longest, sums))) {
+        constexpr int64_t L = LANES<T>, B = LENGTHS_BLOCK;
+        const int64_t rows = slots * costs.stride * L, lengths = slots * (costs.longest + 2 * B) * L;
+        const bool is_long = costs.longest > 1;
+        T *const first = memory_.template as<T>(), *next = first;
+        const auto take = [&](int64_t count, bool needed = true) { return needed ? std::exchange(next, next + count) : first; };
+        this->keep = keep;
+        this->lane_rows = take(costs.rows * L);
+        this->zero = take(costs.rows);
+        this->never = take(costs.rows);
+        this->own = take(costs.rows * L);
+        this->on = take(costs.rows * L);
+        this->now = take(slots * NOW_ROWS * L);
+        this->length = take(lengths);
+        this->low = take(slots * (costs.rows / B + 1) * L);
+        this->shortest = take(lengths / B);
+        this->match = take(rows);
+        this->enter = take(rows);
+        this->ended = take(rows);
+        this->over = take(rows, is_long || sums);
+        this->sum = take(rows, is_long);
+        this->begun = take(rows, is_long);
+        this->begin = take(rows, sums);
+        this->leave = take(rows, sums);
+        this->share = take(rows, is_long && sums);
+        this->weight = take(lengths, sums);
+        std::fill_n(this->zero, costs.rows, T(0));
+        std::fill_n(this->never, costs.rows, std::numeric_limits<T>::infinity());
+    }
+    static int64_t numbers(int64_t slots, int64_t rows, int64_t longest, bool sums) {
+        constexpr int64_t L = LANES<T>, B = LENGTHS_BLOCK;
+        const int64_t each = longest > 1 ? (sums ? 9 : 6) : sums ? 6 : 3;
+        const int64_t of_slot =
+            each * (rows + 2) + rows / B + 1 + NOW_ROWS + (longest + 2 * B) * (sums ? 2 : 1) + longest / B + 2;
+        return (3 * L + 2) * rows + slots * L * of_slot;
     }
 
 private:
@@ -109,31 +239,44 @@ private:
     std::atomic<int64_t> arrived_{0}, round_{0};
 };
 
+// Videos of one automaton: one, by several workers, or up to LANES side by side.
 template <class T> class AutomatonSolver {
 public:
-    AutomatonSolver(const Automaton &automaton, AutomatonVideo<T> video, int workers, Poll &poll)
-        : m_(automaton), v_(video), workers_(workers), poll_(poll), rows_(video.clips + 1),
-          best_(sizeof(T) * static_cast<size_t>(automaton.nodes() * rows_)) {
-        v_.pause = poll.pause();
-    }
+    AutomatonSolver(const Automaton &automaton, std::span<AutomatonVideo<T>> videos, bool in_lanes, int64_t longest, int workers,
+                    Poll &poll)
+        : m_(automaton), videos_(videos), v_(automaton, std::span<const AutomatonVideo<T>>(videos), in_lanes, longest, poll),
+          each_(in_lanes ? LANES<T> : 1), workers_(in_lanes ? 1 : workers), poll_(poll),
+          best_(sizeof(T) * static_cast<size_t>(automaton.nodes() * v_.rows * each_)) {}
 
-    // The least cost, and (unless null) the labels [clips]: among the cheapest, the smallest read backwards.
-    T hard(int64_t *labels);
+    // The least costs, and the labels where they are wanted: among the cheapest, the smallest read backwards.
+    void hard();
 
-    // The soft minimum of costs that were divided by gamma, and (unless null) probabilities [steps + 1][clips] of labels,
-    // background last, and [steps][clips] of a segment beginning.
-    T soft(T *probability, T *start);
+    // The soft minima of costs that were divided by gamma, and where they are wanted probabilities of labels, background last,
+    // and of a segment beginning.
+    void soft();
 
 private:
     static constexpr T NEVER = std::numeric_limits<T>::infinity();
     const Automaton &m_;
-    AutomatonVideo<T> v_;
-    int workers_;
+    std::span<AutomatonVideo<T>> videos_;
+    const LaneCosts<T> v_;
+    const int64_t each_;  // numbers of a cost
+    const int workers_;
     Poll &poll_;
-    const int64_t rows_;
     Scratch best_;
 
     T *best() const { return best_.as<T>(); }
+    const Automaton::Groups &groups() const { return m_.template groups<T>(); }
+    int64_t most_slots() const { return m_.template most_slots<T>(v_.videos); }
+
+    // Call work(group) for a group, or (lanes being videos) for each of its nodes.
+    template <class Work> void each_part(const NodeGroup &group, Work work) const {
+        if (!v_.videos) {
+            work(group);
+            return;
+        }
+        for (int i = 0; i < group.nodes; ++i) work(NodeGroup{{group.node[i]}, 1, group.spread, m_.states_of(group.node[i])});
+    }
 
     // Run work(gate, me, team) in all workers; where one fails, nobody waits for it.
     template <class Work> void together(Work work) {
@@ -149,21 +292,24 @@ private:
         });
     }
 
-    void forward(NodeKernel<T> kernel) {
-        std::atomic<int64_t> next{0};
+    void forward(GroupKernel<T> kernel, bool sums) {
+        std::atomic<size_t> next{0};
         together([&](Gate &gate, int64_t, int64_t team) {
-            NodeMemory<T> rows(m_.widest, v_.clips, v_.longest, false);
-            for (size_t level = 1; level < m_.level_start.size(); ++level) {
-                for (int64_t p = next.load(); p < m_.level_start[level];)
-                    if (next.compare_exchange_weak(p, p + 1)) {
-                        kernel(v_, p, best(), rows);
-                        p = next.load();
+            GroupMemory<T> rows(most_slots(), v_, false, sums);
+            for (size_t level = 1; level < groups().level_start.size(); ++level) {
+                for (size_t at = next.load(); at < groups().level_start[level];)
+                    if (next.compare_exchange_weak(at, at + 1)) {
+                        each_part(groups().all[at], [&](const NodeGroup &part) { kernel(v_, part, best(), rows); });
+                        at = next.load();
                     }
                 gate(team);
             }
         });
     }
-    T end_of(int64_t node) const { return best()[node * rows_ + v_.clips] + v_.end[node]; }
+    T end_of(int64_t node, size_t lane) const {
+        const int64_t clips = videos_[lane].clips, l = static_cast<int64_t>(lane);
+        return best()[(node * v_.rows + clips) * each_ + l] + v_.end[node * each_ + l];
+    }
 };
 
 // The traceback: among the cheapest label sequences the smallest one, read from the last clip backwards, background (-1) first.
@@ -172,23 +318,31 @@ private:
 // those that have the smallest label. Values are compared with the very sums that the recursion formed.
 template <class T> class AutomatonTraceback {
 public:
-    AutomatonTraceback(const Automaton &automaton, const AutomatonVideo<T> &video, NodeKernel<T> kernel, T *best, int64_t *labels)
-        : m_(automaton), v_(video), kernel_(kernel), best_(best), labels_(labels) {}
+    AutomatonTraceback(const Automaton &automaton, const AutomatonCosts<T> &costs, GroupKernel<T> kernel, T *best)
+        : m_(automaton), v_(costs), kernel_(kernel), best_(best), each_(costs.videos ? LANES<T> : 1) {}
 
-    void run(T cost) {
+    // Write the labels of the video in a lane.
+    void run(const AutomatonVideo<T> &video, int64_t lane) {
+        lane_ = lane;
+        free_.clear();
+        segments_.clear();
         for (int64_t p = 0; p < m_.nodes(); ++p)
-            if (best(p, v_.clips) + v_.end[p] == cost) free_.push_back({p, -1});
-        for (int64_t j = v_.clips; j > 0; --j) {
+            if (best(p, video.clips) + v_.end[p * each_ + lane_] == video.cost) free_.push_back({p, -1});
+        for (int64_t j = video.clips; j > 0; --j) {
             v_.pause(64 * static_cast<int64_t>(free_.size() + segments_.size() + 1));
             leave_segments(j);
-            labels_[j - 1] = step_back(j);
+            video.labels[j - 1] = step_back(j);
         }
     }
 
 private:
     static constexpr T NEVER = std::numeric_limits<T>::infinity();
     static constexpr int64_t MOST_NUMBERS = int64_t{1} << 26;  // kept of nodes worked out again
-    using Node = NodeMemory<T>;
+    // A node worked out again, its states spread over all lanes (unless these are videos).
+    struct Node {
+        int64_t first, states;
+        GroupMemory<T> rows;
+    };
     // Between segments, with `node` done; the segment before must not be of the step `but` (-1: of any).
     struct Free {
         int64_t node;
@@ -204,29 +358,41 @@ private:
     };
 
     const Automaton &m_;
-    const AutomatonVideo<T> &v_;
-    NodeKernel<T> kernel_;
+    const AutomatonCosts<T> &v_;
+    GroupKernel<T> kernel_;
     T *best_;
-    int64_t *labels_;
+    const int64_t each_;
+    int64_t lane_ = 0;
     std::vector<Free> free_;
     std::vector<Segment> segments_;                                 // all of one step and with one end
     std::vector<std::pair<int64_t, std::unique_ptr<Node>>> nodes_;  // worked out again, sorted
 
-    T best(int64_t node, int64_t j) const { return best_[node * (v_.clips + 1) + j]; }
+    T best(int64_t node, int64_t j) const { return best_[(node * v_.rows + j) * each_ + lane_]; }
+    T drop(int64_t clip) const { return v_.drop[clip * each_ + lane_]; }
     int step(int64_t node, int64_t k) const { return m_.state_step[m_.state_start[node] + k]; }
-    static T get(const Node &n, const T *rows, int64_t row, int64_t k) { return rows[row * n.width + k]; }
+    // A row of state k in numbers that have `rows` for each slot.
+    T get(const T *numbers, int64_t rows, int64_t row, int64_t k) const {
+        constexpr int64_t L = LANES<T>;
+        return v_.videos ? numbers[(k * rows + row) * L + lane_] : numbers[(k / L * rows + row) * L + k % L];
+    }
+    T get(const T *numbers, int64_t row, int64_t k) const { return get(numbers, v_.stride, row, k); }
+    T length(const Node &n, int64_t clips, int64_t k) const {
+        return get(n.rows.length, v_.longest + 2 * LENGTHS_BLOCK, clips - 1, k);
+    }
 
     const Node &node(int64_t p) {
         auto place = std::lower_bound(nodes_.begin(), nodes_.end(), p, [](const auto &a, int64_t b) { return a.first < b; });
         if (place != nodes_.end() && place->first == p) return *place->second;
-        const int64_t states = m_.state_start[p + 1] - m_.state_start[p],
-                      each = Node::numbers(m_.widest, v_.clips, v_.longest, false);
+        constexpr int L = LANES<T>;
+        const int64_t states = m_.states_of(p), slots = v_.videos ? states : round_up(states, L) / L;
+        const int64_t most = m_.template most_slots<T>(v_.videos);
+        const int64_t each = GroupMemory<T>::numbers(most, v_.rows, v_.longest, false);
         if ((static_cast<int64_t>(nodes_.size()) + 1) * each > MOST_NUMBERS) {
             nodes_.clear();
             place = nodes_.end();
         }
-        auto made = std::make_unique<Node>(states, v_.clips, v_.longest, false);
-        kernel_(v_, p, best_, *made);
+        std::unique_ptr<Node> made(new Node{m_.state_start[p], states, {slots, v_, true, false}});
+        kernel_(v_, {{static_cast<int32_t>(p)}, 1, v_.videos ? 1 : L, slots}, best_, made->rows);
         return *nodes_.emplace(place, p, std::move(made))->second;
     }
 
@@ -237,9 +403,9 @@ private:
 
     // All but the segment of `but` at a node at time j > 0.
     T without(int64_t p, const Node &n, int64_t j, int but) const {
-        T low = v_.drop[j - 1] + best(p, j - 1);
+        T low = drop(j - 1) + best(p, j - 1);
         for (int64_t k = 0; k < n.states; ++k)
-            if (step(p, k) != but) low = std::min(low, get(n, n.ended, j, k));
+            if (step(p, k) != but) low = std::min(low, get(n.rows.ended, j, k));
         return low;
     }
 
@@ -248,13 +414,13 @@ private:
         for (const Segment &s : segments_) {
             if (!std::binary_search(s.lengths.begin(), s.lengths.end(), s.end - j)) continue;
             const Node &n = node(s.node);
-            const T entered = get(n, n.enter, j, s.k);
+            const T entered = get(n.rows.enter, j, s.k);
             for (int64_t a = m_.arc_start[n.first + s.k]; a < m_.arc_start[n.first + s.k + 1]; ++a) {
                 const int64_t from = m_.arc_from[a];
                 const bool again = from == s.node;
                 const int but = again ? step(s.node, s.k) : -1;
                 const T value = again ? without(from, n, j, but) : best(from, j);
-                if (value + v_.arc[a] == entered) free_.push_back({from, but});
+                if (value + v_.arc[a * each_ + lane_] == entered) free_.push_back({from, but});
             }
         }
         once_each(free_);
@@ -278,10 +444,10 @@ private:
         for (const Free &f : free_) {
             const Node &n = node(f.node);
             const T value = without(f.node, n, j, f.but);
-            if (v_.drop[j - 1] + best(f.node, j - 1) == value && wanted(-1)) free.push_back({f.node, -1});
+            if (drop(j - 1) + best(f.node, j - 1) == value && wanted(-1)) free.push_back({f.node, -1});
             for (int64_t k = 0; k < n.states; ++k) {
                 const int step_k = step(f.node, k);
-                if (step_k != f.but && get(n, n.ended, j, k) == value && wanted(step_k))
+                if (step_k != f.but && get(n.rows.ended, j, k) == value && wanted(step_k))
                     segments.push_back({f.node, k, j, lengths(n, k, j)});
             }
         }
@@ -300,125 +466,180 @@ private:
         v_.pause(end);
         if (v_.longest == 1) {
             for (int64_t j = end; j > 0; --j) {
-                const T began = get(n, n.enter, j - 1, k) + n.length[k], went_on = get(n, n.ended, j - 1, k) + n.tail[k];
+                const T began = get(n.rows.enter, j - 1, k) + length(n, 1, k),
+                        went_on = get(n.rows.ended, j - 1, k) + get(n.rows.now, NOW_ROWS, NOW_TAIL, k);
                 if (began <= went_on) found.push_back(end - j + 1);
                 if (went_on > began || went_on == NEVER) break;
             }
             return found;
         }
         for (int64_t length = 1; length <= std::min(v_.longest, end); ++length) {
-            if (get(n, n.match, end - length, k) == NEVER) break;
-            if (of_length(n, k, end, length) == get(n, n.ended, end, k)) found.push_back(length);
+            if (get(n.rows.match, end - length, k) == NEVER) break;
+            if (of_length(n, k, end, length) == get(n.rows.ended, end, k)) found.push_back(length);
         }
-        if (get(n, n.over, end, k) > get(n, n.ended, end, k)) return found;
+        if (get(n.rows.over, end, k) > get(n.rows.ended, end, k)) return found;
         for (int64_t j = end - 1; j >= v_.longest; --j) {
             T exact = of_length(n, k, j, v_.longest);
             for (int64_t i = j - v_.longest; i < j; ++i)
-                if (get(n, n.match, i, k) == NEVER) exact = NEVER;
-            const T over = get(n, n.over, j, k);
+                if (get(n.rows.match, i, k) == NEVER) exact = NEVER;
+            const T over = get(n.rows.over, j, k);
             if (exact <= over) found.push_back(end - j + v_.longest);
             if (over > exact || over == NEVER) break;
         }
         return found;
     }
-    T of_length(const Node &n, int64_t k, int64_t end, int64_t length) {
-        const int64_t j = end - length;
-        return get(n, n.sum, end, k) + ((get(n, n.enter, j, k) - get(n, n.sum, j, k)) + get(n, n.length, length - 1, k));
+    T of_length(const Node &n, int64_t k, int64_t end, int64_t clips) {
+        const int64_t j = end - clips;
+        return get(n.rows.sum, end, k) + ((get(n.rows.enter, j, k) - get(n.rows.sum, j, k)) + length(n, clips, k));
     }
 };
 
-template <class T> T AutomatonSolver<T>::hard(int64_t *labels) {
-    NodeKernel<T> kernel;
+template <class T> void AutomatonSolver<T>::hard() {
+    GroupKernel<T> kernel;
     if constexpr (sizeof(T) == 4) kernel = automaton_kernels().hard_f32;
     else kernel = automaton_kernels().hard_f64;
-    forward(kernel);
-    T cost = NEVER;
-    for (int64_t p = 0; p < m_.nodes(); ++p) cost = std::min(cost, end_of(p));
-    if (labels && cost < NEVER) AutomatonTraceback<T>(m_, v_, kernel, best(), labels).run(cost);
-    return cost;
+    forward(kernel, false);
+    AutomatonTraceback<T> traceback(m_, v_, kernel, best());
+    for (size_t lane = 0; lane < videos_.size(); ++lane) {
+        AutomatonVideo<T> &video = videos_[lane];
+        video.cost = NEVER;
+        for (int64_t p = 0; p < m_.nodes(); ++p) video.cost = std::min(video.cost, end_of(p, lane));
+        if (video.labels && video.cost < NEVER) traceback.run(video, static_cast<int64_t>(lane));
+    }
 }
 
-// The backward pass takes a few nodes of one level at a time. First each is worked out by one worker; then each worker adds what
-// was found of all of them to what it has of some clips: so no two write to one number, and the order of all sums is the same
-// however many workers there are.
-template <class T> T AutomatonSolver<T>::soft(T *probability, T *start) {
+// The backward pass takes a few groups of one level at a time. First each is worked out by one worker; then each worker adds
+// what was found of all of them to what it has of some clips: so no two write to one number, and the order of all sums is the
+// same however many workers there are. It is the same, too, for lanes that are videos.
+template <class T> void AutomatonSolver<T>::soft() {
+    constexpr int64_t L = LANES<T>;
     const AutomatonKernels &kernels = automaton_kernels();
-    const int64_t clips = v_.clips;
-    forward(kernels.soft);
-    T low = NEVER, sum = 0;
-    for (int64_t p = 0; p < m_.nodes(); ++p) low = std::min(low, end_of(p));
-    if (low == NEVER) return NEVER;
-    for (int64_t p = 0; p < m_.nodes(); ++p) sum += std::exp(low - end_of(p));
-    const T cost = low - std::log(sum);
-    if (!probability) return cost;
+    const int64_t clips = v_.clips, rows = v_.rows, steps = m_.n_steps;
+    forward(kernels.soft, true);
+    T total[L];
+    std::fill_n(total, L, NEVER);
+    for (size_t lane = 0; lane < videos_.size(); ++lane) {
+        T low = NEVER, sum = 0;
+        for (int64_t p = 0; p < m_.nodes(); ++p) low = std::min(low, end_of(p, lane));
+        for (int64_t p = 0; low < NEVER && p < m_.nodes(); ++p) sum += std::exp(low - end_of(p, lane));
+        videos_[lane].cost = total[lane] = low < NEVER ? low - std::log(sum) : NEVER;
+    }
+    if (!videos_[0].probability) return;
+    if (!v_.videos) std::fill_n(total, L, total[0]);
 
-    const Scratch table(sizeof(T) * static_cast<size_t>(m_.nodes() * rows_));
-    T *after = table.as<T>();
-    std::fill_n(after, m_.nodes() * rows_, NEVER);
-    for (int64_t p = 0; p < m_.nodes(); ++p) after[p * rows_ + clips] = v_.end[p];
-    std::fill_n(probability, (m_.n_steps + 1) * clips, T(0));
-    std::fill_n(start, m_.n_steps * clips, T(0));
-    const auto mass = [&](T a, T b) { return a < NEVER && b < NEVER ? std::exp(cost - a - b) : T(0); };
+    // What follows each node; probabilities as the kernels have them, [steps + 1][rows] and [steps][rows].
+    const Scratch table(sizeof(T) * static_cast<size_t>((m_.nodes() + 2 * steps + 1) * rows * each_));
+    T *after = table.as<T>(), *shown = after + m_.nodes() * rows * each_, *began = shown + (steps + 1) * rows * each_;
+    std::fill_n(after, m_.nodes() * rows * each_, NEVER);
+    std::fill_n(shown, (2 * steps + 1) * rows * each_, T(0));
+    for (int64_t p = 0; p < m_.nodes(); ++p)
+        for (size_t lane = 0; lane < videos_.size(); ++lane) {
+            const int64_t l = static_cast<int64_t>(lane);
+            after[(p * rows + videos_[lane].clips) * each_ + l] = v_.end[p * each_ + l];
+        }
+    // A group worked out. Its rows lie apart, [slots][LANES][rows] numbers; those of videos stay vectors, [slots][rows].
     struct Found {
-        NodeMemory<T> rows;
-        std::vector<T> begin, shown, began, background;  // [states][clips + 1], [states][clips] twice, [clips]
+        GroupMemory<T> rows;
+        std::vector<T> begin, shown, began, background;
     };
     std::vector<std::unique_ptr<Found>> found(static_cast<size_t>(workers_));
-    for (auto &one : found) one.reset(new Found{{m_.widest, clips, v_.longest, true}, {}, {}, {}, {}});
+    const size_t most = v_.videos ? 0 : static_cast<size_t>(most_slots() * L * rows);
+    for (auto &one : found)
+        one.reset(new Found{{most_slots(), v_, true, true},
+                            std::vector<T>(most),
+                            std::vector<T>(most),
+                            std::vector<T>(most),
+                            std::vector<T>(v_.videos ? 0 : static_cast<size_t>(L * rows))});
 
-    const auto work_out = [&](int64_t p, Found &f) {
-        NodeMemory<T> &n = f.rows;
-        kernels.soft(v_, p, best(), n);
-        kernels.soft_back(v_, p, after, n);
-        f.begin.resize(static_cast<size_t>(n.states * rows_));
-        f.shown.resize(static_cast<size_t>(n.states * clips));
-        f.began.resize(static_cast<size_t>(n.states * clips));
-        f.background.resize(static_cast<size_t>(clips));
-        for (int64_t k = 0; k < n.states; ++k) {
-            v_.pause(20 * clips);
-            T going = 0;  // the mass of segments that cover the clip
-            for (int64_t j = 0; j < clips; ++j) {
-                const int64_t here = j * n.width + k;
-                const T begun = mass(n.enter[here], n.begin[here]);
-                if (j) going -= mass(n.ended[here], n.leave[here]);
-                going += begun;
-                f.shown[k * clips + j] = std::max(going, T(0));
-                f.began[k * clips + j] = begun;
-            }
-            for (int64_t j = 0; j < rows_; ++j) f.begin[k * rows_ + j] = n.begin[j * n.width + k];
+    const auto work_out = [&](const NodeGroup &group, Found &f) {
+        kernels.soft(v_, group, best(), f.rows);
+        kernels.soft_back(v_, group, after, f.rows);
+        kernels.soft_mass(v_, group, total, f.rows);
+        if (v_.videos) return;
+        for (int64_t k = 0; k < group.slots; ++k) {
+            v_.pause(8 * rows * L);
+            kernels.apart(f.rows.begin + k * v_.stride * L, rows, f.begin.data() + k * L * rows);
+            kernels.apart(f.rows.ended + k * v_.stride * L, rows, f.shown.data() + k * L * rows);
+            kernels.apart(f.rows.leave + k * v_.stride * L, rows, f.began.data() + k * L * rows);
         }
-        for (int64_t j = 0; j < clips; ++j) f.background[j] = mass(best()[p * rows_ + j], v_.drop[j] + n.on[j + 1]);
+        kernels.apart(f.rows.own, rows, f.background.data());
     };
-    // Times [from, to) of a node.
-    const auto add_up = [&](int64_t p, const Found &f, int64_t from, int64_t to) {
-        const int64_t last = std::min(to, clips), first = f.rows.first;
-        for (int64_t k = 0; k < f.rows.states; ++k) {
-            const int64_t step = m_.state_step[first + k];
-            v_.pause((to - from) * (4 + 8 * (m_.arc_start[first + k + 1] - m_.arc_start[first + k])));
-            for (int64_t j = from; j < last; ++j) {
-                probability[step * clips + j] += f.shown[k * clips + j];
-                start[step * clips + j] += f.began[k * clips + j];
+    // Times [from, to) of a group.
+    const auto add_up = [&](const NodeGroup &group, const Found &f, int64_t from, int64_t to) {
+        const T *begins = v_.videos ? f.rows.begin : f.begin.data(), *shows = v_.videos ? f.rows.ended : f.shown.data();
+        const T *starts = v_.videos ? f.rows.leave : f.began.data(), *rests = v_.videos ? f.rows.own : f.background.data();
+        const int64_t last = std::min(to, clips);
+        const auto add = [&](T *to_row, const T *row) {
+            for (int64_t i = from * each_; i < last * each_; ++i) to_row[i] += row[i];
+        };
+        for (int i = 0; i < group.nodes; ++i) {
+            const int64_t p = group.node[i], lane = i * group.spread;
+            for (int64_t k = 0; k < m_.states_of(p); ++k) {
+                const int64_t s = m_.state_start[p] + k, step = m_.state_step[s];
+                const int64_t row = v_.videos ? k * v_.stride * L : (k / group.spread * L + lane + k % group.spread) * rows;
+                v_.pause((to - from) * each_ * (4 + 8 * (m_.arc_start[s + 1] - m_.arc_start[s])));
+                add(shown + step * rows * each_, shows + row);
+                add(began + step * rows * each_, starts + row);
+                for (int64_t a = m_.arc_start[s]; a < m_.arc_start[s + 1]; ++a)
+                    if (m_.arc_from[a] != p)
+                        kernels.soft_add(begins + row + from * each_, v_.arc + a * each_, v_.videos, to - from,
+                                         after + (m_.arc_from[a] * rows + from) * each_);
             }
-            for (int64_t a = m_.arc_start[first + k]; a < m_.arc_start[first + k + 1]; ++a)
-                if (m_.arc_from[a] != p)
-                    kernels.soft_add(f.begin.data() + k * rows_ + from, v_.arc[a], to - from,
-                                     after + m_.arc_from[a] * rows_ + from);
+            add(shown + steps * rows * each_, rests + (v_.videos ? 0 : lane * rows));
         }
-        for (int64_t j = from; j < last; ++j) probability[m_.n_steps * clips + j] += f.background[j];
     };
     together([&](Gate &gate, int64_t me, int64_t team) {
-        const int64_t share = round_up((rows_ + team - 1) / team, LANES<T>);
-        const int64_t from = std::min(me * share, rows_), to = std::min(from + share, rows_);
-        for (size_t level = m_.level_start.size() - 1; level > 0; --level)
-            for (int64_t p = m_.level_start[level]; p > m_.level_start[level - 1]; p -= team) {
-                const int64_t count = std::min(team, p - m_.level_start[level - 1]);
-                if (me < count) work_out(p - 1 - me, *found[me]);
-                gate(team);
-                for (int64_t i = 0; i < count; ++i) add_up(p - 1 - i, *found[i], from, to);
-                gate(team);
+        const int64_t share = round_up((rows + team - 1) / team, L);
+        const int64_t from = std::min(me * share, rows), to = std::min(from + share, rows);
+        const std::vector<size_t> &level_start = groups().level_start;
+        for (size_t level = level_start.size() - 1; level > 0; --level)
+            for (size_t end = level_start[level]; end > level_start[level - 1];) {
+                const size_t count = std::min(static_cast<size_t>(team), end - level_start[level - 1]);
+                if (v_.videos) {  // one worker
+                    each_part(groups().all[end - 1], [&](const NodeGroup &part) {
+                        work_out(part, *found[0]);
+                        add_up(part, *found[0], 0, rows);
+                    });
+                } else {
+                    if (static_cast<size_t>(me) < count) work_out(groups().all[end - 1 - me], *found[me]);
+                    gate(team);
+                    for (size_t i = 0; i < count; ++i) add_up(groups().all[end - 1 - i], *found[i], from, to);
+                    gate(team);
+                }
+                end -= count;
             }
     });
-    return cost;
+    for (size_t lane = 0; lane < videos_.size(); ++lane) {
+        const AutomatonVideo<T> &video = videos_[lane];
+        const auto copy = [&](const T *from, int64_t lines, T *out) {
+            for (int64_t line = 0; line < lines; ++line)
+                for (int64_t j = 0; j < video.clips; ++j)
+                    out[line * video.clips + j] = from[(line * rows + j) * each_ + static_cast<int64_t>(lane)];
+        };
+        copy(shown, steps + 1, video.probability);
+        copy(began, steps, video.start);
+    }
+}
+
+// Many videos of one automaton, LANES of about equal length at a time, batches shared out over the workers.
+template <class T, class Ask> void automaton_many(const Automaton &m, std::vector<AutomatonVideo<T>> &videos, int64_t longest,
+                                                  int workers, Poll &poll, Ask ask) {
+    constexpr int64_t L = LANES<T>;
+    std::vector<int64_t> order(videos.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
+    const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
+    std::atomic<int64_t> next{0};
+    run_team(std::min<int64_t>(workers, batches), poll, [&](int64_t, int64_t) {
+        for (int64_t b; (b = next++) < batches;) {
+            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, static_cast<int64_t>(videos.size()));
+            std::vector<AutomatonVideo<T>> batch;
+            for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
+            AutomatonSolver<T> solver(m, batch, true, longest, 1, poll);
+            ask(solver);
+            for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
+        }
+    });
 }
 
 }  // namespace g2v

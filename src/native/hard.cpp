@@ -14,35 +14,6 @@ constexpr int UNROLL = 1;
 #endif
 constexpr bool PAIRS = UNROLL > 1;
 
-// Transpose LANES rows of LANES numbers in registers.
-G2V_INLINE void transpose(V<float> *r) {
-    V<float> a[8], b[8];
-    for (int i = 0; i < 8; i += 2) {
-        a[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        a[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        b[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-        b[i + 1] = __builtin_shufflevector(a[i], a[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        b[i + 2] = __builtin_shufflevector(a[i + 1], a[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
-        b[i + 3] = __builtin_shufflevector(a[i + 1], a[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-    for (int i = 0; i < 4; ++i) {
-        r[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        r[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-G2V_INLINE void transpose(V<double> *r) {
-    V<double> a = __builtin_shufflevector(r[0], r[1], 0, 4, 2, 6);
-    V<double> b = __builtin_shufflevector(r[0], r[1], 1, 5, 3, 7);
-    V<double> c = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6);
-    V<double> d = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
-    r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-    r[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-    r[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-    r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
-}
-
 // The costs of LANES clips, each lane with a step of its own.
 template <class T> G2V_INLINE void mixed_costs(V<T> *c, const Job<T> &job, int64_t slot, int64_t clip) {
     const int32_t *step = job.slots.crossed_steps + job.slots.slot_row[slot] * LANES<T>;

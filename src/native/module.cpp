@@ -149,66 +149,82 @@ template <class T> int64_t lane_memory(const Procedure &p, int64_t clips, const 
     return found;
 }
 
-template <class T> class AutomatonCall {
-public:
-    using Costs = const Array<T> &;
-    AutomatonCall(const Automaton &automaton, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail)
-        : automaton_(automaton), video_{{},
-                                        static_cast<int64_t>(match.shape(1)),
-                                        static_cast<int64_t>(match.shape(0)),
-                                        static_cast<int64_t>(length.shape(0)),
-                                        automaton.state_start.data(),
-                                        automaton.arc_start.data(),
-                                        automaton.state_step.data(),
-                                        automaton.arc_from.data(),
-                                        match.data(),
-                                        drop.data(),
-                                        arc.data(),
-                                        end.data(),
-                                        length.data(),
-                                        tail.data()} {}
+// Videos on one automaton, each as its costs: match, drop, arc, end, length, tail. Several stand side by side in lanes.
+template <class T> using AutomatonArrays = std::tuple<Array<T>, Array<T>, Array<T>, Array<T>, Array<T>, Array<T>>;
 
-    // Cost and labels [clips]; None where they are not wanted or there is no alignment.
-    nb::tuple hard(bool cost_only, int workers, const Watch *watch) {
-        const size_t clips = static_cast<size_t>(video_.clips);
-        std::vector<int64_t> labels(cost_only ? 0 : clips, -1);
-        const double cost = solve(workers, watch, [&](auto &solver) { return solver.hard(cost_only ? nullptr : labels.data()); });
-        if (cost_only || cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none());
-        return nb::make_tuple(cost, give(std::move(labels), {clips}));
+template <class T> AutomatonVideo<T> automaton_video(const AutomatonArrays<T> &given) {
+    const auto &[match, drop, arc, end, length, tail] = given;
+    return {
+        match.data(), drop.data(), arc.data(), end.data(), length.data(), tail.data(), static_cast<int64_t>(match.shape(1)), 0,
+        nullptr,      nullptr,     nullptr};
+}
+template <class T, class Ask> void automaton_run(const Automaton &automaton, std::vector<AutomatonVideo<T>> &videos,
+                                                 const AutomatonArrays<T> &first, int workers, const Watch *watch, Ask ask) {
+    const int64_t longest = static_cast<int64_t>(std::get<4>(first).shape(1));
+    run(watch, [&](Poll &poll) {
+        if (videos.size() > 1) {
+            automaton_many<T>(automaton, videos, longest, workers, poll, ask);
+            return;
+        }
+        AutomatonSolver<T> solver(automaton, videos, false, longest, workers, poll);
+        ask(solver);
+    });
+}
+
+// Costs and labels [clips]; None where they are not wanted or there is no alignment.
+template <class T> nb::list automaton_solve(const Automaton &automaton, const std::vector<AutomatonArrays<T>> &given,
+                                            bool cost_only, int workers, const Watch *watch) {
+    std::vector<AutomatonVideo<T>> videos;
+    std::vector<std::vector<int64_t>> labels(given.size());
+    for (size_t i = 0; i < given.size(); ++i) {
+        videos.push_back(automaton_video(given[i]));
+        if (cost_only) continue;
+        labels[i].assign(static_cast<size_t>(videos[i].clips), -1);
+        videos[i].labels = labels[i].data();
     }
-    // Cost, probabilities [steps + 1][clips], and those of a segment beginning [steps][clips]; None where there is no alignment.
-    nb::tuple soft(int workers, const Watch *watch) {
-        const size_t clips = static_cast<size_t>(video_.clips), steps = static_cast<size_t>(video_.steps);
-        std::vector<T> probability((steps + 1) * clips), start(steps * clips);
-        const double cost = solve(workers, watch, [&](auto &solver) { return solver.soft(probability.data(), start.data()); });
-        if (cost == Forward<double>::INF) return nb::make_tuple(cost, nb::none(), nb::none());
-        return nb::make_tuple(cost, give(std::move(probability), {steps + 1, clips}), give(std::move(start), {steps, clips}));
+    if (!videos.empty()) automaton_run<T>(automaton, videos, given[0], workers, watch, [](auto &solver) { solver.hard(); });
+    nb::list results;
+    for (size_t i = 0; i < videos.size(); ++i) {
+        const double cost = videos[i].cost;
+        const size_t clips = static_cast<size_t>(videos[i].clips);
+        if (cost_only || cost == Forward<double>::INF) results.append(nb::make_tuple(cost, nb::none()));
+        else results.append(nb::make_tuple(cost, give(std::move(labels[i]), {clips})));
     }
+    return results;
+}
 
-private:
-    const Automaton &automaton_;
-    AutomatonVideo<T> video_;
-
-    template <class Ask> double solve(int workers, const Watch *watch, Ask ask) {
-        double cost = 0;
-        run(watch, [&](Poll &poll) {
-            AutomatonSolver<T> solver(automaton_, video_, workers, poll);
-            cost = ask(solver);
-        });
-        return cost;
+// Costs, probabilities [steps + 1][clips], and those of a segment beginning [steps][clips]; None where there is no alignment.
+nb::list automaton_posterior(const Automaton &automaton, const std::vector<AutomatonArrays<double>> &given, int workers,
+                             const Watch *watch) {
+    std::vector<AutomatonVideo<double>> videos;
+    std::vector<std::vector<double>> probability(given.size()), start(given.size());
+    const size_t steps = static_cast<size_t>(automaton.n_steps);
+    for (size_t i = 0; i < given.size(); ++i) {
+        videos.push_back(automaton_video(given[i]));
+        probability[i].resize((steps + 1) * static_cast<size_t>(videos[i].clips));
+        start[i].resize(steps * static_cast<size_t>(videos[i].clips));
+        videos[i].probability = probability[i].data();
+        videos[i].start = start[i].data();
     }
-};
+    if (!videos.empty()) automaton_run<double>(automaton, videos, given[0], workers, watch, [](auto &solver) { solver.soft(); });
+    nb::list results;
+    for (size_t i = 0; i < videos.size(); ++i) {
+        const size_t clips = static_cast<size_t>(videos[i].clips);
+        if (videos[i].cost == Forward<double>::INF) results.append(nb::make_tuple(videos[i].cost, nb::none(), nb::none()));
+        else
+            results.append(nb::make_tuple(videos[i].cost, give(std::move(probability[i]), {steps + 1, clips}),
+                                          give(std::move(start[i]), {steps, clips})));
+    }
+    return results;
+}
 
-template <class T> void bind_automaton(nb::class_<Automaton> &automaton) {
-    using Costs = typename AutomatonCall<T>::Costs;
-    automaton.def(
-        "solve",
-        [](const Automaton &self, Costs match, Costs drop, Costs arc, Costs end, Costs length, Costs tail, bool cost_only,
-           int workers, const Watch *watch) {
-            return AutomatonCall<T>(self, match, drop, arc, end, length, tail).hard(cost_only, workers, watch);
-        },
-        "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
-        "tail"_a.noconvert(), "cost_only"_a, "workers"_a, "watch"_a.none() = nb::none());
+// Bytes that the tables of one video take, or of LANES side by side, beside what each worker has of a group.
+template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t clips, int64_t longest, bool videos, bool sums) {
+    const int64_t rows = round_up(clips + 1, LENGTHS_BLOCK), each = videos ? LANES<T> : 1;
+    const int64_t group = GroupMemory<T>::numbers(automaton.template most_slots<T>(videos), rows, longest, sums);
+    const int64_t nodes = automaton.nodes() * (sums ? 2 : 1), steps = automaton.n_steps * (sums ? 3 : 1) + 2;
+    const int64_t arcs = static_cast<int64_t>(automaton.arc_from.size());
+    return static_cast<int64_t>(sizeof(T)) * (each * ((nodes + steps) * rows + arcs + steps * longest) + group);
 }
 
 // Weights [out][in], a scale and a bias per output.
@@ -389,15 +405,18 @@ NB_MODULE(_native, m) {
             new (self) Automaton(n_steps, take(state_start), take(state_step), take(arc_start), take(arc_from));
         },
         "n_steps"_a, "state_start"_a, "state_step"_a, "arc_start"_a, "arc_from"_a);
-    bind_automaton<float>(automaton);
-    bind_automaton<double>(automaton);
+    automaton.def("solve", &automaton_solve<float>, "videos"_a.noconvert(), "cost_only"_a, "workers"_a,
+                  "watch"_a.none() = nb::none());
+    automaton.def("solve", &automaton_solve<double>, "videos"_a.noconvert(), "cost_only"_a, "workers"_a,
+                  "watch"_a.none() = nb::none());
+    automaton.def("posterior", &automaton_posterior, "videos"_a.noconvert(), "workers"_a, "watch"_a.none() = nb::none());
     automaton.def(
-        "posterior",
-        [](const Automaton &self, const Array<double> &match, const Array<double> &drop, const Array<double> &arc,
-           const Array<double> &end, const Array<double> &length, const Array<double> &tail, int workers,
-           const Watch *watch) { return AutomatonCall<double>(self, match, drop, arc, end, length, tail).soft(workers, watch); },
-        "match"_a.noconvert(), "drop"_a.noconvert(), "arc"_a.noconvert(), "end"_a.noconvert(), "length"_a.noconvert(),
-        "tail"_a.noconvert(), "workers"_a, "watch"_a.none() = nb::none());
+        "memory",
+        [](const Automaton &self, int itemsize, int64_t clips, int64_t longest, bool videos, bool sums) {
+            return itemsize == 4 ? automaton_memory<float>(self, clips, longest, videos, sums)
+                                 : automaton_memory<double>(self, clips, longest, videos, sums);
+        },
+        "itemsize"_a, "clips"_a, "longest"_a, "videos"_a, "sums"_a);
 
     nb::class_<Procedure> procedure(m, "Procedure");
     procedure

@@ -83,8 +83,8 @@ template <class T> G2V_INLINE V<T> log_to_two(V<T> x) {
     return log_near_one<T>(m) + (V<T>)((I)full<T>(T(LOG2)) & large);
 }
 
-// log(x) for finite x >= 1.
-template <class T> G2V_INLINE V<T> log_positive(V<T> x) {
+// log(x / 2^shift) for finite x >= 1.
+template <class T> G2V_INLINE V<T> log_positive(V<T> x, T shift = 0) {
     constexpr bool F = sizeof(T) == 4;
     typedef typename Whole<T>::U U;
     constexpr int bits = F ? 23 : 52;
@@ -92,7 +92,7 @@ template <class T> G2V_INLINE V<T> log_positive(V<T> x) {
     // x = m 2^n with m in [sqrt(1/2), sqrt(2)); n >= 0.
     const U n = ((U)x - (U)full<T>(T(SQRT2 / 2))) >> bits;
     const V<T> m = (V<T>)((U)x - (n << bits));
-    const V<T> power = (V<T>)((U)full<T>(magic) | n) - magic;
+    const V<T> power = (V<T>)((U)full<T>(magic) | n) - (magic + shift);
     return log_near_one<T>(m) + power * T(LOG2);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,9 @@ def count_updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     solve = automata.solve
 
-    def noted(problem: automata.AutomatonProblem, *rest: Any) -> Any:
-        seen.append(problem.automaton.n_states * len(problem.drop))
-        return solve(problem, *rest)
+    def noted(problems: Sequence[automata.AutomatonProblem], *rest: Any) -> Any:
+        seen.extend(problem.automaton.n_states * len(problem.drop) for problem in problems)
+        return solve(problems, *rest)
 
     monkeypatch.setattr(automata, "solve", noted)
     return seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,11 +146,42 @@ def test_what_takes_longer_than_its_time_is_left_to_ground(monkeypatch: pytest.M
     assert len(alone) == 10
 
 
-@pytest.mark.parametrize("options", [{"repeat": "2"}, {"min_clips": 3}, {"violation": 0.5}, {"time_limit": 9.0}])
-def test_answers_beyond_the_ordinary_are_those_of_ground(options: dict[str, Any]) -> None:
-    asked = [request(seed, **options) for seed in range(4)]
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"repeat": "2"},
+        {"min_clips": 3, "skip": "constant:2"},
+        {"repeat": "2", "min_clips": 2, "skip": "constant:1", "gamma": 0.5},
+        {"repeat": "1", "durations": True, "clip_seconds": 2.0},
+        {"durations": True, "confidence": False},
+        {"repeat": "1", "match": "raw"},
+        {"violation": 0.5},
+        {"time_limit": 9.0},
+    ],
+)
+def test_answers_beyond_the_ordinary_are_those_of_ground(options: dict[str, Any], tmp_path: Path) -> None:
+    if options.get("durations"):
+        path = tmp_path / "durations.json"
+        told = {"format": "graph2vid-durations", "version": 1, "others": {"median": 5.0, "spread": 0.6}}
+        path.write_text(json.dumps(told))
+        options = options | {"durations": str(path)}
+    asked = [request(seed, **options) for seed in range(12)]
     for one, found in zip(asked, align_requests(asked), strict=True):
         check(found, ground(one.flow, **one.evidence.arrays, **options))
+
+
+@pytest.mark.parametrize("options", [{"repeat": "2"}, {"repeat": "1", "min_clips": 3, "skip": "constant:2"}])
+def test_the_extended_model_goes_side_by_side(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[Request] = []
+    monkeypatch.setattr("graph2vid.batch.aligning._alone", alone.append)
+    asked = [request(seed, **options) for seed in range(40)]
+    together = [as_lists(found) for found in align_requests(asked)]
+    assert together == [as_lists(found) for at in range(0, 40, 3) for found in align_requests(asked[at : at + 3])]
+    flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 1, 0.8)], alternatives=[[[1], [2]]])
+    soft = [Request(flow, None, Evidence({"scores": scores(seed, 3)}), dict(DEFAULTS)) for seed in range(5)]
+    for one, found in zip(soft, align_requests(soft), strict=True):
+        check(found, ground(flow, **one.evidence.arrays))
+    assert not alone
 
 
 def test_large_tables_are_answered_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from benchmarks.__main__ import main
 from benchmarks.align import bench_align
 from benchmarks.anytime import bench_anytime
 from benchmarks.cases import CASES, Case, bag, salads, threads
+from benchmarks.extended import bench_extended
 from benchmarks.floors import ScalarScan, python_loop
 from benchmarks.fst import Automata
 from benchmarks.memory import measure_apart
@@ -204,6 +205,14 @@ def test_anytime_report() -> None:
 
 
 @needs_kernels
+def test_extended_report() -> None:
+    small = Case("small", threads(2, 2), 30)
+    report = bench_extended(["repeats and durations"], Effort(0.01, 1), case=small)
+    assert [case["dtype"] for case in report.cases] == ["float32", "float64"]
+    assert all(case["arcs"] > case["plain_states"] == small.tsort.n_states for case in report.cases)
+    assert "repeats and durations" in report.to_markdown()
+
+
 def test_stream_report() -> None:
     (case,) = bench_stream(["plain"], clips=40).cases
     assert case["states"] == TSortGraph.compile(salads()).n_states

@@ -5,11 +5,11 @@ Other packages enter here; the module ``alignment_plot`` is loaded by who draws.
 
 from graph2vid.alignment.alignment_result import BACKGROUND, Alignment, ClipSegment, Posterior
 from graph2vid.alignment.automata import AutomatonProblem
-from graph2vid.alignment.backends import SMOOTHINGS, SoftCost, native, procedure, soft_costs
+from graph2vid.alignment.backends import SMOOTHINGS, Resources, SoftCost, native, procedure, soft_costs
 from graph2vid.alignment.calls import align, k_best, margins, posterior
 from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, Kind, check_gamma, gamma_bounds, widened
 from graph2vid.alignment.durations import Durations
-from graph2vid.alignment.many import align_many
+from graph2vid.alignment.many import Extended, align_many, solve_side_by_side
 from graph2vid.alignment.problem import METHODS, Problem
 from graph2vid.alignment.stream import Stream
 
@@ -18,4 +18,4 @@ __all__ = ["BACKGROUND", "METHODS", "Alignment", "ClipSegment", "Constraint", "D
 __all__ += ["Problem", "Stream", "align", "align_many", "k_best", "margins", "posterior"]
 # What losses, batches and benchmarks build on.
 __all__ += ["LONG", "SMOOTHINGS", "AutomatonProblem", "ClipCosts", "SoftCost", "check_gamma", "gamma_bounds", "native"]
-__all__ += ["procedure", "soft_costs", "widened"]
+__all__ += ["Extended", "Resources", "procedure", "soft_costs", "solve_side_by_side", "widened"]

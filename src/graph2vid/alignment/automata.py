@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,10 +66,20 @@ class AutomatonProblem(NamedTuple):
     tail: Floats
     made_certain: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def costs(self) -> tuple[Floats, ...]:
+        """All costs, as the kernels take them."""
+        return self[1:7]
+
     def scaled(self, factor: float) -> AutomatonProblem:
         """Return the problem with all costs multiplied."""
-        costs = {name: getattr(self, name) * factor for name in ("match", "drop", "arc", "end", "length", "tail")}
-        return self._replace(**costs)
+        return AutomatonProblem(self.automaton, *(cost * factor for cost in self.costs), self.made_certain)  # type: ignore[call-arg, arg-type]
+
+    def in_dtype_of(self, costs: ClipCosts) -> AutomatonProblem:
+        """Return the problem with these costs of clips, and the others in their dtype."""
+        with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
+            others = (cost.astype(costs.match.dtype, copy=False) for cost in self.costs[2:])
+            return AutomatonProblem(self.automaton, costs.match, costs.drop, *others, self.made_certain)  # type: ignore[call-arg, arg-type]
 
 
 def automaton_problem(
@@ -107,7 +118,7 @@ def automaton_problem(
     durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
-    of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * tables * (n_clips + 1)
+    of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * tables * (n_clips + 8)
     most_nodes = 2 ** min(n_steps + sum(map(len, flow.alternatives)), 64)
     # Small ones are not worth asking for the memory.
     small = memory_limit is None and of_node + each * most_nodes <= FREE_BYTES
@@ -139,14 +150,15 @@ def automaton_problem(
     sure = np.array([flow.confidence[edge] for edge in automaton.edges])
     violation = problem.violation * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
     arc, end = automaton.arc_costs(skip, repeat, violation), automaton.end_costs(skip, violation)
-    with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
-        others = (cost.astype(costs.match.dtype) for cost in (arc, end, durations.length, durations.tail))
-        return AutomatonProblem(automaton, costs.match, costs.drop, *others, made_certain)  # type: ignore[call-arg, arg-type]
+    of_clips = costs.match, costs.drop
+    asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
+    return asked.in_dtype_of(costs)
 
 
 def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:
-    """Return what is worked out of one node at most, of all steps side by side."""
-    return 8 * (n_steps + 8) * ((8 if work == 1 else 12) * (n_clips + 2) + longest)
+    """Return what is worked out of nodes side by side at most: for each step some vectors for every clip."""
+    arrays = (4 if longest == 1 else 7) + (0 if work == 1 else 6)
+    return 32 * (n_steps * (arrays * (n_clips + 10) + 3 * longest + 80) + 4 * (n_clips + 10))
 
 
 def _fitting(
@@ -171,31 +183,46 @@ def _fitting(
     return Automaton.compile(certain(number), may_skip, may_repeat, limit), tuple(soft[:number])
 
 
-def _native(problem: AutomatonProblem, resources: Resources, work: int) -> tuple[Any, tuple[Floats, ...], int]:
-    """Return the automaton as the extension holds it, made once and kept with it; costs in its form; workers."""
-    automaton, module = problem.automaton, native()
-    compiled = vars(automaton).get("_native")
+def _native(automaton: Automaton) -> Any:
+    """Return the automaton as the extension holds it, made once and kept with it."""
+    compiled, module = vars(automaton).get("_native"), native()
     if compiled is None:
         assert module is not None
         arrays = (automaton.state_start, automaton.state_step, automaton.arc_start, automaton.arc_from)
         compiled = vars(automaton)["_native"] = module.Automaton(len(automaton.flow), *arrays)
-    (n_steps, n_clips), longest = problem.match.shape, problem.length.shape[1]
-    workers = choose_workers(resources.workers, work * automaton.n_states * n_clips * (1 + longest // 16))
-    if workers > 1:  # each works a node out; no more of them than fit beside the tables
+    return compiled
+
+
+def _workers(problems: Sequence[AutomatonProblem], resources: Resources, work: int) -> int:
+    """Return how many workers there are for problems of one automaton."""
+    (n_steps, n_clips), longest = problems[0].match.shape, problems[0].length.shape[1]
+    updates = problems[0].automaton.n_states * sum(len(problem.drop) for problem in problems)
+    workers = choose_workers(resources.workers, work * updates * (1 + longest // 16))
+    if workers > 1 and len(problems) == 1:  # each works nodes out; no more of them than fit beside the tables
         bound = FREE_BYTES if resources.memory_limit is None else memory_bound(resources.memory_limit) // 4
         workers = min(workers, max(1, bound // _node_bytes(n_steps, n_clips, longest, work)))
-    match, length = np.ascontiguousarray(problem.match.T), np.ascontiguousarray(problem.length.T)
-    return compiled, (match, problem.drop, problem.arc, problem.end, length, problem.tail), workers
+    return workers
 
 
-def solve(problem: AutomatonProblem, cost_only: bool, resources: Resources) -> tuple[float, Labels | None]:
-    """Find the cheapest alignment; cost ∞ and no labels where there is none."""
+def lane_bytes(problem: AutomatonProblem, soft: bool) -> int:
+    """Return what problems side by side need, of which this one has the most clips; for each worker."""
+    (_, n_clips), longest = problem.match.shape, problem.length.shape[1]
+    size: int = _native(problem.automaton).memory(problem.match.itemsize, n_clips, longest, True, soft)
+    return size
+
+
+def solve(
+    problems: Sequence[AutomatonProblem], cost_only: bool, resources: Resources
+) -> list[tuple[float, Labels | None]]:
+    """Find the cheapest alignments of problems of one automaton, dtype and number of lengths.
+
+    Several are computed side by side. Cost ∞ and no labels where there is no alignment.
+    """
     if resources.backend == "native":
-        compiled, costs, workers = _native(problem, resources, work=1)
-        answer: tuple[float, Labels | None] = compiled.solve(*costs, cost_only, workers, native_watch())
-        return answer
-    cost, labels = _automaton_reference.solve(problem)
-    return cost, None if cost_only else labels
+        workers, costs = _workers(problems, resources, 1), [problem.costs for problem in problems]
+        return list(_native(problems[0].automaton).solve(costs, cost_only, workers, native_watch()))
+    found = map(_automaton_reference.solve, problems)
+    return [(cost, None if cost_only else labels) for cost, labels in found]
 
 
 class SoftAnswer(NamedTuple):
@@ -206,14 +233,21 @@ class SoftAnswer(NamedTuple):
     start: NDArray[Any] | None
 
 
-def posterior(problem: AutomatonProblem, gamma: float, resources: Resources) -> SoftAnswer:
-    """Sum over all alignments, weighted by exp(-cost / gamma), in float64; ∞ and zeros where there is none."""
-    scaled = problem.scaled(1.0 / gamma)
+def posterior(problems: Sequence[AutomatonProblem], gamma: float, resources: Resources) -> list[SoftAnswer]:
+    """Sum over all alignments of each, weighted by exp(-cost / gamma), in float64; ∞ and zeros where there is none.
+
+    The problems are as for :func:`solve`.
+    """
+    scaled = [problem.scaled(1.0 / gamma) for problem in problems]
     if resources.backend == "native":
-        compiled, costs, workers = _native(scaled, resources, work=SOFT)
-        cost, probability, start = compiled.posterior(*costs, workers, native_watch())
+        workers, costs = _workers(problems, resources, SOFT), [problem.costs for problem in scaled]
+        found = _native(problems[0].automaton).posterior(costs, workers, native_watch())
     else:
-        cost, probability, start = _automaton_reference.posterior(scaled)
+        found = map(_automaton_reference.posterior, scaled)
+    return [_soft_answer(problem, gamma, *one) for problem, one in zip(problems, found, strict=True)]
+
+
+def _soft_answer(problem: AutomatonProblem, gamma: float, cost: float, probability: Any, start: Any) -> SoftAnswer:
     if probability is None:
         n_steps, n_clips = problem.match.shape
         return SoftAnswer(np.inf, np.zeros((n_steps + 1, n_clips)), np.zeros((n_steps, n_clips)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +15,19 @@ from graph2vid._deprecated import renamed
 from graph2vid._memory import FREE_BYTES
 from graph2vid._processes import cpu_count
 from graph2vid._stopping import Watch, native_watch, watched, within
-from graph2vid.alignment import anytime
-from graph2vid.alignment.alignment_result import Alignment
+from graph2vid.alignment import anytime, automata
+from graph2vid.alignment.alignment_result import Alignment, Labels
 from graph2vid.alignment.anytime import Answer
+from graph2vid.alignment.automata import (
+    QUICK_SECONDS,
+    SOFT,
+    AutomatonProblem,
+    SoftAnswer,
+    automaton_problem,
+    lane_bytes,
+)
 from graph2vid.alignment.backends import Exact, Resources, choose_workers, memory_bound, procedure, solve_exactly
-from graph2vid.alignment.clip_costs import ClipCosts, Constraint
+from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint
 from graph2vid.alignment.durations import Durations
 from graph2vid.alignment.problem import Problem
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
@@ -151,7 +160,10 @@ def solve_many(
                 too_large |= dict.fromkeys(chunk, error)
                 continue
             note((i, problems[i].exact_answer(*one, resources)) for i, one in zip(chunk, found, strict=True))
-    for i, answer in _extended(problems, one_by_one, cost_only, resources):
+    extended = {i: problems[i] for i in one_by_one}
+    for solved in solve_side_by_side(extended, cost_only, resources):
+        note((i, extended.pop(i).exact_answer(*one[:2], problems[i].costs, resources)) for i, one in solved.items())
+    for i, answer in _extended(problems, list(extended), cost_only, resources):
         note([(i, answer)])
     half = None if resources.time_limit is None else resources.time_limit / 2
     for i, why in too_large.items():
@@ -160,6 +172,58 @@ def solve_many(
         except TooLargeError as failed:
             raise TooLargeError(f"video {i}: {failed}") from failed
     return answers
+
+
+class Extended(NamedTuple):
+    """The cheapest alignment of a problem of the extended model, and the sum over all of them if it was asked for."""
+
+    cost: float
+    labels: Labels | None
+    soft: SoftAnswer | None
+
+
+def solve_side_by_side(
+    problems: Mapping[int, Problem], cost_only: bool, resources: Resources, gamma: float | None = None
+) -> Iterator[dict[int, Extended]]:
+    """Solve problems of the extended model, those of one automaton side by side in the kernels' lanes.
+
+    Those that have no others beside them, are large, or need more than the precision or the edges that they have, are
+    left out. Answers are those of :meth:`Problem.align` and :meth:`Problem.posterior`.
+
+    Parameters
+    ----------
+    problems : mapping of int to Problem
+    cost_only, resources
+        As for :func:`solve_many`.
+    gamma : float or None
+        The temperature of the posterior; None: it is not asked for.
+    """
+    alike: dict[Any, dict[int, AutomatonProblem]] = defaultdict(dict)
+    if resources.backend == "native" and (len(problems) > 1 or gamma is not None):
+        seconds, soft = resources.time_limit or QUICK_SECONDS, gamma is not None
+        for i, problem in problems.items():
+            costs = problem.costs.astype(np.float64) if soft else problem.costs
+            work = {"tables": 2, "work": SOFT} if soft else {}
+            with suppress(TooLargeError), within(resources.time_limit):
+                asked = automaton_problem(problem, costs, resources.memory_limit, seconds=seconds, **work)
+                if not asked.made_certain and len(asked.drop) <= LONG:
+                    alike[asked.automaton, problem.costs.match.dtype, asked.length.shape[1]][i] = asked
+    for (_, dtype, _), members in alike.items():
+        order = sorted(members, key=lambda i: -len(members[i].drop))
+        if (len(order) == 1 and gamma is None) or not _fits(
+            lane_bytes(members[order[0]], gamma is not None), resources
+        ):
+            continue
+        for chunk in (order[at : at + _CHUNK] for at in range(0, len(order), _CHUNK)):
+            asked_of = [members[i] for i in chunk]
+            narrow = [one.in_dtype_of(problems[i].costs) for i, one in zip(chunk, asked_of, strict=True)]
+            limit = resources.time_limit
+            with within(None if limit is None else limit * len(chunk)):
+                hard = automata.solve(narrow, cost_only, resources)
+                sums = [None] * len(chunk) if gamma is None else automata.posterior(asked_of, gamma, resources)
+            found = {i: Extended(*one, other) for i, one, other in zip(chunk, hard, sums, strict=True)}
+            wide = dtype == np.float64
+            yield {i: one for i, one in found.items() if wide or not abs(one.cost) > LONG}
 
 
 def _extended(
@@ -207,7 +271,12 @@ def _in_lanes(tsort: TSortGraph, longest: ClipCosts, resources: Resources) -> bo
     """Whether several videos fit side by side into a table of moderate size, one for each worker."""
     if resources.backend != "native":
         return False
-    needed: int = procedure(tsort).lane_memory(longest.match.itemsize, longest.match.shape[1], native_watch())
+    needed = procedure(tsort).lane_memory(longest.match.itemsize, longest.match.shape[1], native_watch())
+    return _fits(needed, resources)
+
+
+def _fits(needed: int, resources: Resources) -> bool:
+    """Whether so many bytes fit for each worker."""
     together = needed * (resources.workers or cpu_count())
     if resources.memory_limit is None and together <= FREE_BYTES:
         return True

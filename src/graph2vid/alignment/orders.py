@@ -227,7 +227,10 @@ class _Beginning:
         )
         end = np.full(len(chain), np.inf)
         end[-1] = problem.end[self.arc.node]
-        return automata.solve(problem._replace(automaton=automaton, arc=np.array(costs), end=end), False, resources)
+        (found,) = automata.solve(
+            [problem._replace(automaton=automaton, arc=np.array(costs), end=end)], False, resources
+        )
+        return found
 
     def _solve_chain(self, arcs: list[_Arc], resources: Resources) -> tuple[float, Indices | None]:
         """Do the same where background may lie inside a segment: no step is repeated, so the order is a chain."""

@@ -146,7 +146,7 @@ class Problem:
         with within(given.time_limit):
             if self.is_extended:
                 asked = self.on_automaton(costs, given)
-                found = automata.posterior(asked, gamma, given)
+                (found,) = automata.posterior([asked], gamma, given)
                 options |= automata.report(asked)
             else:
                 found = self._plain_posterior(costs, gamma, given)
@@ -240,7 +240,7 @@ class Problem:
         quickly = seconds if method is None else None
         while True:
             asked = automaton_problem(self, costs, resources.memory_limit, seconds=quickly)
-            cost, labels = automata.solve(asked, cost_only, resources)
+            ((cost, labels),) = automata.solve([asked], cost_only, resources)
             if not abs(cost) > LONG or (wide := widened(costs)) is costs:
                 break
             costs = wide

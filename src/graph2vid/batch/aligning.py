@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,12 +18,22 @@ from graph2vid._arrays import Floats
 from graph2vid._memory import FREE_BYTES
 from graph2vid._options import GroundOptions
 from graph2vid._stopping import native_watch, within
-from graph2vid.alignment import LONG, ClipCosts, gamma_bounds, native, procedure, widened
-from graph2vid.batch.settings import DEFAULTS, OF_ONE
-from graph2vid.errors import InputError, TooLargeError
+from graph2vid.alignment import (
+    LONG,
+    ClipCosts,
+    Problem,
+    Resources,
+    gamma_bounds,
+    native,
+    procedure,
+    solve_side_by_side,
+    widened,
+)
+from graph2vid.batch.settings import DEFAULTS, EXTENDED
+from graph2vid.errors import Graph2VidError, InputError, TooLargeError
 from graph2vid.evidence import Costs, Evidence
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding import LIKELY, Grounding, forced_steps, ground_evidence
+from graph2vid.grounding import LIKELY, Grounding, durations_of, forced_steps, ground_evidence
 from graph2vid.tsort import TSortGraph
 
 COST_OPTIONS = ("preset", "match", "drop", "skip", "temperature")
@@ -120,9 +130,10 @@ def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
     """Align videos, those of one procedure and the same options side by side; an answer or an error for each.
 
     The answer to a request does not depend on the others, to the bit. It is that of :func:`graph2vid.ground`: to the
-    bit in labels, times and costs, and in the confidences of videos with skip costs in float64, as all with narration
-    have. Other confidences are computed in the precision of the scores, in float32 within 1e-6 of those of ``ground``,
-    since in float64 all the work on 20,000 videos takes 1.6 times as long. A document holds what ``ground`` finds.
+    bit in labels, times and costs, and in the posteriors of the extended model and of videos with skip costs in
+    float64, as all with narration have. Other confidences are computed in the precision of the scores, in float32
+    within 1e-6 of those of ``ground``, since in float64 all the work on 20,000 videos takes 1.6 times as long. A
+    document holds what ``ground`` finds.
     """
     found: dict[int, Found | Exception] = {}
     groups: dict[Any, list[int]] = {}
@@ -132,8 +143,9 @@ def align_requests(requests: Sequence[Request]) -> list[Found | Exception]:
         if same not in known:
             known[same] = _in_common(request)
         plain = request.document is None and not _is_calibrated(request)
-        if known[same] and plain and request.tsort is not None and native() is not None:
-            groups.setdefault((id(request.tsort), known[same]), []).append(at)
+        solvable = request.tsort is not None or _is_open(request.flow)
+        if known[same] and plain and solvable and native() is not None:
+            groups.setdefault((id(request.flow), known[same]), []).append(at)
         else:
             found[at] = _alone(request)
     for members in groups.values():
@@ -157,9 +169,24 @@ def _in_common(request: Request) -> Any:
     options = _cost_options(request)
     policies = [options.get(name) for name in COST_OPTIONS]
     scalar = all(value is None or isinstance(value, str | float) for value in policies)
-    if not scalar or any(options.get(name) != DEFAULTS.get(name) for name in OF_ONE):
+    if not scalar or options.get("method") != DEFAULTS.get("method"):
         return None
-    return *policies, options["contiguous"], options["confidence"], options["gamma"], options.get("time_limit")
+    extras = [options.get(name) for name in EXTENDED]
+    if options.get("durations") is not None:
+        extras.append(options["clip_seconds"])
+    names = ("contiguous", "confidence", "gamma", "time_limit")
+    return *policies, *extras, *(options.get(name) for name in names)
+
+
+def _is_open(flow: FlowGraph) -> bool:
+    """Tell whether a procedure has soft edges or alternatives."""
+    return bool(flow.alternatives or flow.confidences)
+
+
+def _is_extended(request: Request) -> bool:
+    """Tell whether a video is aligned with the extended model."""
+    options = request.options
+    return _is_open(request.flow) or any(options.get(name) != DEFAULTS.get(name) for name in EXTENDED)
 
 
 def _is_calibrated(request: Request) -> bool:
@@ -215,40 +242,53 @@ class _Solved(NamedTuple):
 
 def _together(requests: Sequence[Request]) -> list[Found | Exception]:
     """Answer requests of one procedure and the same options."""
-    tsort = requests[0].tsort
-    assert tsort is not None
+    n_steps, extended = len(requests[0].flow), _is_extended(requests[0])
     options = _cost_options(requests[0])
     own_skip = "skip" not in options and requests[0].evidence.skip is not None
     arrays = [
         {**request.evidence.arrays, "skip": request.evidence.skip} if own_skip else request.evidence.arrays
         for request in requests
     ]
-    costs = costs_of_many(arrays, len(tsort.flow), options)
+    costs = costs_of_many(arrays, n_steps, options)
     found: dict[int, Found | Exception] = {at: cost for at, cost in enumerate(costs) if isinstance(cost, Exception)}
     alike: dict[Any, dict[int, Costs]] = {}
-    states = tsort.n_states + 3 * tsort.n_ideals
     for at, cost in enumerate(costs):
-        # How large the table of its posterior is at most, one lane of eight in use:
-        if isinstance(cost, Costs) and 8 * states * cost.match.itemsize * (cost.match.shape[1] + 1) <= _LANE_BYTES:
+        if isinstance(cost, Costs) and (extended or _table_bytes(requests[0].tsort, cost) <= _LANE_BYTES):
             alike.setdefault(cost.match.dtype, {})[at] = cost
     for members in alike.values():
-        if solved := _solve(tsort, requests, members):
-            answers = _answers(list(solved.values()), len(tsort.flow))
+        if solved := _solve(requests, members, extended):
+            answers = _answers(list(solved.values()), n_steps)
             found |= {at: Found(answers, place) for place, at in enumerate(solved)}
     # The rest is too large, or has no answer, or none in its precision or time: `ground` finds it, or says why not.
     return [found[at] if at in found else _alone(request) for at, request in enumerate(requests)]
 
 
-def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int, Costs]) -> dict[int, _Solved]:
+def _table_bytes(tsort: TSortGraph | None, costs: Costs) -> int:
+    """Return how large the table of a posterior is at most, one lane of eight in use."""
+    assert tsort is not None
+    states = tsort.n_states + 3 * tsort.n_ideals
+    return int(8 * states * costs.match.itemsize * (costs.match.shape[1] + 1))
+
+
+_Aligned: TypeAlias = tuple[Sequence[tuple[float, Any]], Sequence[tuple[float, Any]]]
+"""Of each video the cost and the labels; and the soft cost and the probabilities, or 0 and None."""
+
+
+def _solve(requests: Sequence[Request], members: Mapping[int, Costs], extended: bool) -> dict[int, _Solved]:
     """Align videos of one procedure and one dtype; those with an answer that can be relied on."""
-    options = requests[next(iter(members))].options
+    first = requests[next(iter(members))]
+    options, costs = first.options, list(members.values())
     limit = options.get("time_limit")
     try:
         with within(None if limit is None else limit * len(members)):
-            aligned, likely = _aligned(tsort, list(members.values()), options)
+            if extended:
+                aligned, likely = _aligned_on_automaton(first.tsort or first.flow, costs, options)
+            else:
+                assert first.tsort is not None
+                aligned, likely = _aligned(first.tsort, costs, options)
     except TooLargeError:
         return {}
-    suits = _suits(options["gamma"], list(members.values())) if options["confidence"] else [True] * len(members)
+    suits = _suits(options["gamma"], costs) if options["confidence"] else [True] * len(members)
     return {
         at: _Solved(requests[at], cost, labels, sure, forced_steps(members[at].drop - members[at].match, labels))
         for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
@@ -256,10 +296,33 @@ def _solve(tsort: TSortGraph, requests: Sequence[Request], members: Mapping[int,
     }
 
 
-def _aligned(
-    tsort: TSortGraph, costs: Sequence[Costs], options: Mapping[str, Any]
-) -> tuple[Sequence[tuple[float, NDArray[np.int64]]], Sequence[tuple[float, Any]]]:
-    """Return costs and labels of videos of one dtype; and soft costs and probabilities, or 0 and None."""
+def _aligned_on_automaton(flow: FlowGraph | TSortGraph, costs: Sequence[Costs], options: Mapping[str, Any]) -> _Aligned:
+    """Do the same with the extended model; costs are ∞ where it is left to `ground`."""
+    steps = flow if isinstance(flow, FlowGraph) else flow.flow
+    gamma = options["gamma"] if options["confidence"] else None
+    given = [(inf, None)] * len(costs)
+    aligned: list[tuple[float, Any]] = list(given)
+    likely: list[tuple[float, Any]] = list(given)
+    try:
+        lengths = durations_of(steps, options["clip_seconds"], options.get("durations"), options["min_clips"])
+        problems = {}
+        for at, one in enumerate(costs):
+            repeat = None if options.get("repeat") is None else evidence.repeat_costs(one, options["repeat"])[0]
+            extras = repeat, lengths, options["violation"], (), options["contiguous"]
+            problems[at] = Problem(flow, one.match, one.drop, one.skip, *extras)
+    except Graph2VidError:  # `ground` says of which, and why
+        return aligned, likely
+    side_by_side = {at: problem for at, problem in problems.items() if problem.is_extended}
+    resources = Resources.check(workers=_THREADS, memory_limit=_LANE_BYTES)
+    for found in solve_side_by_side(side_by_side, False, resources, gamma):
+        for at, (cost, labels, soft) in found.items():
+            aligned[at] = cost, labels
+            likely[at] = (0.0, None) if soft is None else (soft.cost, soft.probability.ravel())
+    return aligned, likely
+
+
+def _aligned(tsort: TSortGraph, costs: Sequence[Costs], options: Mapping[str, Any]) -> _Aligned:
+    """Align videos of one dtype with the plain model."""
     kernels, compiled, contiguous = native(), procedure(tsort), options["contiguous"]
     assert kernels is not None
     matches, drops, skips = ([getattr(cost, name) for cost in costs] for name in ("match", "drop", "skip"))

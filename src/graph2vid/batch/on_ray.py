@@ -1,4 +1,4 @@
-"""The engine ``ray``: Ray Data reads the rows, actors take them through the stages, write tasks commit the results."""
+"""The engine ``ray``: actors read the rows themselves, take them through the stages and commit the results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,47 +15,66 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graph2vid.batch.batches import BATCH_ROWS, Job, RowsTask
-from graph2vid.batch.columns import texts
+from graph2vid.batch.batches import Batch, Job, RowsTask, stretches
 from graph2vid.batch.parts import Parts, is_wanted, read_part
 from graph2vid.batch.reaper import reaped
-from graph2vid.batch.results import FAILED, NO_RESULTS, RESULT_SCHEMA
-from graph2vid.batch.settings import KINDS
+from graph2vid.batch.results import FAILED
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import Graph2VidError, InputError, needing
 
 STOPPED = "stopped at row"
 
-_BLOCK_BYTES = 4 << 20
-_MOST_BLOCKS = 20_000  # a driver keeps track of so many with ease
-_PART_ROWS = 64
+_PART_ROWS = 1024
+_AHEAD = 2  # calls of an actor that are under way, so that it never waits for the next
 # Of a processor, as Ray counts them: an actor uses a whole one, but where machines are lost and actors move together,
-# the tasks between them must still find room, or all would wait for each other.
+# there must still be room for all of them.
 _SHARE = 0.25
-_LITTLE = {"num_cpus": 0.1}
+_RESTARTS = 16  # of an actor, and tries of what it was at
 _TRIES = 3
-_STORE_BYTES = 256 << 20  # of a cluster that is started for the run: results are small, rows stream through
+_STORE_BYTES = 256 << 20  # of a cluster that is started for the run: neither rows nor results go through it
 _POLL_SECONDS = 1.0
 
 
 class StageActor:
-    """Takes tables of rows through the stages, in a worker process under guard."""
+    """Takes rows through the stages, in a worker process under guard, and commits the results.
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    Parameters
+    ----------
+    job : Job
+    out : str
+        The folder of the run.
+    """
+
+    def __init__(self, job: Job, out: str) -> None:
+        self._job, self._parts = job, Parts(out)
         self._pool = WorkerPool(processors=1)
         self._pool.set_up([job.context], job.options.row_seconds)
 
-    def __call__(self, table: Any) -> Any:
-        """Return the results of rows."""
-        table = table.filter(pc.invert(pc.is_in(texts(table, "id"), value_set=self._job.done)))
-        task = RowsTask(table, self._job.attempt, self._job.context)
-        tables = self._pool.run([[task]]) if len(table) else ()
-        found = pa.concat_tables([NO_RESULTS, *(part.replace_schema_metadata(None) for part in tables)])
+    def work(self, batches: Sequence[Batch]) -> None:
+        """Do all rows of some batches that lie together. Tried again, they give the same parts."""
+        tasks = [RowsTask(batch, self._job.attempt, self._job.context) for batch in batches]
+        waiting: list[Any] = []
+        try:
+            for table in self._pool.run([tasks]):
+                waiting.append(self._good(table.replace_schema_metadata(None)))
+                if sum(map(len, waiting)) >= _PART_ROWS:
+                    self._flush(waiting)
+        finally:
+            self._flush(waiting)
+
+    def _good(self, table: Any) -> Any:
+        """Return results that are kept; where a failure ends the run, it does so."""
         if self._job.options.on_error == "stop":
-            for row in found.filter(pc.equal(found.column("status"), FAILED)).slice(0, 1).to_pylist():
+            bad = pc.equal(table.column("status"), FAILED)
+            for row in table.filter(bad).slice(0, 1).to_pylist():
+                self._parts.commit(table.filter(pc.invert(bad)))
                 raise Graph2VidError(f"{STOPPED} {row['id']!r}: {row['error']}")
-        return found
+        return table
+
+    def _flush(self, waiting: list[Any]) -> None:
+        if waiting:
+            self._parts.commit(pa.concat_tables(waiting))
+            waiting.clear()
 
 
 def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
@@ -64,9 +83,9 @@ def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
         _check_gpus(job, ray)
         for further in reversed(range(_TRIES)):
             try:
-                _pipeline(job, ray).write_datasink(_sink(parts.out.resolve(), ray), ray_remote_args=dict(_LITTLE))
+                _work(job, parts, ray)
             except Exception as error:
-                # Ray restarts what is lost, except for some actors of its own. What is committed stays.
+                # Ray restarts what is lost, but not for ever. What is committed stays.
                 if STOPPED in str(error) or not further:
                     raise _in_one_line(error) from error
                 job = replace(job, done=_committed(job, parts))
@@ -74,23 +93,36 @@ def run_ray(job: Job, parts: Parts, count: Callable[[Any], None]) -> None:
                 return
 
 
-def _pipeline(job: Job, ray: Any) -> Any:
-    """Return the data set of results, which is worked on when it is written."""
-    rows = ray.data.read_parquet(str(job.rows.resolve()), **_LITTLE)
+def _work(job: Job, parts: Parts, ray: Any) -> None:
+    """Deal the rows out to actors, which stay until all is done."""
     workers = job.options.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
     beside = math.ceil(workers / max(1, sum(bool(node["Alive"]) for node in ray.nodes())))
-    # A block is the unit of work of an actor, and of what is done again when one is lost.
-    smallest = min(BATCH_ROWS[kind] for kind in KINDS if job.kinds[kind])
-    block = max(smallest, sum(job.kinds.values()) // _MOST_BLOCKS)
-    return rows.repartition(target_num_rows_per_block=block).map_batches(
-        StageActor,
-        fn_constructor_args=(replace(job, wanted=None, context=replace(job.context, workers=beside)),),
-        batch_size=BATCH_ROWS["arrays"],
-        batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(size=workers),
+    there = replace(job, rows=job.rows.resolve())  # which every machine sees under this name, as it does the results
+    given = replace(there, wanted=None, done=None, context=replace(job.context, workers=beside))
+    actor = ray.remote(StageActor).options(
         num_cpus=_SHARE,
         num_gpus=job.options.gpus if job.options.gpus and sum(job.kinds.values()) > job.kinds["arrays"] else None,
+        max_restarts=_RESTARTS,
+        max_task_retries=_RESTARTS,
+        scheduling_strategy="SPREAD",
     )
+    actors = [actor.remote(given, str(parts.out.resolve())) for _ in range(workers)]
+    waiting = {}
+    try:
+        left = stretches(there, workers)
+        idle = actors * _AHEAD
+        while True:
+            for one, batches in zip(idle, left, strict=False):
+                waiting[one.work.remote(batches)] = one
+            if not waiting:
+                return
+            done, _ = ray.wait(list(waiting), num_returns=1)
+            ray.get(done)
+            idle = [waiting.pop(each) for each in done]
+    finally:
+        for one in actors:
+            with suppress(Exception):  # of many kinds: it, or the cluster, has ended
+                ray.kill(one)
 
 
 def _committed(job: Job, parts: Parts) -> Any:
@@ -115,25 +147,11 @@ def _cluster(job: Job) -> Iterator[Any]:
     """Yield ray on a cluster: the one at hand, the one at the address, or one started for the run."""
     with needing("the engine ray needs the package ray", "ray"):
         import ray
-        import ray.data
     with ExitStack() as ending:
         if not ray.is_initialized():
             ending.enter_context(reaped(str(Path(ray.__file__).parent)))
             ending.callback(ray.shutdown)
             _begin(job, ray)
-        context = ray.data.DataContext.get_current()
-        changed = {
-            "target_max_block_size": _BLOCK_BYTES,
-            "enable_progress_bars": False,
-            "print_on_execution_start": False,
-            # The newer reader of Parquet begins with actors that are not restarted when their machine is lost.
-            "use_datasource_v2": False,
-        }
-        for name, value in changed.items():
-            if hasattr(context, name):
-                ending.callback(setattr, context, name, getattr(context, name))
-                setattr(context, name, value)
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
         yield ray
 
 
@@ -142,7 +160,7 @@ def _begin(job: Job, ray: Any) -> None:
     address = job.options.address
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     if address is None and job.options.workers is not None:
-        own["num_cpus"] = max(2, job.options.workers + 1)  # the reader and the writer want a share, too
+        own["num_cpus"] = job.options.workers
     terminate = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **(own if address is None else {}))
@@ -151,26 +169,6 @@ def _begin(job: Job, ray: Any) -> None:
         raise Graph2VidError(f"cannot use the Ray cluster at {address or 'this machine'}: {told}") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)  # Ray has put its own handler in its place, and a dump of the stack
-
-
-def _sink(out: Path, ray: Any) -> Any:
-    """Return what writes results on whichever machine they are: parts, committed once."""
-    base: Any = ray.data.Datasink
-
-    class PartsDatasink(base):  # type: ignore[misc]
-        """Commits the results of a write task as one part."""
-
-        def write(self, blocks: Any, ctx: Any) -> int:
-            tables = [block if isinstance(block, pa.Table) else pa.Table.from_pandas(block) for block in blocks]
-            table = pa.concat_tables([NO_RESULTS, *(table.cast(RESULT_SCHEMA) for table in tables if len(table))])
-            Parts(out).commit(table)
-            return len(table)
-
-        @property
-        def min_rows_per_write(self) -> int:
-            return _PART_ROWS
-
-    return PartsDatasink()
 
 
 @contextmanager

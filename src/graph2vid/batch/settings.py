@@ -47,8 +47,8 @@ OF_NARRATION = frozenset(
 )
 """Options that arrays have no use for."""
 
-OF_ONE = frozenset({"repeat", "durations", "min_clips", "violation", "method"})
-"""Options with which videos are aligned one by one, where they are not the default."""
+EXTENDED = ("repeat", "durations", "min_clips", "violation")
+"""Options of the extended model."""
 
 
 def check_option(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from graph2vid.grounding.adaptation import LEAST_LABELLED, TaskVideo, adapt, lea
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.clip_files import CARD, HOW_TO, SHEET, ClipFile, most_certain, write_clips
 from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
-from graph2vid.grounding.durations_file import read_durations
+from graph2vid.grounding.durations_file import durations_of, read_durations
 from graph2vid.grounding.exporting import (
     DOUBTFUL,
     FORMATS,
@@ -38,7 +38,7 @@ from graph2vid.grounding.transfer import Transfer, describe_transfer, transfer
 
 # The service, its options, and what it returns.
 __all__ = ["AlignOptions", "Features", "GroundOptions", "GroundedSegment", "Grounding", "ground", "ground_evidence"]
-__all__ += ["pack", "read_durations", "refuse_address"]
+__all__ += ["durations_of", "pack", "read_durations", "refuse_address"]
 # What is learnt from videos of one task.
 __all__ += ["LEAST_LABELLED", "TaskVideo", "adapt", "learn_task", "speaking_words"]
 # How sure a result is, and where a video does not follow its procedure.
