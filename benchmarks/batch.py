@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,12 +37,13 @@ def bench_batch(
     videos: int = VIDEOS,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Measure batches: ready scores with one worker and two, features, memory over ten times the rows, and Ray.
+    """Measure batches: ready scores with one worker and two, the extended model, features, memory over ten times the
+    rows, and Ray.
 
     Parameters
     ----------
     only : sequence of str, optional
-        Some of ``scores``, ``features``, ``memory`` and ``ray``.
+        Some of ``scores``, ``extended``, ``features``, ``memory``, ``ray`` and ``ray-many``.
     videos : int
         Rows of the manifest of scores; there are a tenth as many with features, and ten times as many for memory.
     progress : callable, optional
@@ -51,7 +52,14 @@ def bench_batch(
     kernels_or_error()
     before = machine()
     begin = time.perf_counter()
-    cases = {"scores": _scores, "features": _features, "memory": _memory, "ray": _ray}
+    cases: dict[str, Callable[[Path, int], dict[str, Any]]] = {
+        "scores": _scores,
+        "extended": _extended,
+        "features": _features,
+        "memory": _memory,
+        "ray": _ray,
+        "ray-many": lambda folder, videos: _ray(folder, 10 * videos),
+    }
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="graph2vid-bench-") as folder:
         for name, measure in choose({name: (name, case) for name, case in cases.items()}, only):
@@ -75,6 +83,26 @@ def _scores(folder: Path, videos: int) -> dict[str, Any]:
         "scaling": one / two,
         "processor_seconds": least["processor_seconds"],
         "driver_share": least["driver_processor_seconds"] / least["processor_seconds"],
+    }
+
+
+def _extended(folder: Path, videos: int) -> dict[str, Any]:
+    """With repeats and durations: alignment alone, and with confidences."""
+    path = folder / "durations.json"
+    told = {"format": "graph2vid-durations", "version": 1, "others": {"median": 8.0, "spread": 0.6}}
+    path.write_text(json.dumps(told), encoding="utf-8")
+    manifest = write_manifest(folder / "extended.parquet", videos)
+    options = {"repeat": "3", "durations": str(path)}
+    alone, sure = (
+        _run_apart(folder, manifest, 2, "local", asked) for asked in (options | {"confidence": False}, options)
+    )
+    return {
+        "videos": videos,
+        "seconds": alone["seconds"],
+        "videos_per_second": videos / alone["seconds"],
+        "processor_seconds": alone["processor_seconds"],
+        "sure_seconds": sure["seconds"],
+        "sure_processor_seconds": sure["processor_seconds"],
     }
 
 
@@ -107,8 +135,11 @@ def _ray(folder: Path, videos: int) -> dict[str, Any]:
         return {"videos": videos, "seconds": None, "what": "ray is not installed"}
     manifest = write_manifest(folder / "ray.parquet", videos)
     local, ray = (_run_apart(folder, manifest, 2, engine) for engine in ("local", "ray"))
+    manifest.unlink()
     return {
         "videos": videos,
+        "driver_bytes": ray["driver_bytes"],
+        "worker_bytes": ray["worker_bytes"],
         "seconds": ray["seconds"],
         "videos_per_second": videos / ray["seconds"],
         "local_seconds": local["seconds"],
@@ -159,9 +190,12 @@ def _offsets(count: int, length: int) -> Any:
 # -- runs in processes of their own --------------------------------------------------------------------------
 
 
-def _run_apart(folder: Path, manifest: Path, workers: int, engine: str) -> dict[str, Any]:
+def _run_apart(
+    folder: Path, manifest: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        command = [sys.executable, "-m", "benchmarks.batch", str(manifest), out, str(workers), engine]
+        asked = json.dumps(dict(options or {}))
+        command = [sys.executable, "-m", "benchmarks.batch", str(manifest), out, str(workers), engine, asked]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Graph2VidError(f"the run failed: {done.stderr.strip() or done.returncode}")
@@ -169,7 +203,9 @@ def _run_apart(folder: Path, manifest: Path, workers: int, engine: str) -> dict[
     return found
 
 
-def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
+def run(
+    manifest: Path, out: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker."""
     from graph2vid.batch import RunOptions, run_batch
 
@@ -181,7 +217,8 @@ def run(manifest: Path, out: Path, workers: int, engine: str) -> dict[str, Any]:
         ray.get(ray.remote(lambda: None).remote())
     started = time.perf_counter()
     with _watched() as peak:
-        summary = run_batch(manifest, out / "out", options=RunOptions(engine=engine, workers=workers))
+        run_options = RunOptions(engine=engine, workers=workers)
+        summary = run_batch(manifest, out / "out", options=run_options, row_options=options)
     seconds = time.perf_counter() - began
     if summary.failed or summary.done != summary.rows:
         raise Graph2VidError(f"{summary.failed} of {summary.rows} videos failed")
@@ -251,9 +288,11 @@ def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
 
 _WORDS = {
     "scores": "ready scores",
+    "extended": "ready scores, repeats and durations, no confidences",
     "features": f"features of {WIDTH} dimensions",
     "memory": "memory",
     "ray": "ready scores, engine ray",
+    "ray-many": "ready scores, engine ray",
 }
 
 
@@ -272,13 +311,19 @@ def _remark(row: dict[str, Any]) -> str:
             for of in ("", "_of_fewer")
         )
         return f"peak {now} MiB (driver + worker); with {row['of_videos']:,} videos {fewer} MiB"
-    if row["name"] == "ray":
+    if row["name"] == "extended":
+        each, sure = (row[name] / row["videos"] for name in ("processor_seconds", "sure_processor_seconds"))
+        return (
+            f"{duration(each)} of processor time a video; with confidences {duration(row['sure_seconds'])}, "
+            f"{duration(sure)} a video"
+        )
+    if row["name"].startswith("ray"):
         return (
             f"{times(row['overhead'])} the time of local, {times(row['overhead_without_start'])} without its start "
-            f"({duration(row['start_seconds'])})"
+            f"({duration(row['start_seconds'])}); largest worker {row['worker_bytes'] / 2**20:,.0f} MiB"
         )
     return ""
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])))
+    print(json.dumps(run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4], json.loads(sys.argv[5]))))

@@ -73,24 +73,30 @@ template <class T> struct GroupRows {
 
 template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const NodeGroup &, T *table, GroupRows<T> &);
 
+// Work out a group of which all smaller nodes are in the table [nodes][rows], and write its rows there: the least cost of being
+// at a node.
 struct AutomatonKernels {
-    // Work out a group of which all smaller nodes are in the table [nodes][rows], and write its rows there: the least cost of
-    // being at a node, or (soft) -log of the sum of exp(-cost).
-    GroupKernel<float> hard_f32;
-    GroupKernel<double> hard_f64, soft;
+    GroupKernel<float> f32;
+    GroupKernel<double> f64;
+};
+struct SoftAutomatonKernels {
+    // The same with -log of the sum of exp(-cost).
+    GroupKernel<double> forward;
     // The other way round: from what follows the nodes (their rows of the table) `begin`, `leave` and `on`.
-    GroupKernel<double> soft_back;
+    GroupKernel<double> back;
     // From both: the mass of each clip's labels in place of `ended`, of segments that begin there in place of `leave`, of
     // background in place of `own`. `total`: [LANES] the costs of all.
-    void (*soft_mass)(const AutomatonCosts<double> &, const NodeGroup &, const double *total, GroupRows<double> &);
+    void (*mass)(const AutomatonCosts<double> &, const NodeGroup &, const double *total, GroupRows<double> &);
     // Vectors [rows] as one row of numbers for each lane, [LANES][rows].
     void (*apart)(const double *vectors, int64_t rows, double *out);
     // into[i] = softmin(into[i], from[i] + cost); of `videos` the numbers are vectors, and `cost` is one.
-    void (*soft_add)(const double *from, const double *cost, bool videos, int64_t count, double *into);
+    void (*add)(const double *from, const double *cost, bool videos, int64_t count, double *into);
 };
 AutomatonKernels automaton_kernels_base();
+SoftAutomatonKernels soft_automaton_kernels_base();
 #if defined(G2V_HAVE_AVX2)
 AutomatonKernels automaton_kernels_avx2();
+SoftAutomatonKernels soft_automaton_kernels_avx2();
 #endif
 
 }  // namespace g2v

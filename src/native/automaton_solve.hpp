@@ -93,13 +93,17 @@ private:
     int64_t widest_ = 0;  // states of one node at the most
 };
 
-inline const AutomatonKernels &automaton_kernels() {
+inline AutomatonKernels automaton_kernels() {
 #if defined(G2V_HAVE_AVX2)
-    static const AutomatonKernels avx2 = automaton_kernels_avx2();
-    if (std::string_view(kernels().name) == "avx2") return avx2;
+    if (std::string_view(kernels().name) == "avx2") return automaton_kernels_avx2();
 #endif
-    static const AutomatonKernels base = automaton_kernels_base();
-    return base;
+    return automaton_kernels_base();
+}
+inline SoftAutomatonKernels soft_automaton_kernels() {
+#if defined(G2V_HAVE_AVX2)
+    if (std::string_view(kernels().name) == "avx2") return soft_automaton_kernels_avx2();
+#endif
+    return soft_automaton_kernels_base();
 }
 
 // One video as the caller has it: match [steps][clips], drop [clips], arc [arcs], end [nodes], length [steps][longest] and
@@ -173,44 +177,50 @@ template <class T> class GroupMemory : public GroupRows<T> {
 public:
     GroupMemory(int64_t slots, const AutomatonCosts<T> &costs, bool keep, bool sums)
         : memory_(sizeof(T) * static_cast<size_t>(numbers(slots, costs.rows, costs.longest, sums))) {
-        constexpr int64_t L = LANES<T>, B = LENGTHS_BLOCK;
-        const int64_t rows = slots * costs.stride * L, lengths = slots * (costs.longest + 2 * B) * L;
-        const bool is_long = costs.longest > 1;
-        T *const first = memory_.template as<T>(), *next = first;
-        const auto take = [&](int64_t count, bool needed = true) { return needed ? std::exchange(next, next + count) : first; };
+        lay_out(*this, memory_.template as<T>(), slots, costs.rows, costs.longest, sums);
         this->keep = keep;
-        this->lane_rows = take(costs.rows * L);
-        this->zero = take(costs.rows);
-        this->never = take(costs.rows);
-        this->own = take(costs.rows * L);
-        this->on = take(costs.rows * L);
-        this->now = take(slots * NOW_ROWS * L);
-        this->length = take(lengths);
-        this->low = take(slots * (costs.rows / B + 1) * L);
-        this->shortest = take(lengths / B);
-        this->match = take(rows);
-        this->enter = take(rows);
-        this->ended = take(rows);
-        this->over = take(rows, is_long || sums);
-        this->sum = take(rows, is_long);
-        this->begun = take(rows, is_long);
-        this->begin = take(rows, sums);
-        this->leave = take(rows, sums);
-        this->share = take(rows, is_long && sums);
-        this->weight = take(lengths, sums);
         std::fill_n(this->zero, costs.rows, T(0));
         std::fill_n(this->never, costs.rows, std::numeric_limits<T>::infinity());
     }
     static int64_t numbers(int64_t slots, int64_t rows, int64_t longest, bool sums) {
-        constexpr int64_t L = LANES<T>, B = LENGTHS_BLOCK;
-        const int64_t each = longest > 1 ? (sums ? 9 : 6) : sums ? 6 : 3;
-        const int64_t of_slot =
-            each * (rows + 2) + rows / B + 1 + NOW_ROWS + (longest + 2 * B) * (sums ? 2 : 1) + longest / B + 2;
-        return (3 * L + 2) * rows + slots * L * of_slot;
+        GroupRows<T> nowhere;
+        return lay_out(nowhere, nullptr, slots, rows, longest, sums);
     }
 
 private:
     Scratch memory_;
+
+    // Where everything lies, if it lies somewhere; return how many numbers it takes. What is not needed lies nowhere of its own.
+    static int64_t lay_out(GroupRows<T> &r, T *first, int64_t slots, int64_t rows, int64_t longest, bool sums) {
+        constexpr int64_t L = LANES<T>, B = LENGTHS_BLOCK;
+        const int64_t each = slots * (rows + 2) * L, lengths = slots * (longest + 2 * B) * L;
+        const bool is_long = longest > 1;
+        int64_t used = 0;
+        const auto take = [&](T *&place, int64_t count, bool needed = true) {
+            place = first ? first + (needed ? used : 0) : nullptr;
+            if (needed) used += count;
+        };
+        take(r.lane_rows, rows * L);
+        take(r.zero, rows);
+        take(r.never, rows);
+        take(r.own, rows * L);
+        take(r.on, rows * L);
+        take(r.now, slots * NOW_ROWS * L);
+        take(r.length, lengths);
+        take(r.low, slots * (rows / B + 1) * L);
+        take(r.shortest, slots * (longest / B + 2) * L);
+        take(r.match, each);
+        take(r.enter, each);
+        take(r.ended, each);
+        take(r.over, each, is_long || sums);
+        take(r.sum, each, is_long);
+        take(r.begun, each, is_long);
+        take(r.begin, each, sums);
+        take(r.leave, each, sums);
+        take(r.share, each, is_long && sums);
+        take(r.weight, lengths, sums);
+        return used;
+    }
 };
 
 // Where all workers wait for one another.
@@ -255,6 +265,8 @@ public:
     // and of a segment beginning.
     void soft();
 
+    static constexpr int64_t MOST_KEPT = int64_t{16} << 20;  // bytes of what is worked out of all nodes
+
 private:
     static constexpr T NEVER = std::numeric_limits<T>::infinity();
     const Automaton &m_;
@@ -292,14 +304,32 @@ private:
         });
     }
 
-    void forward(GroupKernel<T> kernel, bool sums) {
+    // What is worked out of all groups, by their first nodes, where that is not much; else nothing.
+    using Kept = std::vector<std::unique_ptr<GroupMemory<T>>>;
+    Kept keep_all() const {
+        int64_t numbers = 0;
+        for (const NodeGroup &group : groups().all)
+            each_part(group,
+                      [&](const NodeGroup &part) { numbers += GroupMemory<T>::numbers(part.slots, v_.rows, v_.longest, true); });
+        return Kept(numbers * static_cast<int64_t>(sizeof(T)) <= MOST_KEPT ? static_cast<size_t>(m_.nodes()) : 0);
+    }
+
+    void forward(GroupKernel<T> kernel, bool sums, Kept &kept) {
         std::atomic<size_t> next{0};
         together([&](Gate &gate, int64_t, int64_t team) {
-            GroupMemory<T> rows(most_slots(), v_, false, sums);
+            GroupMemory<T> own(kept.empty() ? most_slots() : 0, v_, false, sums);
             for (size_t level = 1; level < groups().level_start.size(); ++level) {
                 for (size_t at = next.load(); at < groups().level_start[level];)
                     if (next.compare_exchange_weak(at, at + 1)) {
-                        each_part(groups().all[at], [&](const NodeGroup &part) { kernel(v_, part, best(), rows); });
+                        each_part(groups().all[at], [&](const NodeGroup &part) {
+                            if (kept.empty()) {
+                                kernel(v_, part, best(), own);
+                                return;
+                            }
+                            auto &rows = kept[static_cast<size_t>(part.node[0])];
+                            rows = std::make_unique<GroupMemory<T>>(part.slots, v_, true, sums);
+                            kernel(v_, part, best(), *rows);
+                        });
                         at = next.load();
                     }
                 gate(team);
@@ -496,9 +526,10 @@ private:
 
 template <class T> void AutomatonSolver<T>::hard() {
     GroupKernel<T> kernel;
-    if constexpr (sizeof(T) == 4) kernel = automaton_kernels().hard_f32;
-    else kernel = automaton_kernels().hard_f64;
-    forward(kernel, false);
+    if constexpr (sizeof(T) == 4) kernel = automaton_kernels().f32;
+    else kernel = automaton_kernels().f64;
+    Kept none;
+    forward(kernel, false, none);
     AutomatonTraceback<T> traceback(m_, v_, kernel, best());
     for (size_t lane = 0; lane < videos_.size(); ++lane) {
         AutomatonVideo<T> &video = videos_[lane];
@@ -513,9 +544,10 @@ template <class T> void AutomatonSolver<T>::hard() {
 // same however many workers there are. It is the same, too, for lanes that are videos.
 template <class T> void AutomatonSolver<T>::soft() {
     constexpr int64_t L = LANES<T>;
-    const AutomatonKernels &kernels = automaton_kernels();
+    const SoftAutomatonKernels kernels = soft_automaton_kernels();
     const int64_t clips = v_.clips, rows = v_.rows, steps = m_.n_steps;
-    forward(kernels.soft, true);
+    Kept kept = videos_[0].probability ? keep_all() : Kept();
+    forward(kernels.forward, true, kept);
     T total[L];
     std::fill_n(total, L, NEVER);
     for (size_t lane = 0; lane < videos_.size(); ++lane) {
@@ -539,35 +571,34 @@ template <class T> void AutomatonSolver<T>::soft() {
         }
     // A group worked out. Its rows lie apart, [slots][LANES][rows] numbers; those of videos stay vectors, [slots][rows].
     struct Found {
-        GroupMemory<T> rows;
+        std::unique_ptr<GroupMemory<T>> rows;
         std::vector<T> begin, shown, began, background;
     };
     std::vector<std::unique_ptr<Found>> found(static_cast<size_t>(workers_));
     const size_t most = v_.videos ? 0 : static_cast<size_t>(most_slots() * L * rows);
     for (auto &one : found)
-        one.reset(new Found{{most_slots(), v_, true, true},
-                            std::vector<T>(most),
-                            std::vector<T>(most),
-                            std::vector<T>(most),
+        one.reset(new Found{kept.empty() ? std::make_unique<GroupMemory<T>>(most_slots(), v_, true, true) : nullptr,
+                            std::vector<T>(most), std::vector<T>(most), std::vector<T>(most),
                             std::vector<T>(v_.videos ? 0 : static_cast<size_t>(L * rows))});
 
     const auto work_out = [&](const NodeGroup &group, Found &f) {
-        kernels.soft(v_, group, best(), f.rows);
-        kernels.soft_back(v_, group, after, f.rows);
-        kernels.soft_mass(v_, group, total, f.rows);
+        if (kept.empty()) kernels.forward(v_, group, best(), *f.rows);
+        else f.rows = std::move(kept[static_cast<size_t>(group.node[0])]);
+        kernels.back(v_, group, after, *f.rows);
+        kernels.mass(v_, group, total, *f.rows);
         if (v_.videos) return;
         for (int64_t k = 0; k < group.slots; ++k) {
             v_.pause(8 * rows * L);
-            kernels.apart(f.rows.begin + k * v_.stride * L, rows, f.begin.data() + k * L * rows);
-            kernels.apart(f.rows.ended + k * v_.stride * L, rows, f.shown.data() + k * L * rows);
-            kernels.apart(f.rows.leave + k * v_.stride * L, rows, f.began.data() + k * L * rows);
+            kernels.apart(f.rows->begin + k * v_.stride * L, rows, f.begin.data() + k * L * rows);
+            kernels.apart(f.rows->ended + k * v_.stride * L, rows, f.shown.data() + k * L * rows);
+            kernels.apart(f.rows->leave + k * v_.stride * L, rows, f.began.data() + k * L * rows);
         }
-        kernels.apart(f.rows.own, rows, f.background.data());
+        kernels.apart(f.rows->own, rows, f.background.data());
     };
     // Times [from, to) of a group.
     const auto add_up = [&](const NodeGroup &group, const Found &f, int64_t from, int64_t to) {
-        const T *begins = v_.videos ? f.rows.begin : f.begin.data(), *shows = v_.videos ? f.rows.ended : f.shown.data();
-        const T *starts = v_.videos ? f.rows.leave : f.began.data(), *rests = v_.videos ? f.rows.own : f.background.data();
+        const T *begins = v_.videos ? f.rows->begin : f.begin.data(), *shows = v_.videos ? f.rows->ended : f.shown.data();
+        const T *starts = v_.videos ? f.rows->leave : f.began.data(), *rests = v_.videos ? f.rows->own : f.background.data();
         const int64_t last = std::min(to, clips);
         const auto add = [&](T *to_row, const T *row) {
             for (int64_t i = from * each_; i < last * each_; ++i) to_row[i] += row[i];
@@ -582,8 +613,8 @@ template <class T> void AutomatonSolver<T>::soft() {
                 add(began + step * rows * each_, starts + row);
                 for (int64_t a = m_.arc_start[s]; a < m_.arc_start[s + 1]; ++a)
                     if (m_.arc_from[a] != p)
-                        kernels.soft_add(begins + row + from * each_, v_.arc + a * each_, v_.videos, to - from,
-                                         after + (m_.arc_from[a] * rows + from) * each_);
+                        kernels.add(begins + row + from * each_, v_.arc + a * each_, v_.videos, to - from,
+                                    after + (m_.arc_from[a] * rows + from) * each_);
             }
             add(shown + steps * rows * each_, rests + (v_.videos ? 0 : lane * rows));
         }

@@ -224,7 +224,8 @@ template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t 
     const int64_t group = GroupMemory<T>::numbers(automaton.template most_slots<T>(videos), rows, longest, sums);
     const int64_t nodes = automaton.nodes() * (sums ? 2 : 1), steps = automaton.n_steps * (sums ? 3 : 1) + 2;
     const int64_t arcs = static_cast<int64_t>(automaton.arc_from.size());
-    return static_cast<int64_t>(sizeof(T)) * (each * ((nodes + steps) * rows + arcs + steps * longest) + group);
+    return static_cast<int64_t>(sizeof(T)) * (each * ((nodes + steps) * rows + arcs + steps * longest) + group) +
+           (sums ? AutomatonSolver<T>::MOST_KEPT : 0);
 }
 
 // Weights [out][in], a scale and a bias per output.

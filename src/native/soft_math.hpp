@@ -109,8 +109,12 @@ template <class T> G2V_INLINE V<T> finite_or_zero(V<T> x) {
 }
 // a where the condition holds, else b.
 template <class T> G2V_INLINE V<T> where(typename Whole<T>::V condition, V<T> a, V<T> b) {
+#if defined(__AVX2__)
+    return (V<T>)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)condition);
+#else
     typedef typename Whole<T>::V I;
     return (V<T>)(((I)a & condition) | ((I)b & ~condition));
+#endif
 }
 // x - from, at most BIG: finite even where x is not, so that 0 times it is 0.
 template <class T> G2V_INLINE V<T> above(V<T> x, V<T> from) { return least(x - from, full<T>(BIG<T>)); }

@@ -344,6 +344,7 @@ SOFTMIN: dict[str, Any] = {"gamma": 0.5, "smoothing": "softmin", "contiguous": T
     ],
 )
 @pytest.mark.parametrize("skips", [True, False])
+@pytest.mark.filterwarnings("ignore:Input #. requires gradient and is not a double precision:UserWarning")
 def test_the_extended_model_is_that_of_posterior(flows: Any, options: dict[str, Any], skips: bool) -> None:
     tsorts, (match, drop, skip) = [TSortGraph.compile(flow) for flow in flows], batch(16)
     skip = skip.detach() if skips else None
@@ -352,12 +353,28 @@ def test_the_extended_model_is_that_of_posterior(flows: Any, options: dict[str, 
         return soft_cost(tsorts, match, drop, skip, LONGER, **SOFTMIN, **options)
 
     found = cost(match, drop)
+    gradients = torch.autograd.grad(found.sum(), (match, drop))
+    narrow = [part.detach().float().requires_grad_() for part in (match, drop)]
+    skip_of = skip
+
+    def narrow_cost(match: Any, drop: Any) -> Any:
+        given = None if skip_of is None else skip_of.float()
+        return soft_cost(tsorts, match, drop, given, LONGER, **SOFTMIN, **options)
+
+    in_float32 = torch.autograd.grad(narrow_cost(*narrow).sum(), narrow)
+    assert all(part.dtype == torch.float32 for part in in_float32)
+    for one, other in zip(gradients, in_float32, strict=True):
+        torch.testing.assert_close(one, other.double(), rtol=0, atol=1e-5)
+    assert torch.autograd.gradcheck(narrow_cost, narrow, eps=1e-2, atol=2e-2, rtol=2e-2, nondet_tol=1e-6)
     for at, (tsort, length) in enumerate(zip(tsorts, LONGER, strict=True)):
         own = {name: one(tsort.flow) if callable(one) else one for name, one in options.items()}
         costs = (match[at, : tsort.n_steps, :length].detach().numpy(), drop[at, :length].detach().numpy())
         given = None if skip is None else skip[at, : tsort.n_steps].numpy()
         expected = posterior(tsort, *costs, given, gamma=0.5, **own)
         assert found[at].item() == pytest.approx(expected.cost, abs=1e-9)
+        for gradient, probable in ((gradients[0], expected.probability[:-1]), (gradients[1], expected.probability[-1])):
+            own_part = gradient[at, : tsort.n_steps, :length] if gradient.ndim == 3 else gradient[at, :length]
+            np.testing.assert_allclose(own_part, probable, atol=1e-9)
     assert torch.autograd.gradcheck(cost, (match, drop))
 
 
