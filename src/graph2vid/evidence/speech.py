@@ -60,7 +60,7 @@ _TOGETHER = 1  # each one more takes 50 MB, and all of them save a tenth of the 
 # then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
 _REPETITIVE = 2.4
 _IMPROBABLE = -1.0
-# A recogniser takes hot words for what was said before, and may go on with them instead of listening. They may change
+# A recogniser takes hot words for the words before, and may go on with them instead of listening. They may change
 # words, not their number: where this share is missing, or are more, a stretch is recognised without them.
 _AS_MANY = 0.8
 _COMPUTE_TYPE = "int8"

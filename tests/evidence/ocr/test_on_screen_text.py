@@ -31,7 +31,6 @@ from graph2vid.evidence.ocr import (
     screen_reading,
 )
 from graph2vid.evidence.ocr.screen_cues import is_list
-from graph2vid.evidence.shots import shot_boundaries
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding
 from graph2vid.sample import SilentFiles
@@ -312,13 +311,6 @@ def test_parts_of_a_video_are_what_the_whole_is(tmp_path: Path) -> None:
         for seconds, image in frames(video, rate=1.0, size=32, start=start, stop=stop)
     }
     assert parts == whole
-
-
-def test_shots_begin_where_the_picture_is_another() -> None:
-    rng = np.random.default_rng(0)
-    shots = [rng.integers(low, low + 60, (90, 160, 3)).astype(np.uint8) for low in (0, 120, 190)]
-    pictures = [(at / 4, np.roll(shots[at // 20], at, axis=1)) for at in range(60)]
-    assert shot_boundaries(iter(pictures)) == [5.0, 10.0]
 
 
 # -- real text -----------------------------------------------------------------------------------------------
