@@ -350,7 +350,7 @@ class EvidenceOptions(Options, panel="Evidence"):
     )
     language: str | None = basic_option(None, "The language spoken, such as en; detected by default.", metavar="CODE")
     speech_model: str | None = option(None, "A model of faster-whisper, by name or folder; tiny.en by default.")
-    hot_words: bool = option(False, "Tell the speech recogniser the steps: for tiny.en, under noise.")
+    hot_words: bool = option(False, "Tell the speech recogniser the steps, where there is noise; takes twice as long.")
     embedder: str = option("wordllama", "What compares the transcript with the steps: wordllama, minilm, st:NAME, …")
     frames: str | None = basic_option(
         None,

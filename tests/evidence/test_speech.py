@@ -118,6 +118,30 @@ def test_what_repeats_itself_is_recognised_in_the_slow_way(monkeypatch: pytest.M
         assert [segment.text for segment in segments] == [expected] and language == "en"
 
 
+def test_where_hot_words_take_the_place_of_others_they_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    import faster_whisper
+
+    told = {
+        "Serve it.": ["Serve it.", "Serve it."],
+        None: ["Hello and welcome back.", "Deserve it."],
+    }
+
+    class Quick:
+        def __init__(self, model: Any) -> None:
+            pass
+
+        def transcribe(self, sound: Any, *, hotwords: str | None, **_: Any) -> Any:
+            said = [SimpleNamespace(text=t, end=1.0, compression_ratio=1.5, avg_logprob=-0.3) for t in told[hotwords]]
+            return iter(said), SimpleNamespace(language="en")
+
+    monkeypatch.setattr(faster_whisper, "BatchedInferencePipeline", Quick)
+    model: Any = None
+    for others, expected in (([], ["Hello and welcome back.", "Serve it."]), (["And."], [*told[None], "And."])):
+        told[None] = [*told[None], *others]
+        found, _ = speech._segments(model, np.zeros(16_000, dtype=np.float32), "en", lambda done: None, "Serve it.")
+        assert [segment.text for segment in found] == expected
+
+
 def test_silence_says_nothing(tmp_path: Path) -> None:
     path = films.film(
         tmp_path / "a.wav", sound=np.zeros(48_000, dtype=np.float32), rate=16_000, sound_codec="pcm_s16le"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import films
 import graph2vid as g2v
 from graph2vid.cli import main
 from graph2vid.errors import FormatError, InputError
-from graph2vid.evidence import TaskModel, fit_logistic, softmax
+from graph2vid.evidence import Cue, TaskModel, Transcript, fit_logistic, softmax
+from graph2vid.evidence.embed import EMBEDDERS, Embedder, Frames, Grid
+from graph2vid.evidence.embed.frames import clips_by_frame
 from graph2vid.flow import FlowGraph
 from task_corpus import STEPS, made_up
 
@@ -77,6 +82,53 @@ def test_too_little_to_learn_from_leaves_the_general_evidence(flow: FlowGraph, c
     assert np.array_equal(*labels)
 
 
+COLOURS = [(200, 60, 60), (60, 200, 60), (60, 60, 200), (120, 120, 120)]  # of the three steps, and of background
+
+
+def colours(_: str) -> Embedder:
+    """An embedder to which the texts of all steps are alike: nothing but examples tells their colours."""
+
+    def of_texts(texts: Sequence[str]) -> Any:
+        return np.full((len(texts), 3), 1.0)
+
+    def of_clips(frames: Frames, grid: Grid) -> Any:
+        def prepare(image: Any) -> Any:
+            return image.mean(axis=(0, 1)) - 100.0
+
+        return clips_by_frame(frames, grid, prepare, np.array, rate=2.0, dimension=3)
+
+    return Embedder("colours", "1", 3, text_function=of_texts, clip_function=of_clips, joint=True)
+
+
+def test_labels_teach_what_frames_show(flow: FlowGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    monkeypatch.setitem(EMBEDDERS._parts, "colours", colours)
+    random, videos = np.random.default_rng(3), {}
+    for number in range(8):
+        seconds: list[int] = []
+        truth = []
+        for step in map(int, random.permutation(3)):
+            seconds += [3] * int(random.integers(4, 12))
+            lasts = int(random.integers(8, 16))
+            truth.append((step, float(len(seconds)), float(len(seconds) + lasts)))
+            seconds += [step] * lasts
+        images = [np.full((32, 48, 3), COLOURS[shown], dtype=np.uint8) for shown in seconds]
+        videos[films.film(tmp_path / f"v{number}.mp4", [float(at) for at in range(len(images))], images=images)] = truth
+    train, test = list(videos)[:6], {path: videos[path] for path in list(videos)[6:]}
+    asked = {"frames": "colours", "on_screen": "off"}
+    labels = {path.name: videos[path] for path in train}
+    model = g2v.adapt(flow, train, annotations=labels, cache=False, **asked)
+    assert model.about["chosen"] == "labelled" and model.about["words"] == [[], [], []]
+    model.save(tmp_path / "task.safetensors")
+    again = TaskModel.load(tmp_path / "task.safetensors")
+    assert (again.frames, again.frames_version) == ("colours", "1")
+    assert right(flow, test, adapted=again, **asked) > 0.9 > right(flow, test, **asked) + 0.2
+    with pytest.raises(InputError, match="trained with frames by colours 1, not without frames"):
+        g2v.ground(flow, Transcript((Cue(0, 3, "eggs"),), 30.0, "captions"), cache=False, adapted=again)
+    with pytest.raises(InputError, match="video 1 is a transcript, which has no frames"):
+        g2v.adapt(flow, [Transcript((Cue(0, 3, "eggs"),), 30.0, "captions")], cache=False, **asked)
+
+
 def test_wrong_use_is_refused(flow: FlowGraph, corpus: dict, tmp_path: Path) -> None:
     videos = list(corpus)[:5]
     model = g2v.adapt(flow, videos, cache=False)
@@ -90,7 +142,7 @@ def test_wrong_use_is_refused(flow: FlowGraph, corpus: dict, tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(FormatError, match="not a whole safetensors file"):
         g2v.ground(flow, videos[0], cache=False, adapted=path)
-    with pytest.raises(InputError, match="narration alone"):
+    with pytest.raises(InputError, match="leave out narration_weight, or adapted"):
         g2v.ground(flow, videos[0], cache=False, adapted=model, narration_weight=0.5)
     with pytest.raises(InputError, match=r"'nobody', which is none of the 5 videos"):
         g2v.adapt(flow, videos, annotations={"nobody": [(0, 0, 5)]}, cache=False)

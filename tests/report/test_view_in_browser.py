@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from browser import chromium_page
+from browser import chromium_page, wait_until
 from graph2vid.report import STATIC, view_model
 from groundings import one_hour, spaghetti
 
@@ -31,6 +32,9 @@ window.start = (model, options) => { window.view = mountResult(here, model, opti
 def serve(route: Any) -> None:
     path = route.request.url.removeprefix("http://view.test")
     made = {"/": ("text/html", PAGE), "/start.js": ("text/javascript", START)}
+    if path == "/video.mp4":
+        route.fulfill(path=FOUND.video)
+        return
     if path in made:
         kind, body = made[path]
     else:
@@ -75,6 +79,42 @@ def drag(page: Any, index: int, edge: str, seconds: float) -> None:
     page.keyboard.down("Alt")
     page.mouse.move(x + seconds / FOUND.duration * track["width"], y + 30, steps=5)
     page.keyboard.up("Alt")
+
+
+BOXED = [
+    [0.0, 6.0, "Boil water", "caption", [0.25, 0.8, 0.5, 0.1]],
+    [2.0, 9.0, "@name", "watermark", [0.9, 0, 0.1, 0.1]],
+]
+BOXES = """() => {
+  const video = document.querySelector("video");
+  const [wide, high, around] = [video.videoWidth, video.videoHeight, video.getBoundingClientRect()];
+  const scale = Math.min(around.width / wide, around.height / high);
+  const left = around.x + (around.width - scale * wide) / 2, top = around.y + (around.height - scale * high) / 2;
+  return [...document.querySelectorAll(".read-box")].map((one) => {
+    const box = one.getBoundingClientRect();
+    const [across, down] = [box.width / scale / wide, box.height / scale / high];
+    return [(box.x - left) / scale / wide, (box.y - top) / scale / high, across, down];
+  });
+}"""
+
+
+@pytest.mark.parametrize("layout", ["page", "workspace"])
+def test_text_in_the_picture_has_a_box_while_it_is_on_the_screen(page: Any, layout: str) -> None:
+    url = page.evaluate("fetch('/video.mp4').then((got) => got.blob()).then((film) => URL.createObjectURL(film))")
+    model = MODEL | {"video": {"url": url, "name": "video.mp4"}, "cues": [[0.0, 1.0, "Hello"], *BOXED]}
+    page.evaluate("window.view?.destroy(); document.getElementById('here').style.height = '800px'")
+    page.evaluate("([model, options]) => start(model, options)", [model, {"layout": layout}])
+    wait_until(page, "document.querySelector('video').readyState >= 1")
+    for _ in range(2):
+        for seconds, shown in ((1.0, BOXED[:1]), (3.0, BOXED), (8.0, BOXED[1:]), (12.0, [])):
+            page.evaluate("seconds => view.seek(seconds)", seconds)
+            wait_until(page, f"Math.abs(document.querySelector('video').currentTime - {seconds}) < 0.1")
+            assert np.ravel(page.evaluate(BOXES)) == pytest.approx(np.ravel([box for *_, box in shown]), abs=0.01)
+        page.evaluate("model => view.update(model)", model)  # the video stays, the rest is made anew
+        page.set_viewport_size({"width": 900, "height": 700})
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate("document.getElementById('here').style.height = ''")
+    assert page.locator(".cue-text").all_text_contents() == ["Hello", "on screen: Boil water", "watermark: @name"]
 
 
 def test_parts_are_chosen(page: Any) -> None:

@@ -47,10 +47,11 @@ def adapt(
     ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was learnt, too.")] = None,
 ) -> None:
-    """Learn from your own videos of a procedure, labelled or not, what their words say about its steps.
+    """Learn from your own videos of a procedure, labelled or not, what words and frames say about its steps.
 
     `ground --adapted FILE` then uses the task model beside the general evidence. From 3 labelled videos on (better: 10)
-    it is cross-validated among them, and used only if it is no worse.
+    it is cross-validated among them, and used only if it is no worse. Frames are learnt from with --frames, which
+    `ground` is then given, too.
     """
     from graph2vid.cli.outputs import check_output, save_json
     from graph2vid.cli.progress import progress
@@ -60,8 +61,8 @@ def adapt(
 
     refuse(
         context,
-        ["adapted", "frames", "frames_weight", "extra_scores", "narration_weight", "offset"],
-        "words alone are learnt from",
+        ["adapted", "extra_scores", "narration_weight", "offset"],
+        "words and frames are learnt from, as they are",
     )
     check_output(output, "-o", ".safetensors")
     flow = read_flow(procedure, parsing.parser)

@@ -394,13 +394,13 @@ def media_evidence(
         raise InputError(f"the duration must be a positive number of seconds, not {duration!r}")
     n_clips = clips_of(duration, seconds, options.max_hours)
     chosen = settings or NarrationSettings()
-    model = None if options.adapted is None else task_model(procedure, options)
+    model = None if options.adapted is None else task_model(procedure, options, visual)
     sources: list[Source] = []
     about: dict[str, Any] = {}
     cues = [replace(cue, end=min(cue.end, duration)) for cue in transcript.cues if 0 <= cue.start < duration]
     said = [cue for cue in cues if not cue.kind]
     written = [cue for cue in cues if cue.kind]
-    if cues:
+    if cues or model is not None:
         embed = text_embedder(options.embedder)
         check_language([cue for cue in cues if cue.kind in ("", CAPTION)], embed, options.language)
         if cache is not None:
@@ -436,8 +436,6 @@ def media_evidence(
             stated: dict[str, Any] = {"is_odds": True, "calibration": SCREEN_CALIBRATION}
             sources.append(Source("on-screen text", odds, None, shown.skip, **stated))
     if visual is not None:
-        if model is not None:
-            raise InputError("a task model is of narration alone: leave out the visual features, or adapted")
         if len(visual.clips) != n_clips:
             wanted = f"a video of {duration:g} s has {n_clips} of {seconds:g} s"
             raise InputError(f"{len(visual.clips)} clips were embedded, but {wanted}")
@@ -448,7 +446,7 @@ def media_evidence(
             about["frames"]["silent_about"] = [procedure.ids[step] for step in np.flatnonzero(unknown)]
     if options.extra_scores is not None:
         if model is not None:
-            raise InputError("a task model is of words alone: leave out extra_scores, or adapted")
+            raise InputError("a task model is of words and frames alone: leave out extra_scores, or adapted")
         scores = read_array(options.extra_scores)
         nats = given_evidence(scores, len(procedure), n_clips, str(options.extra_scores))
         sources.append(Source("scores", nats, None))
@@ -469,25 +467,25 @@ def media_evidence(
     skip = np.zeros(len(procedure)) if skip is None else skip
     if model is None:
         return Evidence({"scores": log_odds}, "log_odds", skip, tuple(cues), about, sources=apart)
-    vectors, _ = clip_vectors(cues, embed, Grid(seconds, n_clips, 0.0))
+    vectors, _ = clip_vectors(cues, embed, Grid(seconds, n_clips, 0.0), None if visual is None else visual.clips)
     scores, skip = model.apply(vectors, log_odds, skip)
-    about["narration" if said else "on_screen"]["adapted"] = {
+    about["narration" if said else "on_screen" if written else "frames"]["adapted"] = {
         name: value for name, value in model.about.items() if name != "words"
     }
     return Evidence({"scores": scores}, "log_odds", skip, tuple(cues), about, model.calibration, sources=apart)
 
 
-def task_model(procedure: FlowGraph, options: EvidenceOptions) -> TaskModel:
+def task_model(procedure: FlowGraph, options: EvidenceOptions, visual: VisualFeatures | None = None) -> TaskModel:
     """Return the task model that ``options.adapted`` names; one of another procedure or embedder is refused."""
-    if options.frames is not None or options.narration_weight != 1:
-        raise InputError("a task model is of narration alone: leave out frames and narration_weight, or adapted")
+    if options.narration_weight != 1:
+        raise InputError("a task model is learnt beside narration as it is: leave out narration_weight, or adapted")
     given = options.adapted
     if isinstance(given, TaskModel):
         found, source = given, "the task model"
     else:
         path = Path(given)
         found, source = _read_task_model(path, path.stat().st_mtime_ns if path.exists() else 0), str(path)
-    found.check(procedure.texts, text_embedder(options.embedder), source)
+    found.check(procedure.texts, text_embedder(options.embedder), None if visual is None else visual.embedder, source)
     return found
 
 

@@ -1,8 +1,7 @@
-"""Shot boundaries: where the picture of a video is suddenly another one, by the histograms of its frames."""
+"""How different two pictures of a video are, by their histograms: between shots they differ much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,31 +22,6 @@ def histogram_distance(one: NDArray[Any], other: NDArray[Any]) -> float:
         for part, there in zip(_quarters(one), _quarters(other), strict=True)
     )
     return (distances[1] + distances[2]) / 2
-
-
-def shot_boundaries(
-    pictures: Iterable[tuple[float, NDArray[np.uint8]]], *, least: float = 0.4, apart: float = 0.5
-) -> list[float]:
-    """Return the seconds at which shots begin, that of the first left out.
-
-    Parameters
-    ----------
-    pictures : iterable of (seconds, uint8 array [H, W, 3])
-        Frames in order of time, small ones (180 pixels high) and several per second.
-    least : float
-        The distance of two frames in a row (:func:`histogram_distance`) that makes a cut.
-    apart : float
-        Seconds that a shot lasts at the least.
-    """
-    found: list[float] = []
-    before: NDArray[Any] | None = None
-    for seconds, image in pictures:
-        grey = image.mean(axis=2) if image.ndim == 3 else image
-        is_cut = before is not None and histogram_distance(grey, before) > least
-        if is_cut and (not found or seconds - found[-1] >= apart):
-            found.append(seconds)
-        before = grey
-    return found
 
 
 def _quarters(picture: NDArray[Any]) -> list[NDArray[Any]]:

@@ -60,6 +60,9 @@ _TOGETHER = 1  # each one more takes 50 MB, and all of them save a tenth of the 
 # then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
 _REPETITIVE = 2.4
 _IMPROBABLE = -1.0
+# A recogniser takes hot words for the words before, and may go on with them instead of listening. They may change
+# words, not their number: where this share is missing, or are more, a stretch is recognised without them.
+_AS_MANY = 0.8
 _COMPUTE_TYPE = "int8"
 
 
@@ -118,7 +121,7 @@ def transcribe(
         "faster_whisper": _version("faster-whisper"),
     }
     if hot_words:
-        key["hot_words"] = hot_words
+        key["hot_words"] = [hot_words, _AS_MANY]
     return tuple(map(_cue, cache.json("speech", key, make)))
 
 
@@ -161,15 +164,38 @@ def _segments(
     from faster_whisper import BatchedInferencePipeline
 
     together = BatchedInferencePipeline(model)
-    options = _OPTIONS | ({"hotwords": hot_words} if hot_words else {})
-    found, about = together.transcribe(sound, language=language, batch_size=_TOGETHER, **options)
-    segments = []
-    for segment in found:
-        segments.append(segment)
-        tell(segment.end)
-    if any(one.compression_ratio > _REPETITIVE or one.avg_logprob < _IMPROBABLE for one in segments):
-        segments = list(model.transcribe(sound, language=about.language, **options)[0])
-    return segments, about.language
+
+    def stretches(hotwords: str | None) -> list[Segment]:
+        nonlocal language
+        options = _OPTIONS | {"hotwords": hotwords, "batch_size": _TOGETHER}
+        found, about = together.transcribe(sound, language=language, **options)
+        language = about.language
+        segments = []
+        for segment in found:
+            segments.append(segment)
+            if hotwords == (hot_words or None):  # the last time over
+                tell(segment.end)
+        return segments
+
+    segments = stretches(None)
+    if hot_words:
+        told = stretches(hot_words)
+        if len(told) == len(segments):  # one for each stretch of speech
+            segments = [one if _as_many(one, other) else other for one, other in zip(told, segments, strict=True)]
+    if any(map(_is_poor, segments)):
+        segments = list(model.transcribe(sound, language=language, **_OPTIONS)[0])
+    assert language is not None
+    return segments, language
+
+
+def _is_poor(segment: Segment) -> bool:
+    return bool(segment.compression_ratio > _REPETITIVE or segment.avg_logprob < _IMPROBABLE)
+
+
+def _as_many(one: Segment, other: Segment) -> bool:
+    """Say whether about as many words are recognised."""
+    few, many = sorted(len(segment.text.split()) for segment in (one, other))
+    return few >= _AS_MANY * many
 
 
 # -- models --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""Task models: what the words of one task's own videos say about its steps, beside the general evidence.
+"""Task models: what words and frames of one task's own videos say about its steps, beside the general evidence.
 
-A multinomial logistic regression on embeddings of the transcript around a clip, background included. Without labels its
+A multinomial logistic regression on embeddings of the transcript around a clip and, where they were asked for, on the
+visual features of the clip, background included. Without labels its
 targets are posteriors of the general evidence; what it finds is added to that evidence. With labels, a second one
 starts from the log-odds of both and says how probable each step is in each clip. Training is in
 :mod:`graph2vid.grounding`, which knows alignments.
@@ -24,7 +25,7 @@ from graph2vid._safetensors import read_safetensors, write_safetensors
 from graph2vid.errors import FormatError, InputError
 from graph2vid.evidence.captions import Cue
 from graph2vid.evidence.embed import Embedder, Grid
-from graph2vid.evidence.embed.interface import TextFunction
+from graph2vid.evidence.embed.interface import TextFunction, Vectors
 from graph2vid.evidence.narration import SaidSettings, cue_weights
 from graph2vid.evidence.ocr import CAPTION
 
@@ -47,16 +48,23 @@ _PART = 0.3  # the scale of log-odds among its inputs
 _STEPS = 30  # of the optimisation
 
 
-def clip_vectors(cues: Sequence[Cue], embed: TextFunction, grid: Grid) -> tuple[Floats, float]:
+def clip_vectors(
+    cues: Sequence[Cue], embed: TextFunction, grid: Grid, visual: Vectors | None = None
+) -> tuple[Floats, float]:
     """Return the mean embedding of the cues around each clip [N, D], and the mean length of the cues' embeddings.
 
-    A clip around which nothing is said has a vector of zeros, one around which little is said a short one.
+    A clip around which nothing is said has a vector of zeros, one around which little is said a short one. Where there
+    are visual features of the clips [N, V], their directions stand behind it [N, D + V], as long as a cue's embedding.
     """
     said = [cue for cue in cues if cue.text.strip() and cue.kind in ("", CAPTION)]
     vectors = np.asarray(embed([cue.text for cue in said] or ["silence"]), dtype=np.float32)
     weights = cue_weights(said, grid.n_clips or 0, grid.clip_seconds, grid.offset, _AROUND)
     mean = weights @ vectors[: len(said)] / (weights.sum(axis=1, keepdims=True) + _AROUND.silence)
-    return mean.astype(np.float32), float(np.linalg.norm(vectors, axis=1).mean()) if said else 0.0
+    length = float(np.linalg.norm(vectors, axis=1).mean())
+    if visual is not None:
+        lengths = np.linalg.norm(visual, axis=1, keepdims=True)
+        mean = np.concatenate([mean, length * visual / np.maximum(lengths, 1e-9)], axis=1)
+    return mean.astype(np.float32), length
 
 
 def fit_logistic(inputs: Floats, target: Floats, ridge: Floats, offset: Floats | float = 0.0) -> Floats:
@@ -150,7 +158,9 @@ class TaskModel:
     steps : tuple of str
         The K texts that it is about.
     embedder, embedder_version : str
-        What made the vectors.
+        What made the vectors of words.
+    frames, frames_version : str
+        What made the visual features behind them; empty: there are none.
     scale : float
         What vectors are multiplied by.
     words : float32 [1 + D, K + 1] or None
@@ -174,13 +184,15 @@ class TaskModel:
     labelled: Labelled | None = None
     calibration: dict[str, Any] | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    frames: str = ""
+    frames_version: str = ""
 
     def __repr__(self) -> str:
         told = {name: self.about.get(name) for name in ("videos", "labelled", "chosen")}
         return f"TaskModel({self.title!r}, {len(self.steps)} steps, {told})"
 
     def view(self, vectors: Floats) -> Floats:
-        """Return how much more probable the words around each clip make each step [K, N], in nats.
+        """Return how much more probable words and frames of each clip make each step [K, N], in nats.
 
         ``vectors`` [N, D] are scaled already.
         """
@@ -202,8 +214,10 @@ class TaskModel:
             return found, skip
         return self.labelled.scores(self.labelled.probabilities(scaled, found)), np.zeros(len(skip))
 
-    def check(self, steps: Sequence[str], embedder: Embedder, source: str = "the task model") -> None:
-        """Refuse another procedure, or another embedder, than those that it was trained with."""
+    def check(
+        self, steps: Sequence[str], embedder: Embedder, frames: Embedder | None = None, source: str = "the task model"
+    ) -> None:
+        """Refuse another procedure, or other embedders of texts and frames, than those that it was trained with."""
         if tuple(steps) != self.steps:
             other = next(
                 (
@@ -218,6 +232,10 @@ class TaskModel:
         if (embedder.name, embedder.version) != (self.embedder, self.embedder_version):
             known, now = f"{self.embedder} {self.embedder_version}", f"{embedder.name} {embedder.version}"
             raise InputError(f"{source} was trained with the embedder {known}, not {now}: choose that, or adapt anew")
+        known = f"with frames by {self.frames} {self.frames_version}" if self.frames else "without frames"
+        now = "without frames" if frames is None else f"with frames by {frames.name} {frames.version}"
+        if known != now:
+            raise InputError(f"{source} was trained {known}, not {now}: choose that, or adapt anew")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as a safetensors file, with all that it says of itself."""
@@ -229,7 +247,7 @@ class TaskModel:
         if self.labelled is not None:
             arrays["labelled"] = self.labelled.weights
             head["labelled"] = {name: getattr(self.labelled, name) for name in ("level", "slope", "threshold")}
-        head["calibration"] = self.calibration
+        head |= {name: getattr(self, name) for name in ("calibration", "frames", "frames_version")}
         tensors = {name: np.ascontiguousarray(array, dtype="<f4") for name, array in arrays.items()}
         write_safetensors(path, tensors, {"task_model": json.dumps(head, ensure_ascii=False)})
 
@@ -262,7 +280,8 @@ class TaskModel:
                 if array is not None and (array.shape != shape or not np.isfinite(array).all()):
                     raise ValueError(f"an array of shape {array.shape} in the place of {shape}, or not finite")
             title, *by = (str(head[name]) for name in ("title", "embedder", "embedder_version"))
-            rest = head.get("calibration"), dict(head["about"])
+            seen = (str(head.get(name, "")) for name in ("frames", "frames_version"))
+            rest = head.get("calibration"), dict(head["about"]), *seen
             return cls(title, steps, by[0], by[1], float(head["scale"]), words, prior, part, *rest)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path} is a damaged task model ({error}): adapt anew") from error

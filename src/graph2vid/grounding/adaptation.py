@@ -29,6 +29,7 @@ from graph2vid.evidence import (
     Labelled,
     TaskModel,
     Transcript,
+    VisualFeatures,
     fit_logistic,
     labelled_inputs,
     softmax,
@@ -72,7 +73,7 @@ class TaskVideo:
     ----------
     name : str
     vectors : float32 [N, D]
-        Of the transcript around each clip (:func:`graph2vid.evidence.clip_vectors`).
+        Of the transcript around each clip, and of its frames (:func:`graph2vid.evidence.clip_vectors`).
     length : float
         The mean length of the embeddings of its cues.
     log_odds : float64 [K, N]
@@ -105,6 +106,7 @@ def learn_task(
     *,
     calibrate: bool = True,
     start: TaskModel | None = None,
+    frames: Embedder | None = None,
 ) -> TaskModel:
     """Learn a task model.
 
@@ -114,11 +116,13 @@ def learn_task(
     videos : sequence of TaskVideo
         All teach what the words mean; those with ``truth`` are the labelled ones.
     embedder : Embedder
-        What the vectors are from.
+        What the vectors of words are from.
     calibrate : bool
         Whether to fit a calibrator on the labelled videos.
     start : TaskModel, optional
         What was learnt from the same videos without labels, if that is known.
+    frames : Embedder, optional
+        What the visual features are from, if there are any.
 
     Returns
     -------
@@ -130,6 +134,8 @@ def learn_task(
     scale = acquisition.LENGTH / float(np.mean([video.length for video in told])) if told else 1.0
     prior = np.ones(len(flow), dtype=np.float32)
     model = TaskModel(flow.title, flow.texts, embedder.name, embedder.version, scale, None, prior)
+    if frames is not None:
+        model = replace(model, frames=frames.name, frames_version=frames.version)
     about: dict[str, Any] = {"videos": len(told), "labelled": 0, "chosen": "general"}
     if len(told) >= LEAST_VIDEOS:
         model = start or _co_trained(procedure, told, model)
@@ -328,8 +334,8 @@ def adapt(
     """
     chosen = GroundOptions.from_mapping(options, text=False)
     asked = chosen.evidence
-    if asked.frames is not None or asked.narration_weight != 1:
-        raise InputError("a task model is learnt from narration alone: leave out frames and narration_weight")
+    if asked.narration_weight != 1 or asked.extra_scores is not None:
+        raise InputError("a task model is learnt from words and frames: leave out narration_weight and extra_scores")
     found = procedure_of(procedure, chosen.procedure.parser)
     flow = found if isinstance(found, FlowGraph) else found.flow
     kept = (Cache() if cache else None) if isinstance(cache, bool) else cache
@@ -337,31 +343,47 @@ def adapt(
     tell = progress or (lambda *_: None)
     labels = _labels_of(flow, annotations)
     read: list[TaskVideo] = []
+    frames: Embedder | None = None
     vocabulary: Counter[str] = Counter()
     used: set[str] = set()
     for done, video in enumerate(videos, start=1):
         tell("reading the videos", done, len(videos))
         name = f"video {done}" if isinstance(video, Transcript) else os.fspath(video)
-        given = video if isinstance(video, Transcript) else acquisition.transcript_of(video, None, asked, cache=kept)
+        if isinstance(video, Transcript):
+            if asked.frames is not None:
+                raise InputError(f"{name} is a transcript, which has no frames: give the video itself")
+            given, visual = video, None
+        else:
+            given, visual = acquisition.acquire(video, None, asked, cache=kept)
+        frames = visual.embedder if visual is not None else None
         key = next((one for one in (name, Path(name).name, Path(name).stem) if one in labels), None)
         used |= set() if key is None else {key}
-        read.append(_task_video(name, flow, given, embedder, asked, None if key is None else labels[key], kept))
+        rows = None if key is None else labels[key]
+        read.append(_task_video(name, flow, (given, visual), embedder, asked, rows, kept))
         vocabulary.update(word for cue in given.cues for word in set(acquisition.content_words(cue.text)))
     if missing := sorted(set(labels) - used):
         raise InputError(f"there are annotations of {missing[0]!r}, which is none of the {len(read)} videos")
     tell("learning", 0, 1)
-    model = learn_task(found, read, embedder)
+    model = learn_task(found, read, embedder, frames=frames)
     return replace(model, about=model.about | {"words": speaking_words(model, vocabulary, embedder)})
 
 
 def _task_video(
-    name: str, flow: FlowGraph, transcript: Transcript, embedder: Embedder, asked: Any, rows: Any, cache: Cache | None
+    name: str,
+    flow: FlowGraph,
+    acquired: tuple[Transcript, VisualFeatures | None],
+    embedder: Embedder,
+    asked: Any,
+    rows: Any,
+    cache: Cache | None,
 ) -> TaskVideo:
-    general = acquisition.media_evidence(flow, transcript, None, replace(asked, adapted=None), cache=cache)
+    transcript, visual = acquired
+    general = acquisition.media_evidence(flow, transcript, visual, replace(asked, adapted=None), cache=cache)
     odds = general.arrays["scores"]
     n_clips = odds.shape[1]
     grid = acquisition.Grid(asked.clip_seconds, n_clips, 0.0)
-    vectors, length = acquisition.clip_vectors(general.cues, embedder, grid)
+    clips = None if visual is None else visual.clips
+    vectors, length = acquisition.clip_vectors(general.cues, embedder, grid, clips)
     truth = None
     if rows is not None:
         truth = np.zeros(odds.shape, dtype=np.bool_)
@@ -407,7 +429,8 @@ def speaking_words(model: TaskModel, vocabulary: Mapping[str, int], embedder: Em
     vectors = model.scale * np.asarray(embedder(known), dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors *= acquisition.LENGTH / np.maximum(lengths, 1e-6)
-    says = model.view(vectors)
+    frames = 0 if model.words is None else len(model.words) - 1 - vectors.shape[1]
+    says = model.view(np.pad(vectors, ((0, 0), (0, frames))))
     if model.labelled is not None:
         weights = model.labelled.weights[1 : 1 + vectors.shape[1]]
         says = says + (vectors @ (weights[:, :-1] - weights[:, -1:])).T

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import time
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +31,6 @@ from graph2vid.evidence.ocr import (
     screen_reading,
 )
 from graph2vid.evidence.ocr.screen_cues import is_list
-from graph2vid.evidence.shots import shot_boundaries
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding
 from graph2vid.sample import SilentFiles
@@ -271,6 +273,35 @@ def test_reading_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: p
     assert told[-1] == pytest.approx(200.1) and cache.hits == kept
 
 
+READ_SLOWLY = """
+import sys, time
+from graph2vid.evidence import Cache
+from graph2vid.evidence.ocr import Line, screen_reading
+screen_reading.is_installed, screen_reading.version = lambda: True, lambda _: "0"
+screen_reading.read_lines = lambda image: time.sleep(float(sys.argv[3])) or [Line("text", 0.3, 0.8, 0.1, 0.06, 0.9)]
+cache = Cache(sys.argv[2])
+print(screen_reading.read_screen(sys.argv[1], 600.1, cache=cache), cache.hits)
+"""
+
+
+def test_reading_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    video, kept = films.film(tmp_path / "film.mp4", [30.0 * at for at in range(21)]), tmp_path / "kept"
+
+    def read(folder: Path, seconds: float) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", READ_SLOWLY, str(video), str(folder), str(seconds)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    whole, _ = read(tmp_path / "other", 0.0).communicate(timeout=60)
+    with read(kept, 0.3) as slow:
+        end = time.monotonic() + 60
+        while len(Cache(kept).entries()) < 3 and time.monotonic() < end:
+            time.sleep(0.02)
+        slow.kill()
+    parts = len(Cache(kept).entries())
+    again, _ = read(kept, 0.0).communicate(timeout=60)
+    assert 3 <= parts < 11 and again == whole.removesuffix(" 0\n") + f" {parts}\n"
+
+
 def test_parts_of_a_video_are_what_the_whole_is(tmp_path: Path) -> None:
     video = SilentFiles().video
     whole = {seconds: image.mean() for seconds, image in frames(video, rate=1.0, size=32)}
@@ -280,13 +311,6 @@ def test_parts_of_a_video_are_what_the_whole_is(tmp_path: Path) -> None:
         for seconds, image in frames(video, rate=1.0, size=32, start=start, stop=stop)
     }
     assert parts == whole
-
-
-def test_shots_begin_where_the_picture_is_another() -> None:
-    rng = np.random.default_rng(0)
-    shots = [rng.integers(low, low + 60, (90, 160, 3)).astype(np.uint8) for low in (0, 120, 190)]
-    pictures = [(at / 4, np.roll(shots[at // 20], at, axis=1)) for at in range(60)]
-    assert shot_boundaries(iter(pictures)) == [5.0, 10.0]
 
 
 # -- real text -----------------------------------------------------------------------------------------------

