@@ -154,7 +154,7 @@ def test_the_keyboard_is_enough(page: Any) -> None:
             break
         name = focused("one.getAttribute('aria-label') ?? one.textContent")
         outline = focused("getComputedStyle(one.matches('.node') ? one.querySelector('.box') : one)")
-        assert focused("one.matches('video')") or outline is not None
+        assert outline is not None
         stops.append(name)
         kind = focused("one.className.baseVal ?? one.className")
         if kind.split(" ")[0] == "strip":
@@ -189,7 +189,7 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     shown = " | ".join(stops)
     number = FOUND.order[0] + 1
     groups = (f"Step {number}, ", "Search", f"{number}. ")
-    for name in ("Dark", "Show the keys", "Video", "Previous step", "Zoom in", "Time", *groups):
+    for name in ("Dark", "Show the keys", "Play", "Previous step", "Zoom in", "Time", *groups):
         assert name in shown
     assert len(stops) < 30  # groups are one stop each
 
@@ -425,7 +425,7 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
         assert page.locator(".flow .legend li").all_inner_texts() == ["not shown", "optional", "not certain"]
         assert page.locator("thead th").all_inner_texts()[-1] == "Margin"
         assert page.locator("tbody tr").first.locator("td").last.inner_text() == f"{found.segments[0].margin:.1f}"
-        again, late, absent, perhaps = page.locator(".finding").all()
+        again, late, absent, perhaps = page.locator(".check .finding").all()
         assert "is done again, 0:55.0–1:10.0" in again.inner_text()
         assert "is done too late, 1:00.0–1:04.0: 5. Fry until golden" in late.inner_text()
         assert "Chop the onion is left out" in absent.inner_text() and "93% sure" in absent.inner_text()
@@ -446,7 +446,7 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
 def test_a_video_that_follows_the_procedure_is_said_to(browser: Any, tmp_path: Path) -> None:
     with chromium_page(browser, offline=True) as page:
         page.goto(write(tmp_path / "r.html", FOUND, check=OrderCheck(FOUND.flow, (), (), FOUND.count, {})))
-        assert f"The video follows the procedure ({FOUND.count})." in page.locator(".order-check").inner_text()
+        assert f"The video follows the procedure ({FOUND.count})." in page.locator(".to-review").inner_text()
 
 
 def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_pa
         assert page.locator(".lane-name .chip").all_text_contents() == ["2", "3", "4", "1"]
         assert page.locator(".facts li").first.inner_text() == "3 of 4 steps shown"
         assert page.locator(".verdict").inner_text() == "1 deviation (3 of 4 steps shown)."
-        assert "Peel is left out" in page.locator(".finding").inner_text()
+        assert "Peel is left out" in page.locator(".check .finding").inner_text()
         assert page.errors == []
 
 

@@ -3,7 +3,7 @@
 import { chip, el } from "/view/dom.js";
 import { formatSpan, formatTime } from "/view/time.js";
 import * as api from "./api.js";
-import { exportMenu } from "./exporting.js";
+import { exportMenu, imported } from "./exporting.js";
 import { button, fileButton, formatBytes, keepingFocus, panel, picture, plural, shortened, toast, trying } from "./parts.js";
 
 const STATUS = { new: "not grounded", grounded: "grounded", outdated: "outdated", checked: "checked" };
@@ -174,9 +174,7 @@ export function mountCorpus(main, context) {
   }
   const importing = (file) =>
     trying(async () => {
-      const read = await api.put(context.path(`/annotations?several=true&name=${encodeURIComponent(file.name)}`, ""), file);
-      toast([`${plural(read.corrections, "annotation")} of ${plural(read.videos.length, "video")} read.`, ...read.notes].join(" "), read.notes.length ? "warn" : "good");
-      await context.reload();
+      toast(...(await imported(context, file, true)));
       await load();
     });
 
