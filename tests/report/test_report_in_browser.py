@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 
@@ -278,6 +279,48 @@ def test_keys_play_and_say_what_they_do(page: Any) -> None:
     assert axe_findings(page) == []
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
+
+
+def test_the_buttons_below_the_video_play_it(page: Any) -> None:
+    assert page.locator("video").evaluate("one => !one.controls")  # nothing lies over the frame
+    page.get_by_role("button", name="Speed 1×").click()
+    page.get_by_role("button", name="Mute").click()
+    assert page.locator("video").evaluate("one => [one.playbackRate, one.muted]") == [1.5, True]
+    for _ in range(4):
+        page.locator(".speed").click()
+    assert page.locator(".speed").inner_text() == "1×"
+    captions = page.get_by_role("button", name="Captions on the video")
+    for mode in ("showing", "hidden"):
+        captions.click()
+        assert page.locator("video").evaluate("one => one.textTracks[0].mode") == mode
+        assert captions.get_attribute("aria-pressed") == str(mode == "showing").lower()
+    page.get_by_role("button", name="Play").click()
+    wait_until(page, f"{NOW} > 1.5")
+    assert page.locator(".now-said").inner_text() == f"“{FOUND.cues[0].text}”"
+    page.get_by_role("button", name="Pause").click()
+    wait_until(page, "document.querySelector('video').paused && !document.querySelector('video').seeking")
+    # A frame is as long as those of the video are, which has played.
+    with av.open(str(FOUND.video)) as container:
+        frame = float(1 / container.streams.video[0].average_rate)
+    before = page.evaluate(NOW)
+    page.keyboard.press("ArrowRight")
+    wait_until(page, f"Math.abs({NOW} - {before} - {frame}) < 0.002")
+    page.locator("video").click()
+    wait_until(page, "!document.querySelector('video').paused")
+    page.keyboard.press("m")
+    assert page.get_by_role("button", name="Mute").count() == 1
+    page.keyboard.press("k")
+
+
+def test_video_and_timeline_are_on_one_screen(browser: Any, report: Path) -> None:
+    with chromium_page(browser, offline=True, width=1280, height=720) as page:
+        page.goto(report.as_uri())
+        ends = {
+            part: page.locator(part).first.bounding_box() for part in ("video", ".controls", ".lanes .segment >> nth=2")
+        }
+        assert all(box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in ends.values()), ends
+        for button in page.locator(".controls .button").all():
+            assert button.bounding_box()["y"] == page.locator(".controls .button").first.bounding_box()["y"]
 
 
 def test_links_lead_to_a_time_and_to_a_step(browser: Any, report: Path) -> None:

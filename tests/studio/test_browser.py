@@ -396,11 +396,15 @@ def test_two_windows_and_a_studio_that_is_killed(tmp_path: Path) -> None:
         page.locator(".node").first.wait_for()
         assert page.errors == []
 
-        # Killed while it works, and started anew: that is said, and nothing is lost.
+        # The page is loaded anew while it works: it goes on to show how far that is.
         page.goto(f"/#/{name}/video")
         page.get_by_role("button", name="Ground the video").click()
-        page.locator(".job-bar").wait_for()
-        server.kill()
+        with server.held():
+            page.reload()
+            page.locator(".job-bar .job-stage", has_text="…").wait_for()
+            assert page.get_by_role("button", name="Running …").is_disabled()
+            # Killed while it works, and started anew: that is said, and nothing is lost.
+            server.kill()
         page.locator(".job-stage", has_text="does not answer").wait_for()
         with serving(tmp_path / "projects", "--port", str(httpx.URL(server.address).port)) as again:
             page.locator(".toast", has_text="The studio was ended while this ran").wait_for()

@@ -92,7 +92,7 @@ export function mountResult(element, model, options = {}) {
     ].filter(Boolean);
     tabs = makeTabs("What is known", entries, tab, (key) => {
       tab = key;
-      state.emit("time"); // the transcript follows
+      state.emit("tab");
     });
     const wide = makeBorder(top, "player-width", { label: "Width of the video", side: "left", least: 20, most: 60 });
     top.append(panel("player", "Video", null, screen ?? el("p", { class: "notice" }, "There is no video to play: captions alone were grounded."), makeNow(state)), wide, el("section", { class: "panel side", "aria-label": "What is known" }, tabs.element));

@@ -11,7 +11,7 @@ import { button, choice, fileButton, forgetRefusals, keepingFocus, plural, short
 
 const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet", learned: "more was learnt since" };
 
-export function mountResult(main, context, { query }) {
+export function mountResult(main, context, { query, view: asked }) {
   const { project, about, inTurn } = context;
   const checking = makeChecking(context);
   const bar = el("div", { class: "result-bar" });
@@ -34,7 +34,9 @@ export function mountResult(main, context, { query }) {
     }
     const before = model;
     shown = project.result.made;
-    result = (await trying(() => api.get(context.path("/view")))) ?? result;
+    const found = asked ?? api.get(context.path("/view"));
+    asked = null; // the next one is another
+    result = (await trying(() => found)) ?? result;
     if (!result) return;
     model = overlaid();
     main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), bar, stage);

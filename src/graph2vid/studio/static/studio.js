@@ -12,7 +12,7 @@ import { button, forgetRefusals, plural, toast, trying } from "./parts.js";
 import { mountProcedure } from "./procedure.js";
 import { mountResult } from "./result.js";
 
-/** @type {[string, string, (main: HTMLElement, context: any, asked: {other: string, query: URLSearchParams}) => any][]} */
+/** @type {[string, string, (main: HTMLElement, context: any, asked: {other: string, query: URLSearchParams, view: Promise<any> | null}) => any][]} */
 const TABS = [
   ["procedure", "Procedure", mountProcedure],
   ["graph", "Flow graph", mountEditor],
@@ -118,14 +118,18 @@ async function show() {
   studio.page = null;
   const about = studio.about ? null : api.get("about"); // asked for at the same time
   about?.catch(() => {}); // told below
+  let view = null; // of a result, likewise
   if (studio.project?.name !== name || studio.project.shown !== video) {
     studio.stopFollowing?.();
     studio.followed = null;
     jobBar.hidden = true;
     studio.project = null;
     if (name) {
+      const which = video ? `?video=${encodeURIComponent(video)}` : "";
+      view = tab === "result" ? api.get(`projects/${name}/view${which}`) : null;
+      view?.catch(() => {}); // told where it is shown
       try {
-        const found = await api.get(`projects/${name}${video ? `?video=${encodeURIComponent(video)}` : ""}`);
+        const found = await api.get(`projects/${name}${which}`);
         if (visit !== studio.visit) return;
         studio.project = found;
         const { videos, shown } = studio.project;
@@ -158,7 +162,7 @@ async function show() {
     studio.tab = tab;
     drawHead();
     main.className = `studio-main page-${tab}`;
-    studio.page = known[2](main, context, { other, query });
+    studio.page = known[2](main, context, { other, query, view });
   } else {
     drawHead();
     main.className = "studio-main page-home";
