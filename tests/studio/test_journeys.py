@@ -215,6 +215,17 @@ def test_the_graph_is_folded_and_fitted_and_the_transcript_follows(server: Serve
         page.get_by_role("button", name="Show the graph").click()
         assert page.locator(".flow").is_visible() and page.locator(".side").bounding_box()["width"] < wide
 
+        # In the editor a step is found by its words, and comes into sight.
+        page.get_by_role("link", name="Flow graph").click()
+        page.get_by_label("Find a step").fill("number 44.")
+        at = page.locator(".node.found").bounding_box()
+        canvas = page.locator(".canvas").bounding_box()
+        assert canvas["y"] <= at["y"] and at["y"] + at["height"] <= canvas["y"] + canvas["height"]
+        page.get_by_label("Find a step").press("Enter")
+        page.get_by_role("heading", name="Step 44").wait_for()
+        page.get_by_role("link", name="Result").click()
+        page.locator(".lanes .segment").first.wait_for()
+
         # The border between the video and what is known is dragged, and by keys.
         border = page.get_by_role("separator", name="Width of the video")
         at, before = border.bounding_box(), page.locator("video").bounding_box()["width"]
@@ -321,9 +332,7 @@ def test_two_windows_see_each_other(server: Server, browser: Any) -> None:
         assert server.ask("GET", f"projects/{name}/corrections") == []
 
 
-@pytest.mark.parametrize(
-    "state", ["grounding", *(pytest.param(state, marks=pytest.mark.slow) for state in ("idle", "corrected"))]
-)
+@pytest.mark.parametrize("state", ["idle", "corrected", "grounding"])
 def test_a_page_goes_on_after_the_studio_was_killed(tmp_path: Path, browser: Any, state: str) -> None:
     folder = tmp_path / "projects"
     with serving(folder) as server, studio_page(server, browser) as page:

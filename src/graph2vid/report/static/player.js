@@ -145,6 +145,7 @@ export function makeTransport(state) {
     nextSpeed() {
       speed = SPEEDS[(SPEEDS.indexOf(speed) + 1) % SPEEDS.length];
       if (state.video) state.video.playbackRate = speed;
+      state.emit("playing");
     },
     mute() {
       if (state.video) state.video.muted = !state.video.muted;
@@ -208,7 +209,8 @@ function makeControls(state) {
   const button = (sign, label, act, key = null) => el("button", { type: "button", class: "button round quiet", "aria-label": label, title: key ? `${label} (${key})` : label, "data-control": sign, onclick: act }, icon(ICONS[sign]));
   const told = el("span", { class: "clock-whole dim" }, `/ ${formatTime(state.model.end - state.model.offset, 0)}`);
   const [back, forth] = [button("back", "Previous step", () => move(-1), "↑"), button("forth", "Next step", () => move(1), "↓")];
-  const strip = (...parts) => el("div", { class: "controls", role: "group", "aria-label": "Playing" }, parts);
+  // The mouse does not take the focus along: Space plays, whichever was clicked last.
+  const strip = (...parts) => el("div", { class: "controls", role: "group", "aria-label": "Playing", onmousedown: (event) => event.preventDefault() }, parts);
   if (!video) return strip(back, forth, clock, told);
 
   const play = button("play", "Play", transport.toggle);

@@ -127,3 +127,12 @@ export function shortened(text, most) {
 export function plural(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+// How far a stage is, and how long it will take; how long it has taken where that is all that is known.
+export function timeLeft({ done, total, seconds }) {
+  const words = (time) => (time < 90 ? plural(Math.max(1, Math.round(time)), "second") : plural(Math.round(time / 60), "minute"));
+  if (!total || !done) return seconds >= 3 ? `for ${words(seconds)}` : "";
+  const share = Math.min(1, done / total);
+  const left = share > 0.02 && seconds >= 2 ? ` · about ${words((seconds * (1 - share)) / share)} left` : "";
+  return `${Math.round(100 * share)}%${left}`;
+}

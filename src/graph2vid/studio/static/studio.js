@@ -8,7 +8,7 @@ import { learnt, mountCorpus } from "./corpus.js";
 import { mountEditor } from "./editor.js";
 import { mountHome } from "./home.js";
 import { mountMedia } from "./media.js";
-import { button, forgetRefusals, plural, toast, trying } from "./parts.js";
+import { button, forgetRefusals, plural, timeLeft, toast, trying } from "./parts.js";
 import { mountProcedure } from "./procedure.js";
 import { mountResult } from "./result.js";
 
@@ -212,15 +212,6 @@ function drawHead() {
 function tellInterruption() {
   const { state, message } = studio.project?.job ?? {};
   if (state === "interrupted") toast(`${message[0].toUpperCase()}${message.slice(1)}.`, "warn");
-}
-
-// How far a stage is, and how long it will take; how long it has taken where that is all that is known.
-function timeLeft({ done, total, seconds }) {
-  const words = (time) => (time < 90 ? plural(Math.max(1, Math.round(time)), "second") : plural(Math.round(time / 60), "minute"));
-  if (!total || !done) return seconds >= 3 ? `for ${words(seconds)}` : "";
-  const share = Math.min(1, done / total);
-  const left = share > 0.02 && seconds >= 2 ? ` · about ${words((seconds * (1 - share)) / share)} left` : "";
-  return `${Math.round(100 * share)}%${left}`;
 }
 
 function followJob(job, tab) {
