@@ -160,12 +160,15 @@ def studio() -> None:
     narrated = sample.load_narrated()
     true = {narrated.flow.ids[step]: span for step, span in narrated.truth.items()}
 
+    in_states = ("graph", "video", "result", "refused")  # which has them dark
+
     def shown(page: Any, name: str) -> None:
         wait_until(page, "[...document.querySelectorAll('video')].every(one => !one.seeking && one.readyState > 1)")
         for scheme, suffix in (("dark", "-dark"), ("light", "")):
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(900)  # what moves has come to rest
-            page.screenshot(path=ASSETS / "studio" / f"{name}{suffix}.png")
+            if scheme == "light" or name not in in_states:
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_timeout(900)  # what moves has come to rest
+                page.screenshot(path=ASSETS / "studio" / f"{name}{suffix}.png")
 
     def opened(page: Any, name: str, tab: str) -> None:
         page.goto("about:blank")
@@ -185,8 +188,10 @@ def studio() -> None:
         server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=flow)
         server.wait(server.ask("POST", f"projects/{name}/ground"))
         server.wait(server.ask("POST", f"projects/{name}/check"))
+        server.wait(server.ask("POST", f"projects/{name}/film")["job"])
         for suffix, width, height in (("", 1280, 720), ("-phone", 390, 844)):
-            with studio_page(server, browser, width=width, height=height) as page:
+            touch = {"has_touch": True, "is_mobile": True} if suffix else {}
+            with studio_page(server, browser, width=width, height=height, **touch) as page:
                 opened(page, name, "result")
                 page.locator('.lanes [data-index="3"]').click()
                 page.mouse.move(1, 1)
@@ -247,7 +252,7 @@ def states() -> None:
     sys.path += [str(tests), str(tests / "studio")]
     from test_looks import filmed, looks
 
-    from browser import chromium
+    from browser import chromium, wait_until
     from studios import studio_page
     from task_corpus import FOREIGN
 
@@ -270,7 +275,9 @@ def states() -> None:
                 page.goto(f"/#/{films.many}/video")
                 page.locator(".lesson").wait_for()
                 page.locator(".words-of-steps, details.more summary").first.click()
-                page.wait_for_timeout(400)
+                seen = "[...document.images].filter(one => one.getBoundingClientRect().top < innerHeight)"
+                wait_until(page, f"{seen}.every(one => one.complete && one.naturalWidth)")
+                page.wait_for_timeout(400)  # what moves has come to rest
                 page.screenshot(path=ASSETS / "studio" / "videos.png")
 
 

@@ -224,7 +224,7 @@ export function mountResult(main, context, { query, view: asked }) {
     bar.replaceChildren(
       ...[
         ...checking.parts(),
-        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)} · ${plural(number, "correction")}`)),
+        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)}${number ? ` · ${plural(number, "correction")}` : ""}`)),
         stale,
         failed,
         unlikely,
