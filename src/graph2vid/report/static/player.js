@@ -11,7 +11,7 @@ const ICONS = {
   sound: "M4 9v6h4l5 4.5v-15L8 9zM15.5 8.2v7.6a4.3 4.3 0 0 0 0-7.6zM15.5 4.6v2a6.2 6.2 0 0 1 0 10.8v2a8 8 0 0 0 0-14.8z",
   silence: "M4 9v6h4l5 4.5v-15L8 9zM15 9.4l1.4-1.4 2.1 2.1L20.6 8 22 9.4 19.9 11.5 22 13.6 20.6 15l-2.1-2.1-2.1 2.1-1.4-1.4 2.1-2.1z",
   captions: "M4 5h16a1.5 1.5 0 0 1 1.5 1.5v11A1.5 1.5 0 0 1 20 19H4a1.5 1.5 0 0 1-1.5-1.5v-11A1.5 1.5 0 0 1 4 5zm1.5 9v1.8h6V14zm7.5 0v1.8h5.5V14zm-7.5-3.6v1.8H10v-1.8zm6 0v1.8h7v-1.8z",
-  whole: "M4 4h6v2H6v4H4zM14 4h6v6h-2V6h-4zM4 14h2v4h4v2H4zM18 14h2v6h-6v-2h4z",
+  fill: "M4 4h6v2H6v4H4zM14 4h6v6h-2V6h-4zM4 14h2v4h4v2H4zM18 14h2v6h-6v-2h4z",
 };
 
 // The text of a cue has tags of its own.
@@ -90,9 +90,9 @@ export function makePlayer(state) {
 // The length of a frame is the shortest time between two that are shown one after the other.
 function watchFrames(state, player) {
   let last = Infinity;
-  let shortest = Infinity;
+  state.frame = null;
   const look = (_, { mediaTime }) => {
-    if (!player.paused && mediaTime > last) state.frame = shortest = Math.min(shortest, mediaTime - last);
+    if (!player.paused && mediaTime > last) state.frame = Math.min(state.frame ?? Infinity, mediaTime - last);
     last = player.paused ? Infinity : mediaTime;
     player.requestVideoFrameCallback(look);
   };
@@ -153,7 +153,7 @@ export function makeTransport(state) {
     },
     fill() {
       if (document.fullscreenElement) document.exitFullscreen();
-      else state.element.querySelector(".player")?.requestFullscreen?.();
+      else state.element.querySelector(".player")?.requestFullscreen?.()?.catch(() => {}); // where it is not allowed all stays as it is
     },
   };
 }
@@ -206,12 +206,12 @@ function makeControls(state) {
     const target = Math.min(Math.max(index, 0), state.starts.length - 1);
     if (target >= 0) state.pick(target);
   };
-  const button = (sign, label, act, key = null) => el("button", { type: "button", class: "button round quiet", "aria-label": label, title: key ? `${label} (${key})` : label, "data-control": sign, onclick: act }, icon(ICONS[sign]));
-  const told = el("span", { class: "clock-whole dim" }, `/ ${formatTime(state.model.end - state.model.offset, 0)}`);
+  const button = (sign, label, act, key = null) => el("button", { type: "button", class: "button round quiet", "aria-label": label, title: key ? `${label} (${key})` : label, onclick: act }, icon(ICONS[sign]));
+  const whole = el("span", { class: "clock-whole dim" }, `/ ${formatTime(state.model.end - state.model.offset, 0)}`);
   const [back, forth] = [button("back", "Previous step", () => move(-1), "↑"), button("forth", "Next step", () => move(1), "↓")];
   // The mouse does not take the focus along: Space plays, whichever was clicked last.
   const strip = (...parts) => el("div", { class: "controls", role: "group", "aria-label": "Playing", onmousedown: (event) => event.preventDefault() }, parts);
-  if (!video) return strip(back, forth, clock, told);
+  if (!video) return strip(back, forth, clock, whole);
 
   const play = button("play", "Play", transport.toggle);
   const mute = button("sound", "Mute", transport.mute);
@@ -232,14 +232,14 @@ function makeControls(state) {
   state.on("playing", show);
   show();
   const [words] = video.textTracks;
-  const caption = words?.cues?.length ? button("captions", "Captions on the video", () => toggle()) : null;
-  const toggle = (turned = true) => {
-    if (turned) words.mode = words.mode === "showing" ? "hidden" : "showing";
-    caption.setAttribute("aria-pressed", String(words.mode === "showing"));
+  const caption = words?.cues?.length ? button("captions", "Captions on the video", () => showWords(words.mode !== "showing")) : null;
+  const showWords = (isOn) => {
+    words.mode = isOn ? "showing" : "hidden";
+    caption.setAttribute("aria-pressed", String(isOn));
   };
-  if (caption) toggle(false);
-  const whole = document.fullscreenEnabled ? button("whole", "Full screen", transport.fill, "F") : null;
-  return strip(back, play, forth, clock, told, el("span", { class: "controls-gap" }), speed, mute, caption, whole);
+  if (caption) showWords(words.mode === "showing");
+  const fill = document.fullscreenEnabled ? button("fill", "Full screen", transport.fill, "F") : null;
+  return strip(back, play, forth, clock, whole, el("span", { class: "controls-gap" }), speed, mute, caption, fill);
 }
 
 export function describe(state, step) {

@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { button, fileButton, panel, plural, toast, trying } from "./parts.js";
 
 const PARSERS = {
-  auto: ["Automatic", "weighs the words, the learned parser and the order as listed, step by step"],
+  auto: ["Automatic", "weighs the words, the learned parser and the written order, pair by pair"],
   rules: ["Rules", "reads the sentences: what is used later waits for what makes it"],
   learned: ["Learned", "a model trained on annotated recipes"],
   linear: ["As listed", "each step waits for the one before it"],
