@@ -147,7 +147,7 @@ def report() -> None:
                 page.mouse.move(1, 1)
                 page.evaluate("scrollTo(0, 0)")
                 wait_until(page, "document.querySelector('video').readyState >= 2")
-                page.wait_for_timeout(500)  # the player's own controls fade
+                page.wait_for_timeout(500)  # what moves has come to rest
                 page.screenshot(path=ASSETS / f"{name}.png")
 
 
@@ -160,10 +160,15 @@ def studio() -> None:
     narrated = sample.load_narrated()
     true = {narrated.flow.ids[step]: span for step, span in narrated.truth.items()}
 
+    in_states = ("graph", "video", "result", "refused")  # which has them dark
+
     def shown(page: Any, name: str) -> None:
         wait_until(page, "[...document.querySelectorAll('video')].every(one => !one.seeking && one.readyState > 1)")
-        page.wait_for_timeout(900)  # what moves has come to rest
-        page.screenshot(path=ASSETS / "studio" / f"{name}.png")
+        for scheme, suffix in (("dark", "-dark"), ("light", "")):
+            if scheme == "light" or name not in in_states:
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_timeout(900)  # what moves has come to rest
+                page.screenshot(path=ASSETS / "studio" / f"{name}{suffix}.png")
 
     def opened(page: Any, name: str, tab: str) -> None:
         page.goto("about:blank")
@@ -183,11 +188,10 @@ def studio() -> None:
         server.ask("PUT", f"projects/{name}/flow", params={"name": "s.flow"}, content=flow)
         server.wait(server.ask("POST", f"projects/{name}/ground"))
         server.wait(server.ask("POST", f"projects/{name}/check"))
-        for suffix, dark, size in (
-            ("", False, (1280, 720)),
-            ("-phone", False, (390, 844)),
-        ):
-            with studio_page(server, browser, dark=dark, width=size[0], height=size[1]) as page:
+        server.wait(server.ask("POST", f"projects/{name}/film")["job"])
+        for suffix, width, height in (("", 1280, 720), ("-phone", 390, 844)):
+            touch = {"has_touch": True, "is_mobile": True} if suffix else {}
+            with studio_page(server, browser, width=width, height=height, **touch) as page:
                 opened(page, name, "result")
                 page.locator('.lanes [data-index="3"]').click()
                 page.mouse.move(1, 1)
@@ -197,6 +201,12 @@ def studio() -> None:
             page.keyboard.press("?")
             shown(page, "keys")
             page.keyboard.press("Escape")
+            page.locator("summary", has_text="Export").click()
+            shown(page, "export")
+            page.keyboard.press("Escape")
+            page.get_by_role("tab", name="Transcript").click()
+            shown(page, "transcript")
+            page.get_by_role("tab", name="Correct").click()
             # The segment that is farthest from the truth at its end is dragged there.
             found = server.ask("GET", f"projects/{name}/result")["segments"]
             index = max(range(len(found)), key=lambda at: abs(found[at]["end"] - true[found[at]["step"]][1]))
@@ -242,7 +252,7 @@ def states() -> None:
     sys.path += [str(tests), str(tests / "studio")]
     from test_looks import filmed, looks
 
-    from browser import chromium
+    from browser import chromium, wait_until
     from studios import studio_page
     from task_corpus import FOREIGN
 
@@ -265,7 +275,9 @@ def states() -> None:
                 page.goto(f"/#/{films.many}/video")
                 page.locator(".lesson").wait_for()
                 page.locator(".words-of-steps, details.more summary").first.click()
-                page.wait_for_timeout(400)
+                seen = "[...document.images].filter(one => one.getBoundingClientRect().top < innerHeight)"
+                wait_until(page, f"{seen}.every(one => one.complete && one.naturalWidth)")
+                page.wait_for_timeout(400)  # what moves has come to rest
                 page.screenshot(path=ASSETS / "studio" / "videos.png")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -48,10 +49,30 @@ class Server:
         """Wait for the end of a job."""
         return wait_for(lambda: self.ask("GET", f"jobs/{job['id']}"), seconds)
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the job that runs: it goes on, or notices that the studio is gone, only after the block."""
+        until = time.monotonic() + 30
+        while not (jobs := _children(self.process.pid)):
+            assert time.monotonic() < until, "no job runs"
+        for job in jobs:
+            os.kill(job, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for job in jobs:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(job, signal.SIGCONT)
+
     def kill(self) -> None:
         """End it as the power cut does."""
         self.process.kill()
         self.process.wait()
+
+
+def _children(process: int) -> list[int]:
+    listed = (path.read_text() for path in Path(f"/proc/{process}/task").glob("*/children"))
+    return [int(child) for text in listed for child in text.split()]
 
 
 def wait_for(look: Any, seconds: float = 60.0) -> dict[str, Any]:

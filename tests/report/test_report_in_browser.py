@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 
@@ -154,7 +155,7 @@ def test_the_keyboard_is_enough(page: Any) -> None:
             break
         name = focused("one.getAttribute('aria-label') ?? one.textContent")
         outline = focused("getComputedStyle(one.matches('.node') ? one.querySelector('.box') : one)")
-        assert focused("one.matches('video')") or outline is not None
+        assert outline is not None
         stops.append(name)
         kind = focused("one.className.baseVal ?? one.className")
         if kind.split(" ")[0] == "strip":
@@ -189,7 +190,7 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     shown = " | ".join(stops)
     number = FOUND.order[0] + 1
     groups = (f"Step {number}, ", "Search", f"{number}. ")
-    for name in ("Dark", "Show the keys", "Video", "Previous step", "Zoom in", "Time", *groups):
+    for name in ("Dark", "Show the keys", "Play", "Previous step", "Zoom in", "Time", *groups):
         assert name in shown
     assert len(stops) < 30  # groups are one stop each
 
@@ -278,6 +279,50 @@ def test_keys_play_and_say_what_they_do(page: Any) -> None:
     assert axe_findings(page) == []
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
+
+
+def test_the_buttons_below_the_video_play_it(page: Any) -> None:
+    assert page.locator("video").evaluate("one => !one.controls")  # nothing lies over the frame
+    page.get_by_role("button", name="Speed 1×").click()
+    page.get_by_role("button", name="Mute").click()
+    assert page.locator("video").evaluate("one => [one.playbackRate, one.muted]") == [1.5, True]
+    for _ in range(4):
+        page.locator(".speed").click()
+    assert page.locator(".speed").inner_text() == "1×"
+    captions = page.get_by_role("button", name="Captions on the video")
+    for mode in ("showing", "hidden"):
+        captions.click()
+        assert page.locator("video").evaluate("one => one.textTracks[0].mode") == mode
+        assert captions.get_attribute("aria-pressed") == str(mode == "showing").lower()
+    page.get_by_role("button", name="Play").click()
+    wait_until(page, f"{NOW} > 1.5")
+    page.locator(".speed").click()
+    page.keyboard.press(" ")  # plays and pauses, whichever button was clicked last
+    wait_until(page, "document.querySelector('video').paused && !document.querySelector('video').seeking")
+    # A frame is as long as those of the video are, which has played.
+    with av.open(str(FOUND.video)) as container:
+        frame = float(1 / container.streams.video[0].average_rate)
+    before = page.evaluate(NOW)
+    page.keyboard.press("ArrowRight")
+    wait_until(page, f"Math.abs({NOW} - {before} - {frame}) < 0.002")
+    page.locator("video").click()
+    wait_until(page, "!document.querySelector('video').paused")
+    page.keyboard.press("m")
+    assert page.get_by_role("button", name="Mute").count() == 1
+    page.keyboard.press("k")
+    page.locator(".cue").nth(1).click()
+    assert page.locator(".now-said").inner_text() == f"“{FOUND.cues[1].text}”"
+
+
+def test_video_and_timeline_are_on_one_screen(browser: Any, report: Path) -> None:
+    with chromium_page(browser, offline=True, width=1280, height=720) as page:
+        page.goto(report.as_uri())
+        ends = {
+            part: page.locator(part).first.bounding_box() for part in ("video", ".controls", ".lanes .segment >> nth=2")
+        }
+        assert all(box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in ends.values()), ends
+        for button in page.locator(".controls .button").all():
+            assert button.bounding_box()["y"] == page.locator(".controls .button").first.bounding_box()["y"]
 
 
 def test_links_lead_to_a_time_and_to_a_step(browser: Any, report: Path) -> None:
@@ -425,7 +470,7 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
         assert page.locator(".flow .legend li").all_inner_texts() == ["not shown", "optional", "not certain"]
         assert page.locator("thead th").all_inner_texts()[-1] == "Margin"
         assert page.locator("tbody tr").first.locator("td").last.inner_text() == f"{found.segments[0].margin:.1f}"
-        again, late, absent, perhaps = page.locator(".finding").all()
+        again, late, absent, perhaps = page.locator(".check .finding").all()
         assert "is done again, 0:55.0–1:10.0" in again.inner_text()
         assert "is done too late, 1:00.0–1:04.0: 5. Fry until golden" in late.inner_text()
         assert "Chop the onion is left out" in absent.inner_text() and "93% sure" in absent.inner_text()
@@ -446,7 +491,7 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
 def test_a_video_that_follows_the_procedure_is_said_to(browser: Any, tmp_path: Path) -> None:
     with chromium_page(browser, offline=True) as page:
         page.goto(write(tmp_path / "r.html", FOUND, check=OrderCheck(FOUND.flow, (), (), FOUND.count, {})))
-        assert f"The video follows the procedure ({FOUND.count})." in page.locator(".order-check").inner_text()
+        assert f"The video follows the procedure ({FOUND.count})." in page.locator(".to-review").inner_text()
 
 
 def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_path: Path) -> None:
@@ -465,7 +510,7 @@ def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_pa
         assert page.locator(".lane-name .chip").all_text_contents() == ["2", "3", "4", "1"]
         assert page.locator(".facts li").first.inner_text() == "3 of 4 steps shown"
         assert page.locator(".verdict").inner_text() == "1 deviation (3 of 4 steps shown)."
-        assert "Peel is left out" in page.locator(".finding").inner_text()
+        assert "Peel is left out" in page.locator(".check .finding").inner_text()
         assert page.errors == []
 
 

@@ -387,7 +387,7 @@ def test_corrections_are_kept_exactly_by_the_next_grounding(client: Any, folder:
     listed = next(one for one in client.get("/api/projects").json() if one["name"] == name)
     assert 0 < listed["confidence"] < 1 and listed["doubtful"] == sum(part.is_doubtful for part in again.segments)
     view = client.get(f"/api/projects/{name}/view").json()
-    assert [row["name"] for row in view["rows"]] == ["before"]
+    assert [row["name"] for row in view["rows"]] == ["Before"]
     assert view["video"] == {"url": f"/api/projects/{name}/result/video", "name": "spaghetti.mp4"}
 
     # What contradicts the order and another correction is refused when it is made, and names that.

@@ -396,11 +396,15 @@ def test_two_windows_and_a_studio_that_is_killed(tmp_path: Path) -> None:
         page.locator(".node").first.wait_for()
         assert page.errors == []
 
-        # Killed while it works, and started anew: that is said, and nothing is lost.
+        # The page is loaded anew while it works: it goes on to show how far that is.
         page.goto(f"/#/{name}/video")
         page.get_by_role("button", name="Ground the video").click()
-        page.locator(".job-bar").wait_for()
-        server.kill()
+        with server.held():
+            page.reload()
+            page.locator(".job-bar .job-stage", has_text="…").wait_for()
+            assert page.get_by_role("button", name="Running …").is_disabled()
+            # Killed while it works, and started anew: that is said, and nothing is lost.
+            server.kill()
         page.locator(".job-stage", has_text="does not answer").wait_for()
         with serving(tmp_path / "projects", "--port", str(httpx.URL(server.address).port)) as again:
             page.locator(".toast", has_text="The studio was ended while this ran").wait_for()
@@ -465,7 +469,7 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
         page.goto(f"/#/{name}/video")
         chooser = page.locator(".drop-zone input[type=file]")
         chooser.set_input_files(SAMPLE.captions)
-        page.locator(".file", has_text="handed in").wait_for()
+        page.locator(".file", has_text="added here").wait_for()
         until(page, "document.querySelector('[name=captions]:checked').dataset.key.includes('upload')")
         chooser.set_input_files(wrong)
         said(page, "page.mp4 is named like a video and is none")
@@ -479,6 +483,21 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
         said(page, "Cancelled")
         assert page.locator(".job-bar").is_hidden() and run.inner_text() == "Ground the video"
         assert page.errors == []
+
+
+def test_how_far_a_job_is_and_how_long_it_takes(server: Server) -> None:
+    """In words, without the job."""
+    with studio_page(server) as page:
+        for done, total, seconds, words in (
+            (None, None, 2, ""),
+            (None, None, 65, "for 65 seconds"),
+            (0.1, 20, 9, "1%"),  # too early to tell
+            (5, 20, 10, "25% · about 30 seconds left"),
+            (5, 20, 100, "25% · about 5 minutes left"),
+            (20, 20, 60, "100% · about 1 second left"),
+        ):
+            job = {"done": done, "total": total, "seconds": seconds}
+            assert page.evaluate("async job => (await import('/static/parts.js')).timeLeft(job)", job) == words, job
 
 
 def test_settings_are_set_and_emptied(server: Server) -> None:

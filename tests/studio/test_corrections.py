@@ -98,7 +98,7 @@ def test_what_contradicts_another_correction_is_refused_and_names_it() -> None:
     refused = {
         Correction("exact", "c", 15, 25): (
             1,
-            r"step 3 \(Toast the bread\) is exactly 0:15.0 – 0:25.0: this is refused, for you said that "
+            r"it cannot be that step 3 \(Toast the bread\) is exactly 0:15.0 – 0:25.0: you said that "
             r"step 1 \(Cut the onion\) is exactly 0:10.0 – 0:20.0",
         ),
         Correction("show", "c", 55, 58): (0, "you said that no step is shown in 0:50.0 – 1:00.0"),

@@ -47,7 +47,7 @@ def test_the_sample_is_painted_within_a_second(server: Server, browser: Any) -> 
             best = min(best, page.evaluate(paint))
             whole = min(whole, page.evaluate("performance.now()"))
     print("first paint (ms):", round(best), "the timeline is there:", round(whole))
-    assert best < 1000
+    assert best < 1000 and whole < 2000
 
 
 @pytest.mark.slow

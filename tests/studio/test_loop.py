@@ -127,10 +127,10 @@ def test_three_of_eight_are_corrected_the_others_improve_and_undo_restores(
 
         # What the others were before stands beside the new result, and undo brings it back.
         page.goto(f"/#/{name}/result/{ids[rest[0]]}")
-        page.locator('.row[data-row="before"]').wait_for()
+        page.locator('.row[data-row="Before"]').wait_for()
         page.keyboard.press("Control+z")
         page.locator(".toast", has_text="Undone: what was learnt").wait_for()
-        page.locator('.row[data-row="before"]').wait_for(state="detached")
+        page.locator('.row[data-row="Before"]').wait_for(state="detached")
         assert {title: shown(server, name, ids[title]) for title in rest} == kept
         assert server.ask("GET", f"projects/{name}/videos")["lesson"] is None
         assert not page.errors, page.errors

@@ -100,10 +100,10 @@ def reasons(
         if sure is not None and sure < least:
             why.append(f"a confidence below {least:.0%}")
         if forced[part.step]:
-            why.append("only the order, or that it must be shown, puts it here")
+            why.append("placed here only by the order, or because it must be shown")
         likely = sure if sure is not None else raw
         if part.stop - part.start == 1 and len(found.labels) > 1 and (why or (likely is not None and likely < LIKELY)):
-            why.append("one clip")
+            why.append("one clip long")
         told.append("; ".join(why))
     return told
 

@@ -69,6 +69,7 @@ router = new_router()
 
 @router.get("/about", summary="What this studio is and can do")
 def about(studio: InStudio) -> models.About:
+    suffixes = {name: FORMATS.get(name).suffix for name in FORMATS}
     return models.About(
         version=__version__,
         settings=[
@@ -76,9 +77,9 @@ def about(studio: InStudio) -> models.About:
             for one in models.SETTINGS
         ],
         parsers=list(PARSERS),
-        formats={name: FORMATS.get(name).suffix for name in FORMATS},
-        titles={name: title for name, title in _TITLES.items() if name in FORMATS}
-        | {name: name for name in FORMATS if name not in _TITLES},
+        formats=suffixes,
+        titles={name: title for name, title in _TITLES.items() if name in suffixes}
+        | {name: name for name in suffixes if name not in _TITLES},
         videos=studio.videos is not None,
         upload_limit=studio.upload_limit,
         suffixes={"video": list(places.VIDEO_SUFFIXES), "captions": list(places.CAPTION_SUFFIXES)},

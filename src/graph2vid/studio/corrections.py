@@ -169,7 +169,7 @@ def _refusal(new: Correction, old: Correction, order: str, flow: FlowGraph | Non
         number = "" if place is None else f" {place + 1}"
         return f"step{number} ({text.rstrip('. ')}) is {one.words}"
 
-    return f"{said(new)}: this is refused, for {order}you said that {said(old)}"
+    return f"it cannot be that {said(new)}: {order}you said that {said(old)}"
 
 
 def _outside(old: Correction, new: Correction) -> list[Correction]:

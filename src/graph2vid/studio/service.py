@@ -323,7 +323,7 @@ class Studio:
         older = [take.beside("previous"), *(path for _, path in take.results()[1:])]
         with suppress(Graph2VidError, StopIteration):  # not there, or damaged; it is nothing but a comparison
             before = Grounding.from_json(read_json(next(path for path in older if path.is_file())))
-            compare = {"before": before} if before.flow.ids == grounding.flow.ids else {}
+            compare = {"Before": before} if before.flow.ids == grounding.flow.ids else {}
         return {"check": check, "compare": compare}
 
 

@@ -5,6 +5,7 @@ import { makeStrip, secondsAt } from "./strip.js";
 import { formatTime, lastAt } from "./time.js";
 
 const CHUNK = 40;
+const HOLD = 4000; // milliseconds
 const GUESS = 34; // pixels that a cue takes before it was drawn
 
 function stepOfCue(state, [start, end]) {
@@ -121,6 +122,7 @@ export function makeTranscript(state, marked) {
   const starts = cues.map(([start]) => start);
   function showNow() {
     const at = lastAt(starts, state.time);
+    approach(at);
     const now = at >= 0 && state.time <= cues[at][1] + 0.5 ? at : null;
     const button = now === null ? null : list.querySelector(`[data-cue="${now}"]`);
     if (button === current) return;
@@ -129,22 +131,19 @@ export function makeTranscript(state, marked) {
     current = button;
     if (button) keepInSight(button);
   }
+  let heldUntil = 0; // who scrolls or moves in it is not carried off
+  for (const name of ["wheel", "touchmove", "keydown"]) list.addEventListener(name, () => (heldUntil = performance.now() + HOLD), { passive: true });
   function keepInSight(button) {
-    if (list.matches(":hover") || list.contains(document.activeElement)) return;
+    if (performance.now() < heldUntil) return;
     const [top, bottom] = [button.offsetTop, button.offsetTop + button.offsetHeight];
     if (top < list.scrollTop || bottom > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
   }
-  function approach() {
-    const at = lastAt(starts, state.time);
+  function approach(at) {
     const chunk = chunks.find(({ members }) => at >= members[0] && at <= members.at(-1));
-    if (chunk && !chunk.box.firstChild) {
-      fillIn(chunk);
-      const button = list.querySelector(`[data-cue="${at}"]`);
-      if (button) keepInSight(button);
-    }
+    if (chunk) fillIn(chunk);
   }
   state.on("time", showNow);
-  state.on("seek", approach);
+  state.on("tab", () => current && keepInSight(current)); // it was not seen until now
   state.on("print", () => chunks.forEach(fillIn));
 
   list.addEventListener("click", (event) => {

@@ -40,7 +40,7 @@ export function makeFilmstrip(state) {
       const film = state.options.film();
       if (!film?.duration) {
         Object.assign(brush, { fillStyle: state.theme.dim, font: `12px ${state.theme.font}`, textBaseline: "middle" });
-        brush.fillText(film ? `${film.stage} … ${film.part}%` : "", 4, PICTURES / 2);
+        brush.fillText(film ? `${film.stage[0].toUpperCase()}${film.stage.slice(1)} … ${film.part}%` : "", 4, PICTURES / 2);
         return;
       }
       const { image, pictures, width, height, peaks, duration } = film;

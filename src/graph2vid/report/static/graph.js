@@ -97,6 +97,7 @@ export function makeGraphZoom(box, picture, { width, height }, kept) {
   );
   const watch = new ResizeObserver(() => (box.isConnected ? size() : watch.disconnect()));
   watch.observe(box);
+  if (box.isConnected) size(); // who scrolls to a step at once finds it there
   const button = (label, sign, act, kind = "round") => el("button", { type: "button", class: `button ${kind}`, "aria-label": label, title: label, onclick: act }, sign);
   return el(
     "div",

@@ -1,12 +1,11 @@
 // The keys: one list says what each does, dispatches them, and is what "?" shows.
 
 import { el } from "./dom.js";
-import { makeTransport } from "./player.js";
 
 // Each entry: the group that it is listed in, the keys as they are named, what they do in words, and what to do. The name
 // of a key is that of the event, with "Shift+", "Alt+" or "Ctrl+" before it ("Ctrl" is the command key of a Mac, too).
 export function viewKeys(state) {
-  const transport = makeTransport(state);
+  const { transport } = state;
   const doubtful = (by) => () => {
     const index = state.nextDoubtful(by);
     if (index === null) state.say?.("Nothing is doubtful.");
@@ -30,6 +29,8 @@ export function viewKeys(state) {
     ["Play", ["ArrowRight"], "a frame on", () => transport.step(1, false)],
     ["Play", ["Shift+ArrowLeft"], "a second back", () => transport.step(-1, true)],
     ["Play", ["Shift+ArrowRight"], "a second on", () => transport.step(1, true)],
+    ["Play", ["m", "M"], "sound off, on", transport.mute],
+    ["Play", ["f", "F"], "full screen", transport.fill],
     ["Go", ["n", "N"], "next doubtful segment", doubtful(1)],
     ["Go", ["p", "P"], "previous doubtful segment", doubtful(-1)],
     ["Go", ["ArrowDown"], "next segment", neighbour(1)],

@@ -18,14 +18,18 @@ export function remember(name, value) {
   }
 }
 
-// A border that sets the property `--NAME` of a box, in percent of its size; it is remembered.
-export function makeBorder(box, name, { label, isRow, usual, least = 15, most = 80 }) {
+// A border that sets the property `--NAME` of a box: how far it is from that `side` of it, in percent; it is remembered.
+// Where nothing is `usual`, the style decides until it is dragged.
+export function makeBorder(box, name, { label, side, usual = null, least = 15, most = 80 }) {
+  const isRow = side === "top";
   let now = Number(remembered(name)) || usual;
   const border = el("div", { class: `pane-border ${isRow ? "rows-border" : "columns-border"}`, role: "separator", tabindex: 0, "aria-label": label, "aria-orientation": isRow ? "horizontal" : "vertical", "aria-valuemin": least, "aria-valuemax": most });
+  const measured = () => (isRow ? (100 * border.offsetTop) / box.clientHeight : (100 * border.offsetLeft) / box.clientWidth) || least;
   const set = (value) => {
-    now = Math.min(Math.max(value, least), most);
-    box.style.setProperty(`--${name}`, `${now}%`);
-    border.setAttribute("aria-valuenow", String(Math.round(now)));
+    now = value && Math.min(Math.max(value, least), most);
+    if (now) box.style.setProperty(`--${name}`, `${now}%`);
+    else box.style.removeProperty(`--${name}`);
+    border.setAttribute("aria-valuenow", String(Math.round(now ?? measured())));
   };
   set(now);
   border.addEventListener("pointerdown", (event) => {
@@ -35,18 +39,18 @@ export function makeBorder(box, name, { label, isRow, usual, least = 15, most = 
   border.addEventListener("pointermove", (event) => {
     if (!border.hasPointerCapture(event.pointerId)) return;
     const outer = box.getBoundingClientRect();
-    set(isRow ? (100 * (event.clientY - outer.top)) / outer.height : (100 * (outer.right - event.clientX)) / outer.width);
+    set(isRow ? (100 * (event.clientY - outer.top)) / outer.height : (100 * Math.abs(outer[side] - event.clientX)) / outer.width);
   });
-  border.addEventListener("lostpointercapture", () => remember(name, now));
+  border.addEventListener("lostpointercapture", () => remember(name, now ?? ""));
   border.addEventListener("dblclick", () => {
     set(usual);
-    remember(name, usual);
+    remember(name, usual ?? "");
   });
   border.addEventListener("keydown", (event) => {
-    const by = (isRow ? { ArrowUp: -2, ArrowDown: 2 } : { ArrowLeft: 2, ArrowRight: -2 })[event.key];
+    const by = { top: { ArrowUp: -2, ArrowDown: 2 }, left: { ArrowLeft: -2, ArrowRight: 2 }, right: { ArrowLeft: 2, ArrowRight: -2 } }[side][event.key];
     if (!by) return;
     event.preventDefault();
-    set(now + by);
+    set((now ?? measured()) + by);
     remember(name, now);
   });
   return border;

@@ -13,6 +13,9 @@ export function reviewCount(model) {
   return model.conflicts.length + doubtfulIn(model).length + found;
 }
 
+// Whether there is anything to say of it.
+export const hasReview = (model) => Boolean(reviewCount(model) || model.check || model.not_shown.length);
+
 // What a link that fights the evidence is called, in the numbers of its steps.
 export function conflictWords({ steps }, { before, after, relieved }) {
   const fewer = relieved ? `; without it ${relieved === 1 ? "one step" : `${relieved} steps`} fewer would be doubtful` : "";

@@ -23,6 +23,10 @@ export class State {
     this.video = null;
     /** @type {((seconds: number) => void) | null} */
     this.showFrame = null;
+    /** @type {number | null} */
+    this.frame = null; // seconds, as soon as it is known
+    /** @type {any} */
+    this.transport = null;
     /** @type {Record<string, string>} */
     this.theme = {};
     /** @type {Sight} */

@@ -72,7 +72,9 @@ export function makeTimeline(state, parts) {
   };
   state.on("pick", () => {
     const lane = lanes?.querySelector(`.lane[data-step="${state.selected}"]`);
-    if (lane && state.options.layout === "workspace") intoSight(scroll, lane, axis.offsetHeight);
+    if (!lane || state.options.layout !== "workspace") return;
+    if (scroll.scrollHeight > scroll.clientHeight) intoSight(scroll, lane, axis.offsetHeight);
+    else lane.scrollIntoView({ block: "nearest" }); // the page scrolls, on a phone
   });
 
   const most = () => Math.max(64, state.duration / LEAST_SECONDS);
@@ -334,7 +336,7 @@ function overlap(found, truth) {
 }
 
 // What the check of the order found, with the time where it is to be seen.
-function marksOf({ check }) {
+export function marksOf({ check }) {
   return check ? [...check.deviations, ...check.unsure].filter(({ start }) => start !== null) : [];
 }
 

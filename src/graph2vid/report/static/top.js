@@ -1,7 +1,6 @@
 // The head of a report: what this is, in a few facts, and the switch between light and dark.
 
 import { el, icon } from "./dom.js";
-import { conflictWords } from "./review.js";
 import { formatTime, percent } from "./time.js";
 
 const MOON = "M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z";
@@ -21,7 +20,6 @@ export function makeTop(state) {
       el("h1", null, model.title || "When each step happens"),
       el("ul", { class: "facts" }, facts),
       warning(model),
-      model.conflicts.map((one) => el("p", { class: "warning" }, conflictWords(model, one))),
     ),
     themeSwitch(),
   );
@@ -29,12 +27,13 @@ export function makeTop(state) {
 
 function factsOf(state) {
   const { model } = state;
-  const { order, segments, facts, count } = model;
+  const { order, segments, facts, count, conflicts } = model;
   const found = [count.words, `${formatTime(model.end - model.offset, 0)} of video`];
   const known = order.map((step) => state.confidenceOf(step)).filter((sure) => sure !== null);
   if (known.length) found.push(`${percent(known.reduce((sum, sure) => sum + sure, 0) / known.length)} sure on average`);
   if (facts.uncalibrated) found.push("confidence uncalibrated");
   if (segments.length && order.some((step, at) => at > 0 && order[at - 1] > step)) found.push("another order than written");
+  if (conflicts.length) found.push(conflicts.length === 1 ? "a link fights the evidence" : `${conflicts.length} links fight the evidence`);
   const source = facts.narration?.source;
   if (source) found.push(source === "given" ? "captions given" : `transcript: ${source}`);
   return found;

@@ -1,27 +1,27 @@
 // A grounding to look at: the video, steps over time, the flow graph, the transcript; all of them move together.
 
 import { makeBoxes } from "./boxes.js";
-import { makeCheck } from "./check.js";
 import { makeTranscript } from "./cues.js";
 import { el } from "./dom.js";
 import { graphLegend, makeGraph } from "./graph.js";
 import { bindKeys, showKeys, viewKeys } from "./keys.js";
 import { isFolded, makeBorder, makeTabs, remember } from "./panes.js";
-import { makeNow, makePlayer } from "./player.js";
-import { makeReview, reviewCount } from "./review.js";
+import { makeNow, makePlayer, makeTransport } from "./player.js";
+import { hasReview, makeReview, reviewCount } from "./review.js";
 import { State, followPointer, highlight } from "./state.js";
 import { readTheme } from "./strip.js";
 import { makeTable } from "./table.js";
-import { makeTimeline } from "./timeline.js";
+import { makeTimeline, marksOf } from "./timeline.js";
 import { makeTip } from "./tip.js";
 import { makeTop } from "./top.js";
 
-const PARTS = ["player", "lanes", "check", "cues", "evidence", "graph", "table"];
+const PARTS = ["player", "lanes", "review", "cues", "evidence", "graph", "table"];
 
 // Options: `parts` to show; `theme`: with a head; `editable`; `layout`: "page", or "workspace" that fills its element;
 // `side`: a first tab of the workspace, as [title, element]; `keys(state)`: more keys, as in keys.js.
 export function mountResult(element, model, options = {}) {
   const state = new State(element, model, { parts: PARTS, theme: true, layout: "page", ...options });
+  state.transport = makeTransport(state);
   element.classList.add("g2v");
   element.classList.toggle("workspace", state.options.layout === "workspace");
   let stops = [];
@@ -38,7 +38,6 @@ export function mountResult(element, model, options = {}) {
     const parts = new Set(state.options.parts);
     if (!state.model.cues.length) parts.delete("cues");
     if (!state.model.evidence) parts.delete("evidence");
-    if (!state.model.check) parts.delete("check");
     const video = parts.has("player") ? (state.model.video?.url ?? null) : null;
     if (video !== shownVideo) {
       state.video = state.showFrame = null;
@@ -75,8 +74,8 @@ export function mountResult(element, model, options = {}) {
     const tools = el("div", { class: "panel-tools" }, timeline.zoom, keysButton(listed));
     const left = [
       parts.has("player") && panel("player", "Video", null, screen, makeNow(state)),
-      panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll, legend(parts)),
-      parts.has("check") && panel("order-check", "Does the video follow the procedure?", null, makeCheck(state)),
+      panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll, legend(state, parts)),
+      parts.has("review") && hasReview(state.model) && panel("to-review", "What to review", null, makeReview(state)),
       lower.length && el("div", { class: "lower" }, lower),
     ].filter(Boolean);
     const column = el("div", { class: "column" }, left);
@@ -96,16 +95,17 @@ export function mountResult(element, model, options = {}) {
     ].filter(Boolean);
     tabs = makeTabs("What is known", entries, tab, (key) => {
       tab = key;
-      state.emit("time"); // the transcript follows
+      state.emit("tab");
     });
-    top.append(panel("player", "Video", null, screen ?? el("p", { class: "notice" }, "There is no video to play: captions alone were grounded."), makeNow(state)), el("section", { class: "panel side", "aria-label": "What is known" }, tabs.element));
+    const wide = makeBorder(top, "player-width", { label: "Width of the video", side: "left", least: 20, most: 60 });
+    top.append(panel("player", "Video", null, screen ?? el("p", { class: "notice" }, "There is no video to play: captions alone were grounded."), makeNow(state)), wide, el("section", { class: "panel side", "aria-label": "What is known" }, tabs.element));
     if (parts.has("graph")) {
       const graph = makeGraph(state);
-      const fold = el("button", { type: "button", class: "button small fold", "aria-expanded": String(!isFolded("graph")), title: "Fold the flow graph away, or bring it back" }, "Graph");
+      const fold = el("button", { type: "button", class: "button small fold" });
       const flow = panel("flow", "Flow graph", graph.tools, graph.box);
-      const border = makeBorder(top, "graph-width", { label: "Width of the flow graph", isRow: false, usual: 32, least: 14, most: 60 });
+      const border = makeBorder(top, "graph-width", { label: "Width of the flow graph", side: "right", usual: 32, least: 14, most: 60 });
       const show = (isOpen) => {
-        fold.setAttribute("aria-expanded", String(isOpen));
+        fold.textContent = isOpen ? "Hide the graph" : "Show the graph";
         border.hidden = flow.hidden = !isOpen;
         remember("folded-graph", isOpen ? "no" : "yes");
       };
@@ -114,9 +114,9 @@ export function mountResult(element, model, options = {}) {
       show(!isFolded("graph"));
       timeline.zoom.append(fold);
     }
-    const tools = el("div", { class: "panel-tools" }, legend(parts), timeline.zoom, keysButton(listed));
+    const tools = el("div", { class: "panel-tools" }, legend(state, parts), timeline.zoom, keysButton(listed));
     const work = el("div", { class: "work-rows" });
-    const border = makeBorder(work, "top-height", { label: "Height of the video", isRow: true, usual: 44, least: 25, most: 78 });
+    const border = makeBorder(work, "top-height", { label: "Height of the video", side: "top", usual: 44, least: 25, most: 78 });
     work.append(top, border, panel("timeline", "Timeline", tools, timeline.overview, timeline.scroll));
     return [work];
   }
@@ -182,7 +182,7 @@ function note(state) {
   return el("p", { class: "dim small graph-note" }, asWritten ? "done in the order written" : "numbers: as written; 1st, 2nd, …: as done");
 }
 
-function legend(parts) {
+function legend(state, parts) {
   const entry = (name, text) => el("li", null, el("span", { class: `key ${name}`, "aria-hidden": "true" }), text);
   return el(
     "ul",
@@ -191,6 +191,7 @@ function legend(parts) {
     entry("unsure", "less sure"),
     entry("doubtful-key", "doubtful"),
     entry("idle-key", "no step"),
+    marksOf(state.model).length ? entry("mark-key", "not as the procedure says") : null,
     parts.has("evidence") ? entry("heat-key", "evidence, with the path found") : null,
   );
 }

@@ -3,7 +3,7 @@
 import { chip, el } from "/view/dom.js";
 import { formatSpan, formatTime } from "/view/time.js";
 import * as api from "./api.js";
-import { exportMenu } from "./exporting.js";
+import { exportMenu, imported } from "./exporting.js";
 import { button, fileButton, formatBytes, keepingFocus, panel, picture, plural, shortened, toast, trying } from "./parts.js";
 
 const STATUS = { new: "not grounded", grounded: "grounded", outdated: "outdated", checked: "checked" };
@@ -26,7 +26,7 @@ export function mountCorpus(main, context) {
   const { project, about } = context;
   let corpus = { videos: [], next: [], lesson: null, least: 3 };
   let files = [];
-  let sending = null; // how many of the files that are handed in are there
+  let sending = null; // which of the files is being added
   const chosen = new Set(); // to be compared
   let isAdding = project.videos.length < 2;
 
@@ -93,8 +93,8 @@ export function mountCorpus(main, context) {
     const ticked = () => found.filter((one) => [...main.querySelectorAll(".adding input:checked")].some((box) => box.value === one.key));
     return panel(
       "Add videos",
-      { name: "adding", tools: sending ? el("span", { class: "dim small", role: "status" }, `Handing in ${sending} …`) : fileButton("Hand in files", accept, handIn, { multiple: true, key: "hand-in" }) },
-      boxes.length ? el("ul", { class: "files" }, boxes) : el("p", { class: "dim" }, about.videos ? "All videos of your folder are in the project." : "A studio that was opened with a folder of videos lists them here. Files can be handed in."),
+      { name: "adding", tools: sending ? el("span", { class: "dim small", role: "status" }, `Adding ${sending} …`) : fileButton("Add files", accept, handIn, { multiple: true, key: "hand-in" }) },
+      boxes.length ? el("ul", { class: "files" }, boxes) : el("p", { class: "dim" }, about.videos ? "All videos of your folder are in the project." : "The videos of a folder that the studio is opened with are listed here; other files can be added."),
       el("p", { class: "buttons" }, boxes.length ? button("Add what is ticked", () => (ticked().length ? add(ticked()) : toast("Tick the videos to add.", "warn")), { kind: "primary", key: "add" }) : null, boxes.length > 1 ? button(`Add all ${found.length}`, () => add(found), { key: "add-all" }) : null),
     );
   }
@@ -174,9 +174,7 @@ export function mountCorpus(main, context) {
   }
   const importing = (file) =>
     trying(async () => {
-      const read = await api.put(context.path(`/annotations?several=true&name=${encodeURIComponent(file.name)}`, ""), file);
-      toast([`${plural(read.corrections, "annotation")} of ${plural(read.videos.length, "video")} read.`, ...read.notes].join(" "), read.notes.length ? "warn" : "good");
-      await context.reload();
+      toast(...(await imported(context, file, true)));
       await load();
     });
 

@@ -1,8 +1,18 @@
-// A menu of what can be saved.
+// A menu of what can be saved; and annotations that were made elsewhere.
 
 import { el } from "/view/dom.js";
 import * as api from "./api.js";
-import { toast, trying } from "./parts.js";
+import { plural, toast, trying } from "./parts.js";
+
+// Reads a file of annotations as corrections, of the video that is shown or of `several`; returns what to say of it, and how.
+/** @returns {Promise<[string, string]>} */
+export async function imported(context, file, several = false) {
+  const path = `/annotations?several=${several}&name=${encodeURIComponent(file.name)}`;
+  const read = await api.put(several ? context.path(path, "") : context.path(path), file);
+  await context.reload();
+  const of = several ? ` of ${plural(read.videos.length, "video")}` : "";
+  return [[`${plural(read.corrections, "annotation")}${of} read.`, ...read.notes].join(" "), read.notes.length ? "warn" : "good"];
+}
 
 // `entries` are [key, title, suffix, path of what is saved, or what is done].
 export function exportMenu(context, { title, entries }) {

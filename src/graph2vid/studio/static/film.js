@@ -24,7 +24,7 @@ export function followFilm(context, take) {
     }
     const { state, done, total, stage } = found.job;
     if (!["waiting", "running"].includes(state)) return;
-    take({ stage, part: total ? Math.round((100 * done) / total) : 0 });
+    take({ stage: state === "waiting" ? "making small pictures" : stage, part: total ? Math.round((100 * done) / total) : 0 });
     timer = setTimeout(() => look(false), AGAIN);
   }
   look(true);

@@ -4,7 +4,7 @@ import { el } from "/view/dom.js";
 import * as api from "./api.js";
 import { button, choice, fileButton, formatBytes, keepingFocus, labelled, panel, plural, toast, trying } from "./parts.js";
 
-const PLACES = { upload: "handed in", folder: "your folder", sample: "sample" };
+const PLACES = { upload: "added here", folder: "your folder", sample: "sample" };
 
 export function mountMedia(main, context) {
   const { project, about } = context;
@@ -12,7 +12,12 @@ export function mountMedia(main, context) {
   let sending = null;
   const first = { video: project.video, captions: project.captions }; // what is in use when the page is opened is listed first
 
-  const change = (changes) => context.inTurn(() => trying(async () => context.take(await api.patch(context.path(), changes))));
+  let isOld = false; // what went wrong last is told until something is changed
+  const change = (changes) => {
+    isOld = true;
+    return changing(changes);
+  };
+  const changing = (changes) => context.inTurn(() => trying(async () => context.take(await api.patch(context.path(), changes))));
   async function load() {
     files = (await trying(() => api.get(context.path("/media")))) ?? [];
     draw();
@@ -75,7 +80,8 @@ export function mountMedia(main, context) {
     const busy = ["waiting", "running"].includes(project.job?.state);
     const missing = !project.flow ? "First a flow graph is needed." : !project.video && !project.captions ? "Choose a video, or captions alone." : null;
     const hint = missing ?? (project.video && !project.captions ? "Speech is transcribed on this machine; an hour of video takes some minutes, and only the first time." : "The transcript is compared with the steps.");
-    const last = project.job?.kind === "ground" && project.job.state === "failed" ? el("p", { class: "warning" }, project.job.message) : null;
+    if (busy) isOld = false;
+    const last = !isOld && project.job?.kind === "ground" && project.job.state === "failed" ? el("p", { class: "warning" }, project.job.message) : null;
     const number = project.corrections.filter((one) => one.applies).length;
     return panel(
       "Ground the video",
@@ -112,8 +118,8 @@ export function mountMedia(main, context) {
     keepingFocus(main, () => {
       progress.value = sending?.part ?? 0;
       const accept = [...about.suffixes.video, ...about.suffixes.captions].join(",");
-      const tool = sending ? el("span", { class: "sending" }, el("span", { class: "small" }, sending.name), progress, button("Stop", sending.stop, { kind: "small", key: "stop" })) : fileButton("Hand in a file", accept, send, { key: "hand-in" });
-      const note = about.videos ? null : el("p", { class: "dim small tip-note" }, "A studio that was opened with a folder of videos lists them here, without handing them in.");
+      const tool = sending ? el("span", { class: "sending" }, el("span", { class: "small" }, sending.name), progress, button("Stop", sending.stop, { kind: "small", key: "stop" })) : fileButton("Add a file", accept, send, { key: "hand-in" });
+      const note = about.videos ? null : el("p", { class: "dim small tip-note" }, "Files can also be dropped here. The videos of a folder that the studio is opened with are listed by themselves.");
       main.replaceChildren(
         project.videos.length > 1 ? el("div", { class: "page-head" }, el("a", { class: "button", href: context.link("video") }, "All videos"), el("h1", null, project.video?.name ?? project.captions?.name ?? "No video yet")) : el("h1", { class: "visually-hidden" }, "Video"),
         el(

@@ -4,8 +4,8 @@ import { el, icon } from "/view/dom.js";
 
 export const ICONS = {
   plus: "M11 5h2v6h6v2h-6v6h-2v-6H5v-2h6z",
-  undo: "M12.5 8a7 7 0 0 0-4.6 1.7L5 6.8V14h7.2l-2.9-2.9A5 5 0 0 1 17.3 14l1.9-.6A7 7 0 0 0 12.5 8z",
-  redo: "M11.5 8a7 7 0 0 1 4.6 1.7L19 6.8V14h-7.2l2.9-2.9A5 5 0 0 0 6.7 14l-1.9-.6A7 7 0 0 1 11.5 8z",
+  undo: "M10 3.5 3.5 10l6.5 6.5V12h4.5a3.5 3.5 0 0 1 0 7H10v2.5h4.5a6 6 0 0 0 0-12H10z",
+  redo: "M14 3.5 20.5 10 14 16.5V12H9.5a3.5 3.5 0 0 0 0 7H14v2.5H9.5a6 6 0 0 1 0-12H14z",
   bin: "M9 4h6l1 2h4v2H4V6h4zM6 9h12l-1 11H7z",
   turn: "M7 7h9l-2.5-2.5L15 3l5 5-5 5-1.5-1.5L16 9H7zM17 17H8l2.5 2.5L9 21l-5-5 5-5 1.5 1.5L8 15h9z",
   play: "M8 5v14l11-7z",
@@ -20,16 +20,17 @@ export const ICONS = {
   link: "M10 13a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7l-1.5 1.5 1.4 1.4 1.5-1.5a2 2 0 0 1 2.9 2.9l-3 3a2 2 0 0 1-3-.3zM14 11a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7l1.5-1.5-1.4-1.4-1.5 1.5a2 2 0 0 1-2.9-2.9l3-3a2 2 0 0 1 3 .3z",
 };
 
-/** @typedef {{kind?: string, sign?: string | null, key?: string | null, [attribute: string]: any}} ButtonOptions */
+/** @typedef {{kind?: string, sign?: string | null, key?: string | null, pressed?: string | null, [attribute: string]: any}} ButtonOptions */
 
 /**
  * @param {string} text
  * @param {(event: MouseEvent) => void} onclick
  * @param {ButtonOptions} options
  */
-export function button(text, onclick, { kind = "", sign = null, key = null, ...attributes } = {}) {
+export function button(text, onclick, { kind = "", sign = null, key = null, pressed = null, ...attributes } = {}) {
   const drawn = sign ? icon(ICONS[sign]) : null;
-  return el("button", { type: "button", class: `button ${kind}`, "data-key": key, onclick, ...attributes }, drawn, text ? el("span", null, text) : null);
+  const does = pressed ? el("kbd", { "aria-hidden": "true" }, pressed) : null; // the key that does the same
+  return el("button", { type: "button", class: `button ${kind}`, "data-key": key, onclick, ...attributes }, drawn, text ? el("span", null, text) : null, does);
 }
 
 // A still of a video; where there is none, an empty frame.
@@ -125,4 +126,13 @@ export function shortened(text, most) {
 
 export function plural(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+// How far a stage is, and how long it will take; how long it has taken where that is all that is known.
+export function timeLeft({ done, total, seconds }) {
+  const words = (time) => (time < 90 ? plural(Math.max(1, Math.round(time)), "second") : plural(Math.round(time / 60), "minute"));
+  if (!total || !done) return seconds >= 3 ? `for ${words(seconds)}` : "";
+  const share = Math.min(1, done / total);
+  const left = share > 0.02 && seconds >= 2 ? ` · about ${words((seconds * (1 - share)) / share)} left` : "";
+  return `${Math.round(100 * share)}%${left}`;
 }

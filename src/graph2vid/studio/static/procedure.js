@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { button, fileButton, panel, plural, toast, trying } from "./parts.js";
 
 const PARSERS = {
-  auto: ["Automatic", "the rules where an English language model is installed, else the learned parser"],
+  auto: ["Automatic", "weighs the words, the learned parser and the written order, pair by pair"],
   rules: ["Rules", "reads the sentences: what is used later waits for what makes it"],
   learned: ["Learned", "a model trained on annotated recipes"],
   linear: ["As listed", "each step waits for the one before it"],
@@ -62,6 +62,13 @@ export function mountProcedure(main, context) {
       counted();
     });
 
+  const go = button("Find the order", find, { kind: "primary", sign: "play", key: "find" });
+  const update = () => {
+    go.disabled = ["waiting", "running"].includes(project.job?.state);
+    go.querySelector("span").textContent = go.disabled ? "Running …" : "Find the order";
+  };
+  update();
+
   words.addEventListener("input", counted);
   words.addEventListener("change", () => trying(save));
   words.addEventListener("keydown", (event) => {
@@ -85,10 +92,10 @@ export function mountProcedure(main, context) {
         "Who finds the order?",
         {},
         el("fieldset", { class: "options" }, el("legend", { class: "visually-hidden" }, "Parser"), parsers),
-        el("p", { class: "buttons" }, button("Find the order", find, { kind: "primary", sign: "play" })),
+        el("p", { class: "buttons" }, go),
         el("p", { class: "dim small" }, project.flow ? "The graph found takes the place of the present one; undo brings that back." : "You can change every link afterwards."),
       ),
     ),
   );
-  return { destroy: () => words.value === saved || trying(save) };
+  return { update, destroy: () => words.value === saved || trying(save) };
 }

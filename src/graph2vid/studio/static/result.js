@@ -5,13 +5,13 @@ import { formatSpan, formatTime, onClips } from "/view/time.js";
 import { mountResult as mountView } from "/view/view.js";
 import * as api from "./api.js";
 import { makeChecking } from "./checking.js";
-import { exportMenu } from "./exporting.js";
+import { exportMenu, imported } from "./exporting.js";
 import { followFilm } from "./film.js";
-import { button, choice, forgetRefusals, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
+import { button, choice, fileButton, forgetRefusals, keepingFocus, plural, shortened, toast, trying } from "./parts.js";
 
 const CHANGED = { graph: "the graph has changed", video: "another video is chosen", captions: "other captions are chosen", settings: "settings have changed", corrections: "your corrections are not in it yet", learned: "more was learnt since" };
 
-export function mountResult(main, context, { query }) {
+export function mountResult(main, context, { query, view: asked }) {
   const { project, about, inTurn } = context;
   const checking = makeChecking(context);
   const bar = el("div", { class: "result-bar" });
@@ -23,6 +23,7 @@ export function mountResult(main, context, { query }) {
   let chosen = null; // {segment} or {step}
   let begun = null; // where a span of a step that is not shown was begun: {step, start}
   let shown = null; // when the result that is shown was made
+  let laidOver = ""; // the corrections that are laid over it
   let film = null; // small pictures and the waveform
   let stopFilm = () => {};
 
@@ -33,7 +34,9 @@ export function mountResult(main, context, { query }) {
     }
     const before = model;
     shown = project.result.made;
-    result = (await trying(() => api.get(context.path("/view")))) ?? result;
+    const found = asked ?? api.get(context.path("/view"));
+    asked = null; // the next one is another
+    result = (await trying(() => found)) ?? result;
     if (!result) return;
     model = overlaid();
     main.replaceChildren(el("h1", { class: "visually-hidden" }, "Result"), bar, stage);
@@ -66,6 +69,7 @@ export function mountResult(main, context, { query }) {
 
   // Corrections show at once, before the next grounding.
   function overlaid() {
+    laidOver = JSON.stringify(project.corrections);
     const held = new Map(project.corrections.filter((one) => one.kind === "exact").map((one) => [one.step, one]));
     const isFirst = (segment, index) => result.segments.findIndex((one) => one.step === segment.step) === index;
     const moved = result.segments.flatMap((segment, index) => {
@@ -82,10 +86,10 @@ export function mountResult(main, context, { query }) {
   }
   async function known(corrections) {
     context.take({ corrections });
-    show();
     await context.reload();
   }
   function show() {
+    if (!view) return;
     model = overlaid();
     const place = chosen?.segment?.step ?? chosen?.step;
     const segment = model.segments.find((one) => one.step === place);
@@ -105,6 +109,7 @@ export function mountResult(main, context, { query }) {
         toast(sentence(error.message), "bad", { act: async () => (await takeBack(other)) && correct(correction, said), words: "Take that back and do this", isRefusal: true });
       }
     }));
+  const importing = (file) => inTurn(() => context.upToDate(async () => toast(...(await imported(context, file)))));
   const takeBack = (number) => {
     const words = encodeURIComponent(project.corrections[number].words);
     return inTurn(() => context.upToDate(async () => {
@@ -119,7 +124,6 @@ export function mountResult(main, context, { query }) {
       const elsewhere = way === "undo" ? project.videos.find((one) => one.id === project.undo_video && one.id !== project.shown) : null;
       await api.post(context.path(`/${way}?revision=${project.revision}`));
       await context.reload();
-      if (project.result?.made === shown) show();
       toast(`${way === "undo" ? "Undone" : "Done again"}: ${words}${elsewhere ? ` in ${elsewhere.title}` : ""}.`);
     }));
   const [undo, redo] = [step("undo"), step("redo")];
@@ -220,7 +224,7 @@ export function mountResult(main, context, { query }) {
     bar.replaceChildren(
       ...[
         ...checking.parts(),
-        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)} · ${plural(number, "correction")}`)),
+        el("p", { class: "result-facts" }, el("strong", null, model.count.words), el("span", { class: "dim" }, ` · ${formatTime(model.end - model.offset, 0)}${number ? ` · ${plural(number, "correction")}` : ""}`)),
         stale,
         failed,
         unlikely,
@@ -252,7 +256,7 @@ export function mountResult(main, context, { query }) {
     });
     const list = listed.length ? el("ul", { class: "corrections" }, listed) : el("p", { class: "dim small" }, "Nothing yet. Say of a segment or step what is right or wrong: the next grounding keeps to it.");
     side.classList.toggle("chosen", Boolean(chosen));
-    side.replaceChildren(el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("h3", null, "What you know"), list));
+    side.replaceChildren(el("div", { class: "correct-chosen" }, actions()), el("div", { class: "correct-known" }, el("div", { class: "known-head" }, el("h3", null, "What you know"), fileButton("Import annotations", ".eaf,.csv,.json", importing, { kind: "small", key: "import", title: "Annotations of this video by ELAN, Label Studio or as a table (step, start, end) become corrections" })), list));
   }
 
   function actions() {
@@ -263,9 +267,11 @@ export function mountResult(main, context, { query }) {
     const { id } = found;
     const title = el("h2", { class: "chosen-name" }, chip(found), el("span", null, found.text), segment ? el("span", { class: "dim" }, formatSpan(segment.start, segment.end)) : null, button("", () => view.select(null), { sign: "cross", kind: "round quiet", "aria-label": "Choose nothing", key: "nothing" }));
     const doubt = segment?.why ? el("p", { class: "warning small" }, `Doubtful: ${segment.why}.`) : null;
-    const ends = [button("Begins here", act.begin, { key: "begin", title: "At the playhead (I)" }), button("Ends here", act.end, { key: "end", title: "At the playhead (O)" })];
-    const anywhere = [button("Shown at the playhead", () => atPlayhead(id), { sign: "pin", key: "at-playhead" }), button("Not shown at all", () => correct({ kind: "forbid", step: id, start: null, end: null }, `${called(id)} is said not to be shown.`), { key: "absent" })];
-    if (!segment) return el("div", null, title, el("div", { class: "buttons" }, anywhere, ends));
+    const say = (words, go, key, pressed) => button(words, go, { key, pressed, kind: "say" });
+    const group = (name, ...parts) => el("div", { class: "say-group", role: "group", "aria-label": name }, el("span", { class: "say-name dim", "aria-hidden": "true" }, name), el("div", { class: "buttons" }, parts));
+    const here = group("At the playhead", say("Begins here", act.begin, "begin", "I"), say("Ends here", act.end, "end", "O"), say("Is shown here", () => atPlayhead(id), "at-playhead"));
+    const absent = group("In this video", say("Not shown at all", () => correct({ kind: "forbid", step: id, start: null, end: null }, `${called(id)} is said not to be shown.`), "absent"));
+    if (!segment) return el("div", null, title, here, absent);
     const span = { start: segment.start, end: segment.end };
     const other = choice([["", "It shows another step …"], ...model.steps.filter((one) => one.id !== id).map((one) => [one.id, nameOf(one)])], { key: "other", label: "The step that it shows" });
     other.addEventListener("change", () => other.value && correct({ kind: "show", step: other.value, ...span }, `${formatSpan(span.start, span.end)} is given to ${called(other.value)}.`));
@@ -274,16 +280,9 @@ export function mountResult(main, context, { query }) {
       null,
       title,
       doubt,
-      el(
-        "div",
-        { class: "buttons" },
-        button("Right: keep it", act.keep, { sign: "pin", key: "keep", title: "Y" }),
-        button("Wrong: not this step", act.wrong, { sign: "cross", key: "wrong", title: "Del" }),
-        button("No step here", act.none, { key: "none", title: "B" }),
-        ends,
-        other,
-        anywhere,
-      ),
+      group("This segment", say("Right: keep it", act.keep, "keep", "Y"), say("Wrong: not this step", act.wrong, "wrong", "Del"), say("No step here", act.none, "none", "B"), other),
+      here,
+      absent,
     );
   }
 
@@ -305,7 +304,10 @@ export function mountResult(main, context, { query }) {
 
   load();
   return {
-    update: () => (project.result && project.result.made !== shown ? load() : draw()),
+    update() {
+      if (project.result && project.result.made !== shown) return load();
+      return JSON.stringify(project.corrections) === laidOver ? draw() : show();
+    },
     destroy() {
       forgetRefusals();
       stopFilm();

@@ -8,11 +8,11 @@ import { learnt, mountCorpus } from "./corpus.js";
 import { mountEditor } from "./editor.js";
 import { mountHome } from "./home.js";
 import { mountMedia } from "./media.js";
-import { button, forgetRefusals, plural, toast, trying } from "./parts.js";
+import { button, forgetRefusals, plural, timeLeft, toast, trying } from "./parts.js";
 import { mountProcedure } from "./procedure.js";
 import { mountResult } from "./result.js";
 
-/** @type {[string, string, (main: HTMLElement, context: any, asked: {other: string, query: URLSearchParams}) => any][]} */
+/** @type {[string, string, (main: HTMLElement, context: any, asked: {other: string, query: URLSearchParams, view: Promise<any> | null}) => any][]} */
 const TABS = [
   ["procedure", "Procedure", mountProcedure],
   ["graph", "Flow graph", mountEditor],
@@ -118,14 +118,18 @@ async function show() {
   studio.page = null;
   const about = studio.about ? null : api.get("about"); // asked for at the same time
   about?.catch(() => {}); // told below
+  let view = null; // of a result, likewise
   if (studio.project?.name !== name || studio.project.shown !== video) {
     studio.stopFollowing?.();
     studio.followed = null;
     jobBar.hidden = true;
     studio.project = null;
     if (name) {
+      const which = video ? `?video=${encodeURIComponent(video)}` : "";
+      view = tab === "result" ? api.get(`projects/${name}/view${which}`) : null;
+      view?.catch(() => {}); // told where it is shown
       try {
-        const found = await api.get(`projects/${name}${video ? `?video=${encodeURIComponent(video)}` : ""}`);
+        const found = await api.get(`projects/${name}${which}`);
         if (visit !== studio.visit) return;
         studio.project = found;
         const { videos, shown } = studio.project;
@@ -158,7 +162,7 @@ async function show() {
     studio.tab = tab;
     drawHead();
     main.className = `studio-main page-${tab}`;
-    studio.page = known[2](main, context, { other, query });
+    studio.page = known[2](main, context, { other, query, view });
   } else {
     drawHead();
     main.className = "studio-main page-home";
@@ -208,15 +212,6 @@ function drawHead() {
 function tellInterruption() {
   const { state, message } = studio.project?.job ?? {};
   if (state === "interrupted") toast(`${message[0].toUpperCase()}${message.slice(1)}.`, "warn");
-}
-
-// How far a stage is, and how long it will take; how long it has taken where that is all that is known.
-function timeLeft({ done, total, seconds }) {
-  const words = (time) => (time < 90 ? plural(Math.max(1, Math.round(time)), "second") : plural(Math.round(time / 60), "minute"));
-  if (!total || !done) return seconds >= 3 ? `for ${words(seconds)}` : "";
-  const share = Math.min(1, done / total);
-  const left = share > 0.02 && seconds >= 2 ? ` · about ${words((seconds * (1 - share)) / share)} left` : "";
-  return `${Math.round(100 * share)}%${left}`;
 }
 
 function followJob(job, tab) {
