@@ -32,21 +32,20 @@ export function mountCompare(main, context, { other }) {
   // Those that are given stop if one of them plays, else they play.
   const toggle = (some) => (some.some((one) => !one.paused) ? some.forEach((one) => one.pause()) : play(some));
   const both = button("Play both", () => toggle(players.filter(Boolean)), { sign: "play", key: "play-both" });
-  const isBoth = () => (both.querySelector("span").textContent = players.some((one) => one && !one.paused) ? "Pause" : "Play both");
+  const sayBoth = () => (both.querySelector("span").textContent = players.some((one) => one && !one.paused) ? "Pause" : "Play both");
 
   function side(model, at) {
     const length = model.end - model.offset || 1;
     const clock = el("output", { class: "clock" }, formatTime(0));
     const needle = el("i", { class: "needle" });
     const follow = () => {
+      sayBoth();
       clock.textContent = formatTime(players[at].currentTime);
       needle.style.setProperty("left", `${(100 * (players[at].currentTime - model.offset)) / length}%`);
       if (!players[at].paused) requestAnimationFrame(follow);
     };
-    const heard = { onplay: [isBoth, follow], onpause: [isBoth], onseeked: [follow] };
-    const told = Object.fromEntries(Object.entries(heard).map(([name, all]) => [name, () => all.forEach((one) => one())]));
     // Without controls of the browser's, which would lie over the frames that are compared.
-    const video = model.video ? el("video", { class: "preview", preload: "metadata", src: model.video.url, "aria-label": names.get(ids[at]), title: "Click to play or pause", onclick: () => toggle([players[at]]), ...told }) : el("p", { class: "notice" }, "There is no video to play: captions alone were grounded.");
+    const video = model.video ? el("video", { class: "preview", preload: "metadata", src: model.video.url, "aria-label": names.get(ids[at]), title: "Click to play or pause", onclick: () => toggle([players[at]]), onplay: follow, onpause: follow, onseeked: follow }) : el("p", { class: "notice" }, "There is no video to play: captions alone were grounded.");
     players[at] = model.video ? video : null;
     const bar = el("div", { class: "mini tall", role: "img", "aria-label": `${names.get(ids[at])}: ${model.count.words}` }, model.segments.map((part) => el("span", { title: model.steps[part.step].text, style: { left: `${(100 * (part.start - model.offset)) / length}%`, width: `${(100 * (part.end - part.start)) / length}%`, "--colour": model.steps[part.step].colour } })), model.video && needle);
     bar.addEventListener("click", (event) => {
