@@ -310,6 +310,12 @@ def test_the_buttons_below_the_video_play_it(page: Any) -> None:
     page.keyboard.press("m")
     assert page.get_by_role("button", name="Mute").count() == 1
     page.keyboard.press("k")
+    page.keyboard.press("f")
+    wait_until(
+        page, "document.querySelector('.player:fullscreen video')?.getBoundingClientRect().width > 0.9 * innerWidth"
+    )
+    page.keyboard.press("f")
+    wait_until(page, "!document.fullscreenElement")
     page.locator(".cue").nth(1).click()
     assert page.locator(".now-said").inner_text() == f"“{FOUND.cues[1].text}”"
 

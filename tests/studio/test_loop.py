@@ -149,6 +149,17 @@ def test_two_videos_are_compared_step_by_step(server: Server, browser: Any, corp
         span = page.locator(".compare-table tbody .link-name").first
         span.click()
         wait_until(page, "document.querySelector('video').currentTime > 0")
+        box = page.locator(".mini.tall").first.bounding_box()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 8)
+        wait_until(
+            page, "(one => Math.abs(one.currentTime / one.duration - 0.5) < 0.1)(document.querySelector('video'))"
+        )
+        for words, paused in (("Play both", False), ("Pause", True)):
+            page.get_by_role("button", name=words).click()
+            wait_until(
+                page, f"[...document.querySelectorAll('video')].every(one => one.paused === {str(paused).lower()})"
+            )
+        page.get_by_role("button", name="Play both").wait_for()
         assert not axe_findings(page)
         page.get_by_role("combobox", name="The second video").select_option(index=3)
         page.locator(".compared h2", has_text="v3").wait_for()
