@@ -60,8 +60,9 @@ _TOGETHER = 1  # each one more takes 50 MB, and all of them save a tenth of the 
 # then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
 _REPETITIVE = 2.4
 _IMPROBABLE = -1.0
-# A recogniser takes hot words for the words before, and may go on with them instead of listening. They may change
-# words, not their number: where this share is missing, or are more, a stretch is recognised without them.
+# A recogniser takes hot words for the words before, and may go on with them instead of listening. So they may change
+# words, not their number: of a stretch that has less than this share of the words with or without them, those without
+# are kept.
 _AS_MANY = 0.8
 _COMPUTE_TYPE = "int8"
 
