@@ -17,7 +17,7 @@ from benchmarks.fst import Automata
 from benchmarks.machine import kernels_or_error, machine
 from benchmarks.report import Report, Table, duration, table, times
 from benchmarks.timing import Effort, race
-from graph2vid.alignment import align, procedure
+from graph2vid.alignment import Durations, Problem, align, procedure
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
@@ -26,6 +26,7 @@ PAPER_SPEED_UP = 560  # what the paper saw on graphs of 8.6 steps, 2.7 threads a
 
 CHAIN = Case("chain50", FlowGraph.chain([f"step {i}" for i in range(50)]), 2_000)
 CROSSTASK = next(case for case in CASES if case.name == "crosstask")
+LENGTHS = 16  # clips of a segment at the most, in a semi-Markov model
 BRUTE = Case("threads3x3", threads(3, 3, 3), 100)
 
 Call = Callable[[], Any]
@@ -48,6 +49,7 @@ def bench_peers(
         "dtaidistance": _dtaidistance,
         "tslearn": _tslearn,
         "kaldifst": _kaldifst,
+        "torch_struct": _torch_struct,
         "brute": _brute,
     }
     found: list[dict[str, Any]] = []
@@ -169,6 +171,50 @@ def _kaldifst(effort: Effort) -> Rows:
         }
 
 
+def _torch_struct(effort: Effort) -> Rows:
+    """Sums over all labellings and their gradients, which are the probabilities, in float64."""
+    torch, package = import_module("torch"), import_module("torch_struct")
+    ((match, drop),) = CROSSTASK.costs(np.float64)
+    flow, clips = FlowGraph.chain(list(CROSSTASK.flow.texts)), 40  # theirs takes 18 s for 100
+    match, drop = np.ascontiguousarray(match[:, :clips]), drop[:clips]
+    steps, generator = len(flow), torch.Generator().manual_seed(0)
+    prior = Durations.log_normal(np.full(steps, 6.0), np.full(steps, 0.5), longest=LENGTHS)
+    models = {
+        "linear chain": (package.LinearChainCRF, (), Problem(TSortGraph.compile(flow), match, drop)),
+        "semi-Markov": (package.SemiMarkovCRF, (LENGTHS,), Problem(flow, match, drop, durations=prior)),
+    }
+    for name, (model, lengths, problem) in models.items():
+        shape = (1, clips, *lengths, steps, steps)
+        potentials = torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+
+        def theirs(model: Any = model, potentials: Any = potentials) -> Any:
+            return torch.autograd.grad(model(potentials).partition.sum(), potentials)
+
+        def ours(problem: Problem = problem) -> Any:
+            return problem.posterior(workers=1)
+
+        workers = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            best = race({"ours": ours}, effort, time.process_time)
+            best |= race({"peer": theirs}, Effort(0.0, 1, 1e-6), time.process_time)
+        finally:
+            torch.set_num_threads(workers)
+        yield {
+            "name": f"torch-struct, {name}",
+            "peer": "torch_struct",
+            "version": version("torch-struct"),
+            "steps": steps,
+            "clips": clips,
+            "lengths": LENGTHS if lengths else 1,
+            "what": f"torch: {name} CRF, its partition function and gradient",
+            "peer_seconds": best["peer"],
+            "seconds": best["ours"],
+            "ratio": best["peer"] / best["ours"],
+            "crf_ratio": best["peer"] / best["ours"],
+        }
+
+
 def _brute(effort: Effort) -> Rows:
     tsort = BRUTE.tsort
     ((match, drop),) = BRUTE.costs(np.float32)
@@ -227,8 +273,8 @@ def _check_equal(theirs: float, ours: float) -> None:
 
 
 def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
-    makers = (_dtw_table, _automata_table, _brute_table, _missing_table)
-    kinds = ("float32_ratio", "with_acceptor_ratio", "brute_seconds", None)
+    makers = (_dtw_table, _automata_table, _crf_table, _brute_table, _missing_table)
+    kinds = ("float32_ratio", "with_acceptor_ratio", "crf_ratio", "brute_seconds", None)
     tables = []
     for kind, make in zip(kinds, makers, strict=True):
         rows = [row for row in found if (kind in row if kind else "ratio" not in row)]
@@ -282,6 +328,27 @@ def _automata_table(rows: list[dict[str, Any]]) -> Table:
     )
 
 
+def _crf_table(rows: list[dict[str, Any]]) -> Table:
+    return table(
+        f"Conditional random fields, {rows[0]['steps']} labels × {rows[0]['clips']} clips",
+        f"One video in float64, time of one processor, sum over all labellings and its gradient; segments of up to "
+        f"{LENGTHS} clips in the semi-Markov model. Theirs lets every label follow every other; ours, "
+        "`Problem.posterior`, is a chain of as many steps with background between them, so the sums are not equal.",
+        ("peer", "what it does", "peer", "graph2vid", "ratio"),
+        [
+            (
+                f"{row['name']} ({row['version']})",
+                row["what"],
+                duration(row["peer_seconds"]),
+                duration(row["seconds"]),
+                times(row["ratio"]),
+            )
+            for row in rows
+        ],
+        words=2,
+    )
+
+
 def _brute_table(rows: list[dict[str, Any]]) -> Table:
     first = rows[0]
     return table(
@@ -301,7 +368,7 @@ def _brute_table(rows: list[dict[str, Any]]) -> Table:
 def _missing_table(rows: list[dict[str, Any]]) -> Table:
     return table(
         "Left out",
-        "The extra `peers` brings them.",
+        "The extra `peers` brings them, except for torch-struct, which states no licence (`pip install torch-struct`).",
         ("peer", "why"),
         [(r["name"], r["what"]) for r in rows],
         words=2,
