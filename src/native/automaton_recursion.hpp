@@ -550,7 +550,8 @@ private:
         if (!any<T>(lanes)) return;
         const auto forget = [&](T *p, T x) { store(p, where<T>(lanes, full<T>(x), load(p))); };
         T *now = n.now + k * NOW_ROWS * L;
-        for (int64_t b = larger<int64_t>(0, j + 1 - v.longest); b < j; ++b) {
+        // All of this block, as in `now`, whose least its shares are taken of; before it, what is not too long ago.
+        for (int64_t b = smaller(larger<int64_t>(0, j + 1 - v.longest), j - j % B); b < j; ++b) {
             forget(at(n.begun, k, b), NEVER);
             if constexpr (R::SUMS) forget(at(n.share, k, b), 0);
         }
