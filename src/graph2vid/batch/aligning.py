@@ -168,7 +168,7 @@ def _in_common(request: Request) -> Any:
     """Return what requests that are answered together have in common; None where each is answered alone."""
     options = _cost_options(request)
     policies = [options.get(name) for name in COST_OPTIONS]
-    scalar = all(value is None or isinstance(value, str | float) for value in policies)
+    scalar = all(value is None or isinstance(value, str | float) for value in (*policies, options.get("repeat")))
     if not scalar or options.get("method") != DEFAULTS.get("method"):
         return None
     extras = [options.get(name) for name in EXTENDED]
