@@ -213,6 +213,7 @@ def test_extended_report() -> None:
     assert "repeats and durations" in report.to_markdown()
 
 
+@needs_kernels
 def test_stream_report() -> None:
     (case,) = bench_stream(["plain"], clips=40).cases
     assert case["states"] == TSortGraph.compile(salads()).n_states
