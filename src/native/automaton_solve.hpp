@@ -652,24 +652,12 @@ template <class T> void AutomatonSolver<T>::soft() {
     }
 }
 
-// Many videos of one automaton, LANES of about equal length at a time, batches shared out over the workers.
+// Many videos of one automaton.
 template <class T, class Ask> void automaton_many(const Automaton &m, std::vector<AutomatonVideo<T>> &videos, int64_t longest,
                                                   int workers, Poll &poll, Ask ask) {
-    constexpr int64_t L = LANES<T>;
-    std::vector<int64_t> order(videos.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
-    const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
-    std::atomic<int64_t> next{0};
-    run_team(std::min<int64_t>(workers, batches), poll, [&](int64_t, int64_t) {
-        for (int64_t b; (b = next++) < batches;) {
-            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, static_cast<int64_t>(videos.size()));
-            std::vector<AutomatonVideo<T>> batch;
-            for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
-            AutomatonSolver<T> solver(m, batch, true, longest, 1, poll);
-            ask(solver);
-            for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
-        }
+    side_by_side(videos, LANES<T>, workers, poll, [&](std::vector<AutomatonVideo<T>> &batch) {
+        AutomatonSolver<T> solver(m, batch, true, longest, 1, poll);
+        ask(solver);
     });
 }
 

@@ -122,23 +122,28 @@ template <class T> void solve_one(const Procedure &g, Video<T> &video, Options o
     solve_together(g, std::span<Video<T>>(&video, 1), false, o, poll);
 }
 
-// Many videos of one procedure, LANES of about equal length at a time, batches shared out over the workers.
-template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o, Poll &poll) {
-    constexpr int64_t L = LANES<T>;
+// Many videos, `lanes` of about equal length at a time, shared out over the workers: ask(those of a batch) finds their costs.
+template <class Video, class Ask> void side_by_side(std::vector<Video> &videos, int64_t lanes, int workers, Poll &poll, Ask ask) {
+    const int64_t count = static_cast<int64_t>(videos.size()), batches = (count + lanes - 1) / lanes;
     std::vector<int64_t> order(videos.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return videos[a].clips > videos[b].clips; });
-    const int64_t batches = (static_cast<int64_t>(videos.size()) + L - 1) / L;
     std::atomic<int64_t> next{0};
-    run_team(std::min<int64_t>(o.workers, batches), poll, [&](int64_t, int64_t) {
+    run_team(std::min<int64_t>(workers, batches), poll, [&](int64_t, int64_t) {
         for (int64_t b; (b = next++) < batches;) {
-            const int64_t begin = b * L, end = std::min<int64_t>(begin + L, videos.size());
-            std::vector<Video<T>> batch;
+            const int64_t begin = b * lanes, end = std::min(begin + lanes, count);
+            std::vector<Video> batch;
             for (int64_t i = begin; i < end; ++i) batch.push_back(videos[order[i]]);
-            solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1}, poll);
+            ask(batch);
             for (int64_t i = begin; i < end; ++i) videos[order[i]].cost = batch[i - begin].cost;
         }
     });
+}
+
+// Many videos of one procedure.
+template <class T> void solve_many(const Procedure &g, std::vector<Video<T>> &videos, Options o, Poll &poll) {
+    side_by_side(videos, LANES<T>, o.workers, poll,
+                 [&](std::vector<Video<T>> &batch) { solve_together<T>(g, batch, true, {o.contiguous, o.block, 0, 1}, poll); });
 }
 
 }  // namespace g2v
