@@ -4,8 +4,8 @@
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
 some costs infinite, some videos impossible; once as it is and once with skip costs, and a short one with repeats and
-durations. Kernels run with states in registers, one video or several to a block, in shared memory, level by level, in
-memory, with shared memory spilled, and from checkpoints. Prints the largest deviations; fails where one is too large.
+durations. Kernels run with states in registers, one video or several to a block, in shared memory, in memory, with shared
+memory spilled, and from checkpoints. Prints the largest deviations; fails where one is too large.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def clear() -> None:
 def variant(name: str) -> Iterator[int | None]:
     """Make the kernels run in one of their ways; yields a memory limit."""
     kept, many, in_shared = dict(plan.MOST_IN_REGISTERS), plan.MANY_BLOCKS, plan.MOST_IN_SHARED
-    in_levels = plan.MOST_IN_LEVELS
     most_shared = cuda_costs._most_shared
     clear()
     try:
@@ -70,14 +69,12 @@ def variant(name: str) -> Iterator[int | None]:
             plan.MOST_IN_REGISTERS.update(forward=0, backward=0)
         if name in ("memory", "spilled"):
             plan.MOST_IN_SHARED = 0
-        if name in ("memory", "spilled", "checkpoints"):
-            plan.MOST_IN_LEVELS = 0
         if name == "spilled":
             cuda_costs._most_shared = lambda device: 0  # type: ignore[assignment]
         yield None
     finally:
         plan.MOST_IN_REGISTERS.update(kept)
-        plan.MANY_BLOCKS, plan.MOST_IN_SHARED, plan.MOST_IN_LEVELS = many, in_shared, in_levels
+        plan.MANY_BLOCKS, plan.MOST_IN_SHARED = many, in_shared
         cuda_costs._most_shared = most_shared
         clear()
 
@@ -172,17 +169,19 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     kind = cuda_costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
     on_gpu = batch.map(torch.Tensor.cuda)
     failures = 0
-    alone = ("memory", "spilled", "checkpoints")
-    ways = alone if skips else ("registers", "packed", *alone)
+    ways: tuple[str, ...] = ("memory", "spilled", "checkpoints")
+    if not (skips and smoothing == "smoothmin" and contiguous):
+        ways = ("registers", "packed", *ways)
     if kind.numbers(dtype).shares:
-        ways = (*ways, *(("levels",) if skips else ("shared", "shared checkpoints")))
+        ways = (*ways, "shared", "shared checkpoints")
     for name in ways:
         limit = None
         if "checkpoints" in name:
             numbers, layouts = kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts]
-            column, aside = (
-                max(numbers.column(layout, resident=True) for layout in layouts),
-                max(map(numbers.waiving, layouts)),
+            column = max(numbers.column(layout, resident=True) for layout in layouts)
+            aside = max(
+                max(numbers.waiving(layout), numbers.aside(layout, 1, in_registers="shared" not in name))
+                for layout in layouts
             )
             limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
         with variant(name):
@@ -278,7 +277,7 @@ def check_extended(random: np.random.Generator, gamma: float, worst: Worst, case
 
 def check_training(random: np.random.Generator) -> bool:
     """Train a layer with repeats and durations on the GPU and on the CPU: the losses are the same, and they fall."""
-    flow = random_flow(random, 5)
+    flow = FlowGraph.from_edges([f"step {i}" for i in range(4)], [(0, 2), (1, 2)])
     steps = torch.from_numpy(random.normal(size=(len(flow), 8)))
     shown = torch.from_numpy(random.normal(size=(3, 12, 8)))
     losses: dict[str, list[float]] = {}
@@ -306,9 +305,9 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     wanted = reference(batch, "softmin", contiguous, 1e-9)[0]
     kind = cuda_costs.Kind("hard", contiguous, gradient=False, skips=batch.skip is not None)
     finite, fine = torch.isfinite(wanted), True
-    for name in ("registers", "shared", "memory", *["levels"] * kind.skips):
+    for name in ("registers", "shared", "memory"):
         gpu = batch.map(
-            partial(torch.Tensor.to, dtype=torch.float32 if name == "levels" else torch.float64, device="cuda")
+            partial(torch.Tensor.to, dtype=torch.float32 if name == "shared" else torch.float64, device="cuda")
         )
         with variant(name):
             cost = cuda_costs.costs_on_gpu(
@@ -320,7 +319,7 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
         value = float(far.max()) if finite.any() else 0.0
         key = (name, "hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
         worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
-        fine &= value < (1e-5 if name == "levels" else 1e-6)
+        fine &= value < (1e-5 if name == "shared" else 1e-6)
     return fine
 
 

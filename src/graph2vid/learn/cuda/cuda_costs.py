@@ -61,7 +61,7 @@ class Kind:
 
     def numbers(self, dtype: torch.dtype) -> Numbers:
         """Return what the kernels compute with."""
-        return Numbers(dtype.itemsize, self.smoothing == "smoothmin", self.contiguous)
+        return Numbers(dtype.itemsize, self.smoothing == "smoothmin", self.contiguous, self.skips)
 
     def defines(self, numbers: Numbers, shape: Shape) -> list[str]:
         """Return the options that the kernels are compiled with."""
@@ -81,6 +81,7 @@ class Kind:
             "SPILL": shape.spills,
             "STARTS": self.starts,
             "SKIPS": self.skips,
+            "ARCS": shape.arcs,
         }
         defined = (f"-D{name}={int(value)}" for name, value in values.items())
         return ["--std=c++17", "--device-as-default-execution-space", *defined]
@@ -89,9 +90,7 @@ class Kind:
 def source(shape: Shape) -> tuple[str, str]:
     """Return the code of the kernels that run so, and its name."""
     name = "in_registers.cu" if shape.rows else "in_shared.cu" if shape.width else "in_memory.cu"
-    if shape.levels:
-        name = "in_levels.cu"
-    parts = ("common.cuh", "packs.cuh", name) if shape.width and not shape.levels else ("common.cuh", name)
+    parts = ("common.cuh", "packs.cuh", name) if shape.width else ("common.cuh", name)
     return "".join(Path(__file__).with_name(part).read_text() for part in parts), name
 
 
@@ -293,8 +292,7 @@ class _Prepared:
         numbers: Numbers,
         shape: tuple[int, ...],
     ) -> None:
-        self.part, self.numbers, self.levels = part, numbers, part.forward.levels
-        self.resident = part.forward.width > 0 and not self.levels
+        self.part, self.numbers, self.resident = part, numbers, part.forward.width > 0
         self.longest = int(clips.max())
         self.pieces = -(-self.longest // part.kept) if gradient else 1
         which = which[part.starts[:-1]]  # of each block
@@ -310,13 +308,11 @@ class _Prepared:
         columns = (
             np.minimum(longest, part.kept) + 1 if gradient else np.full_like(longest, 0 if part.forward.width else 2)
         )
-        if self.levels and gradient:
-            columns += np.array([layout.steps for layout in layouts])[which]
         kernels = (part.forward, part.backward) if gradient else (part.forward,)
-        working = max((kernel.working for kernel in kernels if kernel.spills), default=0)
+        working = max(kernel.working for kernel in kernels)
         self.column = int(sizes[0])
         table, table_at = _places(columns * sizes)
-        waiving = np.array([numbers.waiving(layout) for layout in layouts])[which]
+        waiving = np.array([0 if self.resident else numbers.waiving(layout) for layout in layouts])[which]
         carried = gradient and (self.pieces > 1 or not self.resident)
         carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
         spilled, spilled_at = _places(np.full_like(sizes, working))
@@ -334,11 +330,6 @@ class _Prepared:
             self.graphs = [self._pack(graphs[at], count) for at, count in kinds]
             known = {kind: at for at, kind in enumerate(kinds)}
             which = np.array([known[kind] for kind in zip(which.tolist(), part.packed.tolist(), strict=True)])
-        elif self.levels:
-            used = set(which.tolist())
-            self.graphs = [
-                graph.levels_and_struct(part.forward.width if at in used else 0) for at, graph in enumerate(graphs)
-            ]
         else:
             self.graphs = [graph.numbers_and_struct for graph in graphs]
         structs = b"".join(struct for _, struct in self.graphs)
@@ -365,7 +356,7 @@ class _Prepared:
     def _pack(self, graph: DeviceGraph, videos: int) -> tuple[Tensor, bytes]:
         forward, backward = self.part.forward, self.part.backward
         column = self.numbers.pack_column(graph.layout, videos)
-        of = (videos, forward.width, backward.width, self.numbers, column)
+        of = (videos, forward.width, backward.width, self.numbers, column, forward.arcs)
         key = (*of, forward.rows > 0)
         if key not in graph.packs:
             graph.packs[key] = Pack(graph.layout, *of).on(graph.device, in_registers=forward.rows > 0)
@@ -390,7 +381,7 @@ class _Prepared:
             launch.start("forward", 0, self.longest)
             if kind.gradient:
                 launch.backward(0, match.shape[2])
-        if kind.gradient and kind.skips and not self.levels:
+        if kind.gradient and kind.skips and not self.resident:
             launch.collect_skips(match.shape[1])
 
     def kernels(self, kind: Kind) -> dict[str, tuple[Module, Shape]]:
@@ -435,7 +426,7 @@ class _Launch:
 
     def backward(self, first: int, last: int) -> None:
         self.start("backward", first, last)
-        if self.prepared.resident or self.prepared.levels:
+        if self.prepared.resident:
             return
         group = self.prepared.group
         grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graph2vid.learn.cuda.cuda_levels import Levels, LevelsStruct, fits_levels
 from graph2vid.tsort import TSortGraph
 
 Ints = NDArray[np.int32]
@@ -56,6 +55,8 @@ class Waivers:
         The set of steps that is waived by ending with each ideal.
     sets : uint64 [n, words]
         The sets, a bit for each step.
+    out_start, out : int32 [ideals + 1], [arcs]
+        The arcs out of each ideal.
     """
 
     start: Ints
@@ -63,6 +64,18 @@ class Waivers:
     waived: Ints
     ends: Ints
     sets: NDArray[np.uint64]
+    out_start: Ints
+    out: Ints
+
+    @cached_property
+    def roots(self) -> Ints:
+        """The states that something can be waived for: those of several arcs."""
+        return np.flatnonzero(self.counts > 1).astype(np.int32)
+
+    @property
+    def counts(self) -> Ints:
+        """The arcs of each state: [states]."""
+        return np.diff(self.start)
 
     @cached_property
     def wide(self) -> Ints:
@@ -96,13 +109,11 @@ class Layout:
     origin, step : int32 [states]
         The ideal that each state is entered from, and its step.
     out_start, out : int32 [ideals + 1], [states]
-        The states that are entered from each ideal; with waivers, the arcs: [arcs].
+        The states that are entered from each ideal, with all that comes before their steps done.
     of_start, of_step : int32 [steps + 1], [states]
         The states of each step.
     waivers : Waivers, optional
         Where steps may be left out.
-    levels : Levels, optional
-        The same level by level; where a block can take it.
     """
 
     steps: int
@@ -121,7 +132,6 @@ class Layout:
     of_start: Ints
     of_step: Ints
     waivers: Waivers | None = None
-    levels: Levels | None = None
 
     @cached_property
     def label_starts(self) -> Ints:
@@ -136,7 +146,12 @@ class Layout:
     @property
     def arcs(self) -> int:
         """Ways to begin a step."""
-        return len(self.out)
+        return self.states if self.waivers is None else len(self.waivers.out)
+
+    @property
+    def roots(self) -> int:
+        """The states that something can be waived for."""
+        return 0 if self.waivers is None else len(self.waivers.roots)
 
     @classmethod
     def of(cls, tsort: TSortGraph, skips: bool = False) -> Layout:
@@ -150,13 +165,17 @@ class Layout:
         width = int(counts.max())
         place = np.concatenate([[0], np.cumsum([(counts > w).sum() for w in range(width)])])
         ideal = np.repeat(np.arange(len(counts)), counts)
-        which = np.arange(tsort.n_states) - tsort.state_start[ideal]
+        arcs = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ARCS) if skips else None
+        # Of the states of an ideal, those of most arcs come first.
+        by_arcs = np.zeros(tsort.n_states, np.int64) if arcs is None else -np.bincount(arcs[0])
+        which = np.empty(tsort.n_states, np.int64)
+        which[np.lexsort((by_arcs, ideal))] = np.arange(tsort.n_states) - tsort.state_start[ideal]
         at = place[which] + rank[ideal]
         origin, step = np.empty(tsort.n_states, np.int32), np.empty(tsort.n_states, np.int32)
         origin[at] = rank[tsort.state_from]
         step[at] = tsort.state_step
-        waivers = _waivers(tsort, at, rank) if skips else None
-        out, out_start = _grouped(origin if waivers is None else waivers.origin, tsort.n_ideals)
+        waivers = None if arcs is None else _waivers(tsort, arcs, at, rank)
+        out, out_start = _grouped(origin, tsort.n_ideals)
         of_step, of_start = _grouped(step, tsort.n_steps)
         return cls(
             tsort.n_steps,
@@ -175,20 +194,26 @@ class Layout:
             of_start,
             of_step,
             waivers,
-            Levels(tsort, order) if skips and fits_levels(tsort) else None,
         )
 
 
-def _waivers(tsort: TSortGraph, state_at: NDArray[np.int64], rank: NDArray[np.int64]) -> Waivers:
+def _waivers(
+    tsort: TSortGraph,
+    arcs: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.uint64]],
+    state_at: NDArray[np.int64],
+    rank: NDArray[np.int64],
+) -> Waivers:
     """Return every arc of every state, and what it waives."""
-    state, origin, missing = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ARCS)
+    state, origin, missing = arcs
     ends = np.empty_like(tsort.masks)
     ends[rank] = tsort.masks[-1] & ~tsort.masks
     sets, which = np.unique(np.concatenate([missing, ends]), axis=0, return_inverse=True)
     which_set: Ints = which.reshape(-1).astype(np.int32)
     order, start = _grouped(state_at[state].astype(np.int32), tsort.n_states)
+    from_ideal: Ints = rank[origin[order]].astype(np.int32)
+    out, out_start = _grouped(from_ideal, tsort.n_ideals)
     return Waivers(
-        start, rank[origin[order]].astype(np.int32), which_set[: len(state)][order], which_set[len(state) :], sets
+        start, from_ideal, which_set[: len(state)][order], which_set[len(state) :], sets, out_start, out
     )
 
 
@@ -211,19 +236,12 @@ class DeviceGraph:
         layout = self.layout
         parts = [getattr(layout, name) for name in ARRAYS]
         if (waivers := layout.waivers) is not None:
+            parts[ARRAYS.index("out_start")], parts[ARRAYS.index("out")] = waivers.out_start, waivers.out
             sets = waivers.sets.view(np.int32).reshape(-1)
             parts += [getattr(waivers, name) for name in WAIVING_ARRAYS]
             parts += [np.zeros(sum(map(len, parts)) % 2, np.int32), sets]  # the sets lie at whole 64-bit words
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])[:-1]
         return torch.from_numpy(np.concatenate(parts)).to(self.device), starts.tolist()
-
-    def levels_and_struct(self, width: int) -> tuple[torch.Tensor, bytes]:
-        """Return the numbers, and ``Levels`` of in_levels.cu over them; no width: it is not used."""
-        if ("levels", width) not in self.packs:
-            levels = self.layout.levels if width else None
-            unused = (torch.empty(0), bytes(LevelsStruct()))
-            self.packs["levels", width] = unused if levels is None else levels.on(self.device, width)
-        return self.packs["levels", width]
 
     @cached_property
     def numbers_and_struct(self) -> tuple[torch.Tensor, bytes]:

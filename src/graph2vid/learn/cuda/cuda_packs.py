@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
+from graph2vid.learn.cuda.cuda_waiving import ALL, waiving_of
 from graph2vid.learn.cuda.plan import Numbers
 
-SIZES = ("steps", "ideals", "videos", "lanes", "full", "empty", "sums", "column")
+# The pointers of ``Pack`` of packs.cuh, in their order; with SKIPS some more.
 ARRAYS = (
     *("lane", "own", "enter", "label", "slot"),
     *("back_lane", "back_own", "back_target", "back_label", "back_slot", "back_sum", "sum_start"),
 )
 ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
+WAIVING = ("arc_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "arc", "wide_arc", "root")
+WAIVING += ("back_arc", "back_rows", "back_root", "back_end")
 BANKS = 32  # of shared memory, a word wide each
-
-
-class PackStruct(ctypes.Structure):
-    """``Pack`` of packs.cuh."""
-
-    _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ARRAYS))
-
-
-class RowsStruct(ctypes.Structure):
-    """The same where states are in shared memory."""
-
-    _fields_ = (*((name, ctypes.c_int32) for name in SIZES), *((name, ctypes.c_uint64) for name in ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +31,7 @@ class Pack:
 
     Their ideals are numbered one video after the other, and sorted twice: by the states that end in them, and by the
     states that are entered from them. A column holds the u-th states that are entered from each ideal side by side,
-    in the second order, then what is kept of the ideals.
+    in the second order, then, from a multiple of four on, what is kept of the ideals, and of roots.
 
     Attributes
     ----------
@@ -52,6 +43,8 @@ class Pack:
         What they compute with.
     column : int
         Numbers of a column; the last four belong to no one.
+    inline : int
+        The most arcs that the lane of a state takes itself.
     """
 
     layout: Layout
@@ -60,14 +53,16 @@ class Pack:
     back_width: int
     numbers: Numbers
     column: int
+    inline: int = 1
 
     @cached_property
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self) -> dict[str, Any]:
         """What the kernels read, by its name in ``Pack``."""
         layout, videos = self.layout, self.videos
         ideals, steps, states = layout.ideals, layout.steps, layout.states
         out_count = np.diff(layout.out_start)
-        lane = np.argsort(-np.tile(layout.count, videos), kind="stable")
+        arcs = None if layout.waivers is None else waiving_of(layout, videos, self.inline)
+        lane = np.argsort(-np.tile(layout.count, videos), kind="stable") if arcs is None else arcs.lane
         # Of each state: the ideal it ends in, and its place among those that are entered from the same one.
         ends_in = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
         among = np.empty(states, np.int64)
@@ -75,6 +70,7 @@ class Pack:
         rows = [videos * int((out_count > u).sum()) for u in range(layout.out_width)]
         place = np.concatenate([[0], np.cumsum(rows)])
         video = np.arange(videos)[:, None]
+        values = -(-videos * states // 4) * 4  # where the ideals begin in a column
         label = video * (steps + 1) + layout.step
         sum_of = (video * steps + layout.step).reshape(-1)
 
@@ -84,7 +80,7 @@ class Pack:
             """Return each state's value, [width, lanes], for the lanes in this order; the number for no state."""
             found = [np.full((width, len(lanes)), none, np.int32) for _, none in values]
             of, ideal = np.divmod(lanes, ideals)
-            counts = out_count[ideal] if back else layout.count[ideal]
+            counts = np.where(lanes < 0, 0, out_count[ideal] if back else layout.count[ideal])
             for w in range(width):
                 there = np.flatnonzero(counts > w)
                 which = ideal[there]
@@ -102,7 +98,9 @@ class Pack:
         told = spread(of_video, np.bincount(of_video), np.concatenate([lane[None], origin]), words)
         # Backward lanes are sorted by their number of states; the value of an ideal follows those of all states.
         by_count = out_count.max() - np.tile(out_count, videos)
-        rows_of_values = np.concatenate([np.full((1, len(lane)), videos * states), enter_row])
+        rows_of_values = np.concatenate([np.full((1, len(lane)), values), enter_row])
+        if arcs is not None:
+            by_count = arcs.back_region
         rank = spread(by_count, np.bincount(by_count), np.concatenate([lane[None], origin]), words, rows_of_values)
         back_lane = np.argsort(rank)
         slot = place[among] + rank[video * ideals + layout.origin]  # [videos, states]
@@ -116,13 +114,27 @@ class Pack:
             of_video, np.bincount(of_video), np.concatenate([back_lane[None], target]), self.numbers.told * words
         )
         summed = spread(sum_of, np.tile(np.diff(layout.label_starts), videos), back_state, words)
-        value_slot, all_ = videos * states + rank, layout.gradients
+        value_slot, all_ = values + rank, layout.gradients
+        entered = np.append(told, videos * ideals)[origin]
+        waiving: dict[str, Any] = {}
+        if arcs is not None:
+            own_state, wide, root = rowed(
+                lane, self.width, False, (numbered, -1), (arcs.wide_number, -1), (arcs.number, -1)
+            )
+            entered = np.where(wide < 0, entered, videos * ideals + 1 + wide)
+            (back_root,) = rowed(back_lane, self.back_width, True, (arcs.number, -1))
+            waiving = arcs.forward(told, own_state) | arcs.backward(back_lane)
+            in_column = -(-self.numbers.parts * arcs.roots // 4) * 4  # they end where the last four begin
+            waiving["root"] = np.where(root < 0, in_column, root).astype(np.int32)
+            waiving["back_root"] = np.where(back_root < 0, arcs.roots, back_root).astype(np.int32)
+            waiving["missing"] = np.append(arcs.missing, ALL)[lane]
+            waiving["back_end"] = told[back_lane]
         return {
             "lane": lane.astype(np.int32),
-            "own": told[lane],
-            "enter": np.append(told, videos * ideals)[origin].astype(np.int32),
+            "own": np.append(told, videos * ideals)[lane],
+            "enter": entered.astype(np.int32),
             "label": entered_label,
-            "slot": np.concatenate([slots, value_slot[lane][None].astype(np.int32)]),
+            "slot": np.concatenate([slots, np.append(value_slot, 0)[lane][None].astype(np.int32)]),
             "back_lane": back_lane.astype(np.int32),
             "back_own": back_told[back_lane],
             "back_target": np.append(back_told, videos * ideals)[target].astype(np.int32),
@@ -130,18 +142,21 @@ class Pack:
             "back_slot": np.concatenate([back_slot, value_slot[back_lane][None].astype(np.int32)]),
             "back_sum": np.append(summed, videos * all_)[back_state].astype(np.int32),
             "sum_start": np.append(video * all_ + layout.label_starts[:-1], videos * all_).astype(np.int32),
+            **waiving,
         }
 
     @property
-    def places(self) -> dict[str, Ints]:
+    def places(self) -> dict[str, Any]:
         """The same with places in bytes."""
         told = ("back_own", "back_target")
-        kept = ("lane", "back_lane", "sum_start")
-        sizes = {name: self.numbers.bytes * (self.numbers.told if name in told else 1) for name in self.arrays}
+        kept = ("lane", "back_lane", "sum_start", "arc_waived", "wide_waived")
+        kept += ("back_waived", "missing", "job", "job_start", "back_rows")
+        words = {"back_arc": self.numbers.passes} | dict.fromkeys(told, self.numbers.told)
+        sizes = {name: self.numbers.bytes * words.get(name, 1) for name in self.arrays}
         return {name: array if name in kept else array * sizes[name] for name, array in self.arrays.items()}
 
     @property
-    def rows(self) -> dict[str, Ints]:
+    def rows(self) -> dict[str, Any]:
         """The same for the kernels in shared memory, of one video: the states that there are, and places in 16 bits."""
         arrays, layout = self.arrays, self.layout
         counts = [(layout.count > w).sum() for w in range(self.width)]
@@ -153,10 +168,14 @@ class Pack:
         size = self.numbers.bytes
         enter = compact("enter", counts) * size | compact("label", counts) * size << 16
         target = compact("back_target", back_counts) * size | compact("back_sum", back_counts) << 16
+        waiving: dict[str, Any] = {}
+        if layout.waivers is not None:
+            waiving = {name: self.places[name] for name in WAIVING}
+            waiving["back_arc"] = arrays["back_arc"] * size
+            waiving["back_root"] = compact("back_root", back_counts) * size
+            target |= waiving["back_root"] < layout.roots * size  # places are whole words: the last bit is free
         return {
-            "link": np.stack([enter, compact("slot", counts) * size], axis=1).reshape(
-                -1
-            ),  # first: it begins at 8 bytes
+            "link": np.stack([enter, compact("slot", counts) * size], axis=1).reshape(-1),
             "place": np.cumsum([0, *counts]).astype(np.int32),
             "own": arrays["own"] * size,
             "value_slot": arrays["slot"][-1] * size,
@@ -165,19 +184,29 @@ class Pack:
             "back_lane": arrays["back_lane"],
             "back_link": target,
             "sum_start": arrays["sum_start"],
+            **waiving,
         }
 
     def on(self, device: torch.device, *, in_registers: bool) -> tuple[torch.Tensor, bytes]:
         """Return the numbers in the memory of a device, and ``Pack`` of packs.cuh over them."""
-        parts = self.places if in_registers else self.rows
-        numbers = torch.from_numpy(np.concatenate([part.reshape(-1) for part in parts.values()])).to(device)
-        starts = np.cumsum([0, *(part.size for part in parts.values())])
+        parts = {
+            name: np.ascontiguousarray(part).view(np.int32).reshape(-1)
+            for name, part in (self.places if in_registers else self.rows).items()
+        }
+        # Each begins at 16 bytes.
+        padded = [np.append(part, np.zeros(-part.size % 4, np.int32)) for part in parts.values()]
+        numbers = torch.from_numpy(np.concatenate(padded)).to(device)
+        starts = np.cumsum([0, *(part.size for part in padded)])
         at = {name: numbers.data_ptr() + 4 * int(start) for name, start in zip(parts, starts[:-1], strict=True)}
         layout, videos = self.layout, self.videos
-        sizes = (layout.steps, layout.ideals, videos, videos * layout.ideals, layout.full, layout.empty)
-        given = (*sizes, videos * layout.steps, self.column)
-        struct, names = (PackStruct, ARRAYS) if in_registers else (RowsStruct, ROWS)
-        return numbers, bytes(struct(*given, *(at[name] for name in names)))
+        sizes = (layout.steps, layout.ideals, videos, len(self.arrays["lane"]), layout.full, layout.empty)
+        given = [np.array([*sizes, videos * layout.steps, self.column], np.int32)]
+        given += [np.array([at[name] for name in (ARRAYS if in_registers else ROWS)], np.uint64)]
+        if layout.waivers is not None:
+            arcs = waiving_of(layout, videos, self.inline)
+            given += [np.array([arcs.roots, arcs.wides, arcs.jobs, arcs.rows, arcs.back_rows[-1], 0], np.int32)]
+            given += [np.array([at[name] for name in WAIVING], np.uint64)]
+        return numbers, b"".join(part.tobytes() for part in given)
 
 
 def spread(

@@ -1,5 +1,5 @@
 // Costs of grounding, and their gradients, of procedures whose states fit into registers. A thread, a lane, has ROWS ideals of
-// the pack. Compiled after packs.cuh.
+// the pack; with SKIPS, one. Compiled after packs.cuh.
 
 #define EACH_ROW(r) _Pragma("unroll") for (int r = 0; r < ROWS; ++r)
 
@@ -30,18 +30,100 @@ __device__ __forceinline__ real minimum(real a, real b) {
 // How a mean changes with one of its members, a, of this share.
 __device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
 
+#if SKIPS
+// Where the roots are in a column, in numbers.
+__device__ __forceinline__ int roots_at(const Pack &pack) { return pack.column - 4 - (TOLD * pack.roots + 3 & ~3); }
+#endif
+
 #if GROUP == 0
+#if SKIPS
+// The arcs of the roots of a lane, beside their first ones.
+struct Roots {
+    unsigned place[WIDTH];  // in a column, in bytes from where the roots begin
+    unsigned from[WIDTH][ARCS], any, any_second, any_third;  // of the lanes of a warp: which states are roots, of how many arcs
+    real cost[WIDTH][ARCS];
+    int job_begin, job_end, at_column;
+    int4 job;  // the first one
+    __device__ __forceinline__ explicit Roots(const Block &block) : any(0), any_second(0), any_third(0), job_begin(0), job_end(0) {
+        const Pack &pack = block.pack;
+        const int lane = threadIdx.x, warp = __reduce_max_sync(~0u, threadIdx.x / 32);
+        at_column = roots_at(pack);
+        if (warp * 32 < pack.lanes) job_begin = pack.job_start[warp], job_end = pack.job_start[warp + 1];
+        if (job_begin < job_end) job = pack.job[job_begin];
+        unsigned long long set[WIDTH][ARCS];
+        EACH_STATE(w, WIDTH) {  // all is on its way before the first is used
+            place[w] = lane < pack.lanes ? pack.root[w * pack.lanes + lane] : (TOLD * pack.roots + 3 & ~3) * sizeof(real);
+            _Pragma("unroll") for (int a = 0; a < ARCS - 1; ++a) {
+                const int n = (w * (ARCS - 1) + a) * pack.lanes + lane;
+                set[w][a] = lane < pack.lanes ? pack.arc_waived[n] : ~0ull;
+                from[w][a] = lane < pack.lanes ? pack.arc[n] : block.ideals * sizeof(real);
+            }
+        }
+        EACH_STATE(w, WIDTH) {
+            any |= (unsigned)__any_sync(~0u, place[w] < pack.roots * sizeof(real)) << w;
+            _Pragma("unroll") for (int a = 0; a < ARCS - 1; ++a) {
+                cost[w][a] = block.waived(set[w][a]);
+                if (a == 0) any_second |= (unsigned)__any_sync(~0u, ~set[w][a]) << w;
+                if (a == 1) any_third |= (unsigned)__any_sync(~0u, ~set[w][a]) << w;
+            }
+        }
+    }
+    // The least of all that a state is entered from, in place of the first; and how much more they are together.
+    __device__ __forceinline__ real enter(int w, real &in, const real *told) const {
+        if (ARCS == 1 || !(any_second & 1 << w)) return 1;
+        real value[ARCS], low = in;
+        const bool third = ARCS > 2 && any_third & 1 << w;
+        value[0] = in;
+        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
+            if (a == 1 || third) {
+                value[a] = at(told, from[w][a - 1]) + cost[w][a - 1];
+                low = least(value[a], low);
+            }
+        real total = 0;
+        _Pragma("unroll") for (int a = 0; a < ARCS; ++a)
+            if (!HARD && (a < 2 || third)) total += exp2_(low - value[a]);
+        in = low;
+        return total;
+    }
+    // The same for a set and its mean; both are then those of all.
+    __device__ __forceinline__ void enter_both(int w, real &in, real &mean, const real *told, int means) const {
+        if (ARCS == 1 || !(any_second & 1 << w)) return;
+        real value[ARCS], low = in;
+        const bool third = ARCS > 2 && any_third & 1 << w;
+        value[0] = in;
+        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
+            if (a == 1 || third) {
+                value[a] = at(told, from[w][a - 1]) + cost[w][a - 1];
+                low = least(value[a], low);
+            }
+        real total = exp2_(low - in), moment = total * mean;
+        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
+            if (a == 1 || third) {
+                const real share = exp2_(low - value[a]);
+                total += share;
+                moment += share * (at(told + means, from[w][a - 1]) + cost[w][a - 1]);
+            }
+        in = low - log2_(total);
+        mean = moment * inverse_(total);
+    }
+};
+#endif
+
 // From the column before clip `first` to that after clip `last - 1`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __grid_constant__ Batch batch) {
     Block block(batch);
     const Pack &pack = block.pack;
-    const int ideals = block.ideals, told_size = TOLD * (ideals + 1);
+    const int ideals = block.ideals, told_each = ideals + 1 + WIDES, told_size = TOLD * told_each;
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *table = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;
     real *told = block.working;  // two of them, for even clips and for odd ones
     real *column = block.working + ((2 * told_size + 3) & ~3);  // STAGES of them
     const int column_end = (pack.column - 4) * sizeof(real);
     __syncthreads();
+#if SKIPS
+    block.prepare_arcs(batch, scale);
+    const Roots roots(block);
+#endif
     const int last = block.last(batch);
 
     real x[ROWS][WIDTH], own[ROWS], mean_[ROWS];
@@ -49,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     unsigned mean_slot[ROWS];
     int video[ROWS], until[ROWS], widest[ROWS];
     bool empty[ROWS], full[ROWS];
-    if (threadIdx.x < 2 * TOLD) told[threadIdx.x * (ideals + 1) + ideals] = FAR;
+    if (threadIdx.x < 2 * TOLD) told[threadIdx.x * told_each + ideals] = FAR;
     // Of the first column too, what belongs to no one is a number: lanes that have fewer states than others read it.
     if (KEEP && !SHARES && threadIdx.x < 4) table[pack.column - 4 + threadIdx.x] = FAR;
     EACH_ROW(r) {
@@ -87,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 if (SMOOTH) at(table, mean_slot[r]) = mean_[r];
             }
             at(told, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
-            if (FLAT) at(told + ideals + 1, own_at[r]) = mean_[r];
+            if (FLAT) at(told + told_each, own_at[r]) = mean_[r];
         }
     }
 
@@ -112,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 mean_[r] -= lost;
                 EACH_STATE(w, WIDTH) x[r][w] -= lost;
                 at(told, own_at[r]) -= lost;
-                if (FLAT) at(told + ideals + 1, own_at[r]) -= lost;
+                if (FLAT) at(told + told_each, own_at[r]) -= lost;
             }
             __syncthreads();
         }
@@ -120,6 +202,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         real *next = told + (1 - (begin & 1)) * told_size;
         for (int j = begin; j < end; ++j, cost += block.stride) {
             real *after = column + (j & STAGES - 1) * pack.column;
+#if SKIPS
+            for (int n = roots.job_begin; n < roots.job_end; ++n)
+                block.enter_wide(n == roots.job_begin ? roots.job : pack.job[n], now, told_each, [&](int number, real value, real mean) {
+                    real *const wides = (real *)now + ideals + 1;
+                    wides[number] = value;
+                    if (FLAT) wides[told_each + number] = mean;
+                });
+            if (roots.job_begin < roots.job_end) __syncwarp();
+            real *const of_roots = after + roots.at_column;
+#endif
             EACH_ROW(r) if (ALONE || until[r]) {
                 if (ALONE || j < until[r]) for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
@@ -129,7 +221,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     real low = idle;
 #if CONTIGUOUS && SMOOTHING == 1
                     real both_[N], least_[N], began[N];
+#if SKIPS
+                    real in_[N], entered[N];
+                    EACH_STATE(w, N) in_[w] = at(now, enter[r][w]);
+                    EACH_STATE(w, N) entered[w] = roots.enter(w, in_[w], now);
+#endif
                     EACH_STATE(w, N) {
+#if SKIPS
+                        const real old = x[r][w], in = in_[w], gap = in - old, less = least(in, old);
+                        const real far = exp2_(-fabs(gap)), first = gap > 0 ? entered[w] * far : entered[w], second = gap > 0 ? 1 : far;
+                        both_[w] = first + second;
+                        const real whole = less - log2_(both_[w]);
+                        if (SHARES) {
+                            const real inverse = inverse_(both_[w]);
+                            began[w] = first > second ? -second * inverse : first * inverse;
+                            if (roots.any & 1 << w) at(of_roots, roots.place[w]) = whole < FAR / 2 ? whole : -FAR;
+                        } else if (KEEP && roots.any & 1 << w) {
+                            at(of_roots, roots.place[w]) = in - log2_(entered[w]);
+                        }
+                        least_[w] = at(cost, label[r][w]) + less;
+                        low = least(least_[w], low);
+                        x[r][w] = at(cost, label[r][w]) + whole;
+#else
                         const real old = x[r][w], in = at(now, enter[r][w]), gap = in - old;
                         const real far = exp2_(-fabs(gap));
                         both_[w] = 1 + far;
@@ -137,6 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                         least_[w] = at(cost, label[r][w]) + least(in, old);
                         low = least(least_[w], low);
                         x[r][w] = least_[w] - log2_(both_[w]);
+#endif
                     }
                     real total = exp2_(low - idle);
                     const real left = total;
@@ -149,15 +263,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     const real inverse = inverse_(total);
                     EACH_STATE(w, N) at(after, slot[r][w]) = both(signed_share(both_[w] * inverse), began[w]);
                     at(after, value_slot[r]) = left * inverse;
+                    if (SKIPS) at(after, mean_slot[r]) = rest;
 #endif
 #else
                     EACH_STATE(w, N) {
-                        const real old = x[r][w], in = at(now, enter[r][w]);
+                        const real old = x[r][w];
+                        real in = at(now, enter[r][w]);
 #if FLAT
+                        real in_mean = at(now + told_each, enter[r][w]);
+#if SKIPS
+                        if (roots.any & 1 << w) {
+                            roots.enter_both(w, in, in_mean, now, told_each);
+                            at(of_roots, roots.place[w]) = in;
+                            if (KEEP && roots.place[w] < pack.roots * sizeof(real)) at(of_roots + pack.roots, roots.place[w]) = in_mean;
+                        }
+#endif
                         const Pair pair(in, old);
-                        const real in_mean = at(now + ideals + 1, enter[r][w]);
                         real value = at(cost, label[r][w]) + pair.first() * in_mean + pair.second() * old;
 #else
+#if SKIPS
+                        if (roots.any & 1 << w) {
+                            const real entered = roots.enter(w, in, now);
+                            if (!HARD) in -= log2_(entered);
+                            if (KEEP) at(of_roots, roots.place[w]) = in;
+                        }
+#endif
                         real value = at(cost, label[r][w]) + minimum(in, old);
 #endif
                         if (!CONTIGUOUS) value = minimum(value, drop + old);
@@ -183,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     }
                 });
                 at(next, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
-                if (FLAT) at(next + ideals + 1, own_at[r]) = mean_[r];
+                if (FLAT) at(next + told_each, own_at[r]) = mean_[r];
             }
             // Half of the ring goes to the table at a time, when what was in the other half has left it.
             constexpr int half = STAGES / 2;
@@ -214,14 +344,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         }
     }
     if (threadIdx.x < block.videos) batch.base[block.start + threadIdx.x] = block.base[threadIdx.x];
+#if SKIPS
+    if (until[0]) {  // what is never shown is waived
+        const real rest = block.waived(pack.missing[threadIdx.x] | (unsigned long long)video[0] << 56);
+        at(told, own_at[0]) = own[0] + rest;
+        if (FLAT) at(told + told_each, own_at[0]) = mean_[0] + rest;
+    }
+    __syncthreads();
+    block.end(batch, told, told_each, last, scale);
+#else
     EACH_ROW(r) if (full[r] && until[r] && until[r] <= last) {
         const double base = block.base[video[r]];
         const real cost = SMOOTH ? mean_[r] : own[r];
         batch.cost[batch.video[block.start + video[r]]] =
             cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
     }
+#endif
 }
-
 
 #else
 // What the states that end in an ideal read of it.
@@ -237,7 +376,8 @@ struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(
 
 // Copies a column from the table ahead of its use, by all threads, in pieces of 16 bytes.
 __device__ __forceinline__ void fetch(real *to, const real *from, int numbers) {
-    constexpr int each = 16 / sizeof(real), most = (ROWS * (WIDTH + PARTS) + each - 1) / each;  // pieces of a thread
+    constexpr int numbers_ = WIDTH * (SKIPS ? 1 + TOLD : 1) + PARTS, each = 16 / sizeof(real);
+    constexpr int most = (ROWS * numbers_ + each - 1) / each + SKIPS;  // pieces of a thread
     _Pragma("unroll") for (int n = 0; n < most; ++n) {
         const int m = (n * blockDim.x + threadIdx.x) * each;
         if (m >= numbers) continue;
@@ -261,7 +401,15 @@ __device__ __forceinline__ void await() {
 #endif
 }
 
-__device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 0)); }
+#if SKIPS
+// What a root passes on to all that it is entered from, and what their values are compared with.
+struct __align__(FLAT ? 4 * sizeof(real) : 2 * sizeof(real)) Passed {
+    real part, all;
+#if FLAT
+    real chosen;
+#endif
+};
+#endif
 
 // From the gradients of the column after clip `last - 1` to those of the column before clip `first`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __grid_constant__ Batch batch) {
@@ -278,9 +426,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     real *ring = block.working;                          // [STAGES][pack.column]
     Told *told = (Told *)(ring + STAGES * pack.column);  // [2][ideals + 1]
     real *shown = (real *)((char *)told + rounded(2 * (ideals + 1) * sizeof(Told)));  // [2 * TOGETHER][shown_spaced]
+#if SKIPS
+    Passed *const passes = (Passed *)(shown + 2 * TOGETHER * shown_spaced);  // [roots + 1]: the last is of none
+    const unsigned no_root = pack.roots * sizeof(real);
+    const int roots_begin = roots_at(pack);
+    if (threadIdx.x == 0) passes[pack.roots] = Passed{};
+#endif
     for (int n = threadIdx.x; n < 2 * TOGETHER * shown_spaced; n += blockDim.x) shown[n] = 0;
     for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
     __syncthreads();
+#if SKIPS
+    block.prepare_arcs(batch, scale);
+#endif
     const int last = block.last(batch);
     // What is beyond all of its videos, chunk by chunk.
     for (int begin = last > batch.first ? last : batch.first, end; begin < batch.last; begin = end) {
@@ -304,9 +461,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     unsigned label[ROWS][WIDTH];
 #endif
     int video[ROWS], until[ROWS], widest[ROWS];
+#if SKIPS
+    real begun[WIDTH];  // the gradients of all beginnings
+    unsigned root[WIDTH], any_root = 0;
+#if !SHARES
+    real entered[WIDTH], entered_mean[WIDTH];  // of roots: what they are entered from at this clip
+#endif
+    const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
+    const int arcs_begin = warp * 32 < ideals ? pack.back_rows[warp] : 0;
+    const int arcs_end = warp * 32 < ideals ? pack.back_rows[warp + 1] : 0;
+    constexpr int HELD = 4;  // arcs that a lane has in registers
+    Arc held[HELD];
+    _Pragma("unroll") for (int n = 0; n < HELD; ++n)
+        held[n] = arcs_begin + n < arcs_end ? block.back_arcs[32 * (arcs_begin + n) + threadIdx.x % 32] : Arc{FAR, (int)(pack.roots * sizeof(Passed))};
+#endif
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
-        const int index = lane < pack.lanes ? pack.back_lane[lane] : -1;
+        const int index = lane < ideals ? pack.back_lane[lane] : -1;
         own_at[r] = index < 0 ? ideals * sizeof(Told) : pack.back_own[lane];
         video[r] = index < 0 ? 0 : index / pack.ideals;
         until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
@@ -315,11 +486,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         const real *after = table + (until[r] - batch.first) * (long long)pack.column;
         int count = 0;
         EACH_STATE(w, WIDTH) {
-            const int n = w * pack.lanes + lane;
+            const int n = w * ideals + lane;
             slot[r][w] = index < 0 ? column_end : pack.back_slot[n];
             const bool there = slot[r][w] < column_end && until[r] > batch.first;
             target[r][w] = index < 0 ? ideals * sizeof(Told) : pack.back_target[n];
             sum[r][w] = index < 0 ? none * sizeof(real) : pack.back_sum[n];
+#if SKIPS
+            root[w] = index < 0 ? no_root : pack.back_root[n];
+            any_root |= (unsigned)__any_sync(~0u, root[w] < no_root) << w;
+            begun[w] = 0;
+#if !SHARES
+            const bool is_root = there && root[w] < no_root;
+            entered[w] = is_root ? at(after + roots_begin, root[w]) : 0;
+            entered_mean[w] = FLAT && is_root ? at(after + roots_begin + pack.roots, root[w]) : 0;
+#endif
+#endif
             grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
 #if !SHARES
             label[r][w] = index < 0 ? 0 : pack.back_label[n];
@@ -334,15 +515,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             until[r] = 0;
             continue;
         }
-        value_slot[r] = pack.back_slot[WIDTH * pack.lanes + lane];
+        value_slot[r] = pack.back_slot[WIDTH * ideals + lane];
         mean_slot[r] = value_slot[r] + ideals * sizeof(real);
         const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
+#if SKIPS
+        own[r].pull = ends ? at(block.ends(batch), pack.back_end[lane]) : at(carry, value_slot[r]);
+#else
         own[r].pull = ends ? (real)(index == video[r] * pack.ideals + pack.full && possible) : at(carry, value_slot[r]);
+#endif
 #if !SHARES
         own[r].value = at(after, value_slot[r]);
 #endif
 #if SMOOTH
         own[r].pull_mean = ends ? own[r].pull : at(carry, mean_slot[r]);
+#if SKIPS
+        if (ends) own[r].pull_mean = at(block.ends(batch) + ideals, pack.back_end[lane]);
+#endif
         own[r].mean = at(after, mean_slot[r]);
 #endif
         at(told, own_at[r]) = at(told + ideals + 1, own_at[r]) = own[r];
@@ -375,6 +563,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if SHARES
                     passed.pull = own[r].pull * at(column, value_slot[r]);
                     real pull[N], kept[N];
+#if SKIPS
+                    const real from = at(column, mean_slot[r]);
+#endif
                     EACH_STATE(w, N) kept[w] = at(column, slot[r][w]);
                     EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
                     EACH_STATE(w, N) {
@@ -382,7 +573,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                         apart(kept[w], share, began);
                         const real g = grad[r][w] + pull[w] * whole_share(share), start = g * whole_share(began);
                         grad[r][w] = g - start;
+#if SKIPS
+                        begun[w] += start;
+                        real to_own = start;
+                        if (any_root & 1 << w) {
+                            const real all = at(column + roots_begin, root[w]);
+                            if (root[w] < no_root) {
+                                at(passes, root[w] * (sizeof(Passed) / sizeof(real))) = Passed{g, all};
+                                to_own = g * exp2_(all - from);
+                            }
+                        }
+                        passed.pull += to_own;
+#else
                         passed.pull += start;
+#endif
                         pull[w] = STARTS ? start : g;
                     }
                     EACH_STATE(w, N) at(out, sum[r][w]) = pull[w];
@@ -391,15 +595,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     const real lost = j == begin ? block.shift[video[r]] : 0;
                     const real drop = cost[video[r] * block.labels + pack.steps];
                     passed.value = at(column, value_slot[r]);
-                    const real in = passed.value - lost;
+                    const real own_in = passed.value - lost;
 #if SMOOTH
                     passed.mean = at(column, mean_slot[r]);
-                    const real in_mean = passed.mean - lost;
+                    const real own_mean = passed.mean - lost;
 #endif
 #if CONTIGUOUS && SMOOTH
-                    passed.pull = own[r].pull * slope(weight(drop + in_mean - own[r].value), drop + in_mean, own[r].mean);
+                    passed.pull = own[r].pull * slope(weight(drop + own_mean - own[r].value), drop + own_mean, own[r].mean);
 #elif CONTIGUOUS
-                    passed.pull = own[r].pull * weight(drop + in - own[r].value);
+                    passed.pull = own[r].pull * weight(drop + own_in - own[r].value);
 #endif
                     real result[N];
                     EACH_STATE(w, N) {
@@ -408,6 +612,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                         const real share = weight(value - there.value);
                         x[r][w] = at(column, slot[r][w]);
                         const real old = x[r][w] - lost;
+#if SKIPS
+                        const bool is_root = root[w] < no_root;
+                        const real in = is_root ? entered[w] : own_in;
+#if SMOOTH
+                        const real in_mean = is_root ? entered_mean[w] : own_mean;
+#endif
+                        if (any_root & 1 << w) {  // of the clip before
+                            entered[w] = at(column + roots_begin, root[w]);
+                            if (FLAT) entered_mean[w] = at(column + roots_begin + pack.roots, root[w]);
+                        }
+#else
+                        const real in = own_in;
+#if SMOOTH
+                        const real in_mean = own_mean;
+#endif
+#endif
 #if FLAT
                         real g = grad[r][w] + share * (there.pull_mean - there.pull * (value - there.mean) * LN2);
 #elif SMOOTH
@@ -448,19 +668,68 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
                         start = g * to_enter;
                         grad[r][w] = g * to_old + kept;
-#if FLAT
+#if FLAT && !SKIPS
                         passed.pull_mean += g * to_mean;
 #endif
 #endif
+#if SKIPS
+                        real to_own = start;
+#if FLAT
+                        real to_own_mean = g * to_mean;
+                        begun[w] += to_own_mean;
+#else
+                        begun[w] += start;
+#endif
+                        if (is_root) {
+                            Passed passing{start, in < FAR / 2 ? in : -FAR};
+                            to_own = start * exp2_(passing.all - own_in);
+#if FLAT
+                            passing.chosen = chosen;
+                            to_own_mean = to_own * (1 - (own_mean - chosen) * LN2);
+#endif
+                            at(passes, root[w] * (sizeof(Passed) / sizeof(real))) = passing;
+                        }
+                        passed.pull += to_own;
+#if FLAT
+                        passed.pull_mean += to_own_mean;
+#endif
+#else
                         passed.pull += start;
+#endif
                         result[w] = STARTS ? start : g;
                     }
                     EACH_STATE(w, N) at(out, sum[r][w]) = result[w];
 #endif
                 });
                 own[r] = passed;
-                at(next, own_at[r]) = passed;
+                if (!SKIPS) at(next, own_at[r]) = passed;
             }
+#if SKIPS
+            __syncthreads();
+            if (ALONE || j < until[0]) {
+                const Arc *arc = block.back_arcs + threadIdx.x % 32;
+#if SHARES
+                const real from = at(column, mean_slot[0]);
+#else
+                const real lost = j == begin ? block.shift[video[0]] : 0, from = own[0].value - lost;
+#endif
+                real pull = own[0].pull;
+                const auto add = [&](const Arc out_) {
+                    const Passed root_ = at(passes, out_.place);
+                    const real part = root_.part * exp2_(root_.all - from - out_.cost);
+                    pull += part;
+#if FLAT
+                    own[0].pull_mean += part * (1 - (own[0].mean - lost + out_.cost - root_.chosen) * LN2);
+#endif
+                };
+                if (arcs_begin < arcs_end) {
+                    _Pragma("unroll") for (int n = 0; n < HELD; ++n) add(held[n]);
+                    _Pragma("unroll 2") for (int n = arcs_begin + HELD; n < arcs_end; ++n) add(arc[32 * n]);
+                }
+                own[0].pull = pull;
+                at(next, own_at[0]) = own[0];
+            }
+#endif
             Told *other = to;
             to = next;
             next = other;
@@ -479,6 +748,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         __syncthreads();
         block.write_gradients(batch, begin, end);
     }
+#if SKIPS
+    EACH_STATE(w, WIDTH) at(shown, sum[0][w]) = begun[w];
+    __syncthreads();
+    block.write_skip_gradients(batch, last, shown, pack.sum_start);
+#endif
     if (carry && batch.first > 0) {
         EACH_ROW(r) if (until[r]) {
             EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(carry, slot[r][w]) = grad[r][w];

@@ -30,11 +30,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const int ideals = pack.ideals, states = pack.place[WIDTH], told_size = ideals + 1, nobody = ideals * sizeof(real);
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *kept = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;  // where the next column goes
-    real *told = block.working;                            // [2][ideals + 1]
-    real *column = told + ((2 * told_size + 3) & ~3);    // what is kept of this clip
-    real *x = column + (KEEP ? pack.column : 0);           // [states]
+    real *told = block.working;                            // [2][ideals + 1], then the roots
+    real *column = told + ((2 * told_size + WIDES + 3) & ~3);  // what is kept of this clip; with SKIPS, of its states alone
+    const int column_size = SKIPS ? states + 3 & ~3 : pack.column;
+    real *x = column + (KEEP ? column_size : 0);           // [states]
     const Rows rows(x + states, pack.place, ideals);
     __syncthreads();
+#if SKIPS
+    block.prepare_arcs(batch, scale);
+    real *const roots = told + 2 * told_size;
+#endif
     const int last = block.last(batch);
     for (int s = threadIdx.x; s < states; s += blockDim.x) x[s] = batch.first > 0 ? at(batch.resumed, pack.link[s].y) : FAR;
     for (int i = threadIdx.x; i < ideals; i += blockDim.x)
@@ -65,6 +70,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             const real *cost = block.costs + (j - begin) * block.stride;
             const real *now = told + (j & 1) * told_size;
             real *next = told + (1 - (j & 1)) * told_size;
+#if SKIPS
+            const int warps = blockDim.x / 32, warp = threadIdx.x / 32;
+            for (int n = 0; n < pack.jobs; n += warps) {  // the largest job, then the smallest
+                const int job = n + (n / warps & 1 ? warps - 1 - warp : warp);
+                if (job >= pack.jobs) continue;
+                block.enter_wide(pack.job[job], now, 0, [&](int root, real value, real) {
+                    roots[root] = value;
+                    if (KEEP) kept[pack.column - 4 - (pack.roots + 3 & ~3) + root] = value;
+                });
+            }
+            __syncthreads();
+            // A place of a root is one among those of the first column that is told.
+            const int ahead = (const char *)told - (const char *)now;
+#endif
             EACH_IDEAL(i) for_states(rows.width[i / 32], [&](auto count) {
                 constexpr int N = decltype(count)::states;
                 const int own_at = i < ideals ? pack.own[i] : nobody;
@@ -75,7 +94,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 // All is read before the first is written: nothing has to wait.
                 const real idle = cost[pack.steps] + at(now, own_at);
                 real in[N], old[N], least_[N], low = idle;
+#if SKIPS
+                EACH_STATE(w, N) {
+                    const int place = link[w].x & 0xffff;
+                    in[w] = at(now, place > nobody ? place + ahead + (int)(told_size * sizeof(real)) : place);
+                }
+#else
                 EACH_STATE(w, N) in[w] = at(now, link[w].x & 0xffff);
+#endif
                 EACH_STATE(w, N) old[w] = state[w] < 0 ? FAR : at(x, state[w]);
                 EACH_STATE(w, N) least_[w] = at(cost, (unsigned)link[w].x >> 16);
                 real both_[N], began[N];
@@ -109,13 +135,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 const real inverse = inverse_(total);
                 EACH_STATE(w, N)
                     if (state[w] >= 0) at(column, link[w].y) = both(signed_share(both_[w] * inverse), began[w]);
-                at(column, pack.value_slot[i]) = left * inverse;
+                real *const of_ideal = SKIPS ? kept : column;
+                at(of_ideal, pack.value_slot[i]) = left * inverse;
+                if (SKIPS) at(of_ideal, pack.value_slot[i] + ideals * (int)sizeof(real)) = at(now, own_at);
 #endif
             });
             if (KEEP) complete_column();
             __syncthreads();
             if (KEEP) {
-                write_column(kept, column, pack.column);
+                write_column(kept, column, column_size);
                 kept += pack.column;
             }
         }
@@ -128,12 +156,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         for (int s = threadIdx.x; s < states; s += blockDim.x) at(batch.to_resume, pack.link[s].y) = x[s];
         for (int i = threadIdx.x; i < ideals; i += blockDim.x) at(batch.to_resume, pack.value_slot[i]) = at(now, pack.own[i]);
     }
+    if (threadIdx.x == 0) batch.base[block.start] = block.base[0];
+#if SKIPS
+    for (int i = threadIdx.x; i < ideals; i += blockDim.x) at((real *)now, pack.own[i]) += block.waived(pack.missing[i]);
+    __syncthreads();
+    block.end(batch, now, 0, last, scale);
+#else
     if (threadIdx.x) return;
-    const double base = batch.base[block.start] = block.base[0];
+    const double base = block.base[0];
     const real cost = at(now, pack.own[pack.full]);
     if (block.clips[0] <= last)
         batch.cost[batch.video[block.start]] =
             cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
+#endif
 }
 
 #else
@@ -146,11 +181,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const int none = pack.sum_start[pack.sums], shown_size = none + 32 & ~31;
     const real *table = batch.table + batch.table_at[blockIdx.x];
     real *told = block.working;                          // [2][ideals + 1]: what is pulled
+#if SKIPS
+    real *const starts = told + 2 * told_size, *const minima = starts + pack.roots + 1;  // of roots: what is passed on, and values
+    real *const begun = (real *)(block.back_arcs + 32 * pack.back_row_count);           // [states], in memory
+    real *shown = told + ((2 * (told_size + pack.roots + 1) + 3) & ~3);
+#else
     real *shown = told + ((2 * told_size + 3) & ~3);   // [shown_size]: the gradients of this clip
+#endif
     real *grad = shown + shown_size;                     // [states]
+    const int values = states + 3 & ~3;                  // where the ideals begin in a column
     const Rows rows(grad + states, pack.back_place, ideals);
     const Sum sum_(pack, threadIdx.x, 0, block.stride);
     __syncthreads();
+#if SKIPS
+    block.prepare_arcs(batch, 1.4426950408889634 / batch.gamma);
+    for (int s = threadIdx.x; s < states; s += blockDim.x) begun[s] = 0;
+    if (threadIdx.x == 0) starts[pack.roots] = minima[pack.roots] = 0;
+    int *const arc_rows = rows.width + (ideals + 31) / 32;
+    for (int n = threadIdx.x; n <= (ideals + 31) / 32; n += blockDim.x) arc_rows[n] = pack.back_rows[n];
+#endif
     const int last = block.last(batch);
     // What is beyond the video, chunk by chunk.
     for (int begin = last > batch.first ? last : batch.first, end; begin < batch.last; begin = end) {
@@ -164,7 +213,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     for (int s = threadIdx.x; s < states; s += blockDim.x) grad[s] = ends ? 0 : carry[s];
     for (int i = threadIdx.x; i < ideals; i += blockDim.x)
         at(told, pack.back_own[i]) = at(told + told_size, pack.back_own[i]) =
-            ends ? (real)(pack.back_lane[i] == pack.full && possible) : carry[states + i];
+#if SKIPS
+            ends ? at(block.ends(batch), pack.back_end[i]) : carry[values + i];
+#else
+            ends ? (real)(pack.back_lane[i] == pack.full && possible) : carry[values + i];
+#endif
     if (threadIdx.x < 2) told[threadIdx.x * told_size + ideals] = 0;
     __syncthreads();
 
@@ -179,6 +232,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(kept - 2 * (long long)pack.column),
                              "r"(pack.column * (int)sizeof(real)));
 #endif
+#if SKIPS
+            for (int n = threadIdx.x; n < pack.roots; n += blockDim.x)
+                minima[n] = kept[pack.column - 4 - (pack.roots + 3 & ~3) + n];
+#endif
             EACH_IDEAL(i) for_states(rows.width[i / 32], [&](auto count) {
                 constexpr int N = decltype(count)::states;
                 int state[N];
@@ -188,22 +245,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 EACH_STATE(w, N) share[w] = state[w] < 0 ? 0 : at(kept, state[w]);
                 EACH_STATE(w, N) link[w] = state[w] < 0 ? nobody : at(pack.back_link, state[w]);
                 const int own_at = i < ideals ? pack.back_own[i] : nobody;
-                real passed = i < ideals ? at(to, own_at) * kept[states + i] : 0;
-                EACH_STATE(w, N) pull[w] = at(to, link[w] & 0xffff);
+                real passed = i < ideals ? at(to, own_at) * kept[values + i] : 0;
+                EACH_STATE(w, N) pull[w] = at(to, link[w] & 0xfffc);
                 EACH_STATE(w, N) g[w] = state[w] < 0 ? 0 : at(grad, state[w]);
                 EACH_STATE(w, N) {
                     real of_ideal, began;
                     apart(share[w], of_ideal, began);
                     g[w] += pull[w] * whole_share(of_ideal);
                     const real start = g[w] * whole_share(began);
-                    passed += start;
+                    const bool is_root = SKIPS && link[w] & 1;
+                    passed += is_root ? 0 : start;
                     if (state[w] < 0) continue;
+#if SKIPS
+                    atomicAdd(&at(begun, state[w]), start);  // nobody waits for it
+                    if (is_root) at(starts, at(pack.back_root, state[w])) = start;
+#endif
                     at(grad, state[w]) = g[w] - start;
                     shown[link[w] >> 16] = STARTS ? start : g[w];
                 }
                 if (i < ideals) at(next, own_at) = passed;
             });
             __syncthreads();
+#if SKIPS
+            EACH_IDEAL(i) {
+                const Arc *arc = block.back_arcs + threadIdx.x % 32;
+                const real from = i < ideals ? kept[values + ideals + i] : 0;
+                real pull = 0;
+                _Pragma("unroll 8") for (int n = arc_rows[i / 32]; n < arc_rows[i / 32 + 1]; ++n) {
+                    const Arc out = arc[32 * n];
+                    pull += at(starts, out.place) * weight(from + out.cost - at(minima, out.place));
+                }
+                if (i < ideals) at(next, pack.back_own[i]) += pull;
+            }
+#endif
             real *sums = block.costs + (j - begin) * block.stride;
             sum_.add_up(shown, sums);
             for (int first = blockDim.x; first < pack.sums * GROUP; first += blockDim.x)
@@ -212,9 +286,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         }
         block.write_gradients(batch, begin, end);
     }
+#if SKIPS
+    __syncthreads();
+    for (int s = threadIdx.x; s < states; s += blockDim.x) shown[pack.back_link[s] >> 16] = begun[s];
+    __syncthreads();
+    block.write_skip_gradients(batch, last, shown, pack.sum_start);
+#endif
     if (carry && batch.first > 0) {
         for (int s = threadIdx.x; s < states; s += blockDim.x) carry[s] = grad[s];
-        for (int i = threadIdx.x; i < ideals; i += blockDim.x) carry[states + i] = at(told + told_size, pack.back_own[i]);
+        for (int i = threadIdx.x; i < ideals; i += blockDim.x) carry[values + i] = at(told + told_size, pack.back_own[i]);
     }
 }
 #endif

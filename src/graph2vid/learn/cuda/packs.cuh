@@ -21,15 +21,24 @@
 // With SHARES, a column holds no values but how gradients pass: of each state, which share of its ideal it is, and which
 // share of itself began in this clip, both in half precision; of each ideal, the share of remaining in it. Of two parts that
 // make up a whole, the smaller one is kept, negative where it is the rest: either part then has the precision of a half.
+//
+// With SKIPS, a state that something can be waived for is a root: it is entered from every ideal that lacks nothing but ancestors
+// of its step, which are waived. Its lane has up to ARCS of these arcs; if there are more it is a wide root, and its warp puts their
+// minimum, a job, where the lane reads it. Backward, a root tells what it passes on, and the lane of an ideal adds up its share of
+// that of every root that it leads to. The share follows from the values of both, which a column keeps: of a root, the minimum over
+// its arcs or, with SHARES, over them and itself. Of an alignment a step either begins or is waived: so the gradient of a skip cost
+// is one less that of beginning the step.
 
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define SHARES (KEEP && !DOUBLE && SMOOTHING == 1 && CONTIGUOUS)
 // What a column keeps of an ideal: the soft minimum of its states, and (smoothmin) their mean.
-#define PARTS (SMOOTH ? 2 : 1)
+// With SHARES and SKIPS: the share of remaining in it, and its value before the clip.
+#define PARTS (SMOOTH || SHARES && SKIPS ? 2 : 1)
 // What others read of an ideal forward: where sets of states are averaged as a whole, both.
 #define TOLD (FLAT ? 2 : 1)
 #define LN2 ((real)0.6931471805599453)
 #define FAR (HARD ? INFINITE : (real)(DOUBLE ? 1e300 : 1e30))
+#define FURTHEST ((real)(DOUBLE ? 1e306 : 1e37))  // further than sums of FAR
 #define MOST ((real)(DOUBLE ? 1e290 : 1e24))  // of a finite cost, in values
 
 struct Pack {
@@ -64,9 +73,27 @@ struct Pack {
                                 // gradient, in numbers
     const int *sum_start;    // [sums + 1]: the gradients of each step
 #endif
+#if SKIPS
+    int roots, wides, jobs, rows, back_row_count, unused;
+    // Of arcs: the steps that each waives, and from bit 56 on its video; all bits are set where there is no arc.
+    const unsigned long long *arc_waived;   // [WIDTH][ARCS - 1][lanes]: beside the first one of each state
+    const unsigned long long *wide_waived;  // [rows][32]
+    const unsigned long long *back_waived;  // [back_row_count][32]
+    const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
+    const int4 *job;         // [jobs]: the first row, rows, lanes of a root and from bit 8 on how many roots, the first of them
+    const int *job_start;    // [warps + 1]: those of each warp of lanes
+    const int *arc;          // [WIDTH][ARCS - 1][lanes]: where the ideal is that it comes from, in bytes
+    const int *wide_arc;     // [rows][32]
+    const int *root;         // [WIDTH][lanes]: where it is among the roots of a column, in bytes, or what is no one's
+    const int *back_arc;     // [back_row_count][32]: the root that it leads to, in bytes of what is passed
+    const int *back_rows;    // [warps + 1]: where the rows of each warp of lanes begin
+    const int *back_root;    // [WIDTH][lanes], or [states]: as `root`; the number of roots where there is none
+    const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
+#endif
 };
 
 __device__ __forceinline__ real least(real a, real b) { return DOUBLE ? fmin(a, b) : fminf(a, b); }
+__device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 0)); }
 
 #if SHARES
 // Two shares in half precision; of one above a half, what is left of it, negative.
@@ -87,6 +114,18 @@ extern __shared__ double shared_memory[];
 __device__ __forceinline__ int rounded(int bytes) { return (bytes + 15) & ~15; }
 template <class T> __device__ __forceinline__ T &at(T *base, unsigned bytes) { return *(T *)((const char *)base + bytes); }
 
+#if SKIPS
+// A way to enter a root: where it comes from, or where it leads to, in bytes, and what it waives.
+struct __align__(2 * sizeof(real)) Arc {
+    real cost;
+    int place;
+};
+// Wide roots follow the ideals and what belongs to no one among what is told.
+#define WIDES (pack.wides)
+#else
+#define WIDES 0
+#endif
+
 struct Block {
     const Pack pack;
     const int start, videos, ideals, labels, stride;
@@ -96,6 +135,11 @@ struct Block {
     int *const video;     // [pack.videos]: their places in the batch
     real *costs;          // [CHUNK][stride]: relative to the cheapest label
     real *coming;         // the same for the chunk that is read ahead; backward there is none
+#if SKIPS
+    real *const skips;    // [pack.videos][steps], scaled
+    Arc *const arcs;      // [rows][32], of wide roots
+    Arc *const back_arcs; // [back_row_count][32]
+#endif
     real *const working;
 
     __device__ __forceinline__ explicit Block(const Batch &batch)
@@ -105,13 +149,177 @@ struct Block {
           clips((int *)(shift + pack.videos)), video(clips + pack.videos),
           costs((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 8)))),
           coming((real *)((char *)costs + rounded(stride * CHUNK * sizeof(real)))),
+#if SKIPS
+          skips((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))),
+          // Where states are in shared memory, there is no room for arcs.
+          arcs(ROWS ? (Arc *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))
+                    : (Arc *)(ends(batch) + (2 * ideals + 3 & ~3))),
+          back_arcs(arcs + (ROWS ? 0 : 32 * pack.rows)),
+          working(ROWS ? (real *)(arcs + 32 * (GROUP ? pack.back_row_count : pack.rows))
+                       : (real *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))) {
+#else
           working((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))) {
+#endif
         if (threadIdx.x < videos) {
             clips[threadIdx.x] = batch.clips[start + threadIdx.x];
             video[threadIdx.x] = batch.video[start + threadIdx.x];
             base[threadIdx.x] = batch.first > 0 ? batch.base[start + threadIdx.x] : 0;
         }
     }
+
+#if SKIPS
+    // In memory: how the videos end, by ideals as they are told forward; of smoothmin, the slopes too.
+    __device__ __forceinline__ real *ends(const Batch &batch) const { return batch.spilled + batch.spilled_at[blockIdx.x]; }
+
+    // What is waived, as a value.
+    __device__ real waived(unsigned long long set) const {
+        const int video = set >> 56;
+        if (video >= pack.videos) return FAR;
+        real total = 0;
+        for (set &= (1ull << 56) - 1; set; set &= set - 1) total += skips[video * pack.steps + __ffsll(set) - 1];
+        return least(total, FAR);
+    }
+
+    // Begins where videos are known, and ends with a barrier.
+    __device__ void prepare_arcs(const Batch &batch, real scale) const {
+        for (int n = threadIdx.x; n < pack.videos * pack.steps; n += blockDim.x) {
+            const int v = n / pack.steps;
+            const real given = v < videos ? batch.skip[(long long)video[v] * batch.rows + n % pack.steps] : 0;
+            skips[n] = !(given < INFINITE) ? FAR : HARD ? given : least(given * scale, MOST);
+            if (!(given > -INFINITE)) base[v] = NOT_A_NUMBER;
+        }
+        __syncthreads();
+        const int count = 32 * (GROUP ? pack.back_row_count : pack.rows);
+        const unsigned long long *const sets = GROUP ? pack.back_waived : pack.wide_waived;
+        const int *const places = GROUP ? pack.back_arc : pack.wide_arc;
+        for (int begin = threadIdx.x; begin < count; begin += 4 * blockDim.x) {
+            unsigned long long set[4];
+            int place[4];
+            _Pragma("unroll") for (int m = 0; m < 4; ++m) {  // all is on its way before the first is used
+                const int n = begin + m * blockDim.x;
+                set[m] = n < count ? sets[n] : 0;
+                place[m] = n < count ? places[n] : 0;
+            }
+            _Pragma("unroll") for (int m = 0; m < 4; ++m)
+                if (begin + m * blockDim.x < count) (GROUP ? back_arcs : arcs)[begin + m * blockDim.x] = Arc{waived(set[m]), place[m]};
+        }
+        __syncthreads();
+    }
+
+#if GROUP == 0
+    // The minimum over N arcs of a lane, added to what is there.
+    template <int N>
+    __device__ __forceinline__ void enter(const Arc *arc, const real *values, int mean, real &low, real &total, real &moment) const {
+        real x[N], m[N], least_ = low;
+        _Pragma("unroll") for (int n = 0; n < N; ++n) {
+            const Arc own = arc[32 * n];
+            x[n] = at(values, own.place) + own.cost;
+            if (FLAT) m[n] = at(values + mean, own.place) + own.cost;
+        }
+        _Pragma("unroll") for (int n = 0; n < N; ++n) least_ = least(x[n], least_);
+        if (!HARD) {
+            const real scale = exp2_(least_ - low);
+            total *= scale;
+            if (FLAT) moment *= scale;
+            _Pragma("unroll") for (int n = 0; n < N; ++n) {
+                const real share = exp2_(least_ - x[n]);
+                total += share;
+                if (FLAT) moment += share * m[n];
+            }
+        }
+        low = least_;
+    }
+
+    // The minimum over all that each root of a job is entered from, by a warp: put(number, value, mean). Means are `mean` numbers
+    // further on than values.
+    template <class Put> __device__ __forceinline__ void enter_wide(int4 job, const real *values, int mean, const Put &put) const {
+        const Arc *arc = arcs + 32 * job.x + threadIdx.x % 32;
+        real low = HARD ? INFINITE : FURTHEST, total = 0, moment = 0;
+        int row = 0;
+        for (; row + 8 <= job.y; row += 8) enter<8>(arc + 32 * row, values, mean, low, total, moment);
+        if (job.y & 4) enter<4>(arc + 32 * row, values, mean, low, total, moment), row += 4;
+        if (job.y & 2) enter<2>(arc + 32 * row, values, mean, low, total, moment), row += 2;
+        if (job.y & 1) enter<1>(arc + 32 * row, values, mean, low, total, moment);
+        const int lanes = job.z & 255, own = threadIdx.x % 32 / lanes;
+        if (lanes == 32 && !DOUBLE && !FLAT) {
+            // In whole numbers the warp has an instruction for it. The order of floats is that of integers, but for the sign.
+            const int bits = __float_as_int(low), order = __reduce_min_sync(~0u, bits < 0 ? bits ^ 0x7fffffff : bits);
+            const real all = __int_as_float(order < 0 ? order ^ 0x7fffffff : order);
+            if (!HARD) {
+                const real unit = 0x1p26f / (job.y < 2 ? 1 : 2 << 31 - __clz(job.y - 1));
+                total = __reduce_add_sync(~0u, (unsigned)(total * exp2_(all - low) * unit + 0.5f)) / unit;
+            }
+            low = all;
+        } else if (lanes > 1) {
+            real all = low;
+            _Pragma("unroll") for (int o = 16; o; o /= 2)
+                if (o < lanes) all = least(__shfl_xor_sync(~0u, all, o), all);
+            if (!HARD) {
+                const real scale = exp2_(all - low);
+                total *= scale;
+                if (FLAT) moment *= scale;
+                _Pragma("unroll") for (int o = 16; o; o /= 2) {
+                    if (o >= lanes) continue;
+                    total += __shfl_xor_sync(~0u, total, o);
+                    if (FLAT) moment += __shfl_xor_sync(~0u, moment, o);
+                }
+            }
+            low = all;
+        }
+        if (own < job.z >> 8 && threadIdx.x % lanes == 0)
+            put(job.w + own, HARD ? low : least(low - log2_(total), FAR), FLAT ? least(moment * inverse_(total), FAR) : 0);
+    }
+#endif
+
+#if GROUP == 0
+    // The costs of videos that end, from what ideals tell with all that is missing waived, and how they end.
+    __device__ void end(const Batch &batch, const real *told, int mean, int last, real scale) const {
+        for (int v = threadIdx.x / 32; v < videos; v += blockDim.x / 32) {
+            if (clips[v] > last) continue;
+            const real *values = told + v * pack.ideals;
+            real low = HARD ? INFINITE : FURTHEST, total = 0, moment = 0;
+            for (int i = threadIdx.x % 32; i < pack.ideals; i += 32) low = least(values[i], low);
+            for (int o = 16; o; o /= 2) low = least(__shfl_xor_sync(~0u, low, o), low);
+            for (int i = threadIdx.x % 32; !HARD && i < pack.ideals; i += 32) {
+                const real share = exp2_(low - values[i]);
+                total += share;
+                if (FLAT) moment += share * values[mean + i];
+            }
+            for (int o = 16; o; o /= 2) {
+                total += __shfl_xor_sync(~0u, total, o);
+                moment += __shfl_xor_sync(~0u, moment, o);
+            }
+            const real inverse = 1 / total, cost = HARD ? low : FLAT ? moment * inverse : low - log2_(total);
+            const bool possible = low < FAR / 2;
+            if (threadIdx.x % 32 == 0)
+                batch.cost[video[v]] = possible || base[v] != base[v] ? (real)(base[v] + (double)cost / scale) : INFINITE;
+            real *const to = ends(batch) + v * pack.ideals;
+            for (int i = threadIdx.x % 32; KEEP && i < pack.ideals; i += 32) {
+                const real share = possible ? exp2_(low - values[i]) * inverse : 0;
+                to[i] = share;
+                if (FLAT) to[ideals + i] = share * (1 - (values[mean + i] - cost) * LN2);
+            }
+        }
+    }
+#else
+    // The gradients of skip costs: one less those of all beginnings, which lie side by side for each label.
+    __device__ void write_skip_gradients(const Batch &batch, int last, const real *begun, const int *starts) const {
+        for (int q = threadIdx.x / 32; q < videos * batch.rows; q += blockDim.x / 32) {
+            const int v = q / batch.rows, k = q % batch.rows;
+            real total = 0;
+            if (k < pack.steps)
+                for (int n = starts[v * pack.steps + k] + threadIdx.x % 32; n < starts[v * pack.steps + k + 1]; n += 32) total += begun[n];
+            for (int o = 16; o; o /= 2) total += __shfl_xor_sync(~0u, total, o);
+            if (threadIdx.x % 32) continue;
+            real *const to = batch.skip_grad + (long long)video[v] * batch.rows + k;
+            const bool known = k < pack.steps && batch.cost[video[v]] < INFINITE && skips[v * pack.steps + k] < FAR;
+            const real waived = (clips[v] <= last ? 1 : *to) - total;
+            // A probability, but with smoothmin. The last to be done, the first clips, see that it is one.
+            *to = !known ? 0 : SMOOTH || batch.first > 0 ? waived : least(waived > 0 ? waived : 0, 1);
+        }
+    }
+#endif
+#endif
 
     // The first clip that is not to be done; the same register for all lanes of a warp.
     __device__ int last(const Batch &batch) const {

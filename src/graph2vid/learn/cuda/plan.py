@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
+from graph2vid.learn.cuda.cuda_waiving import LANES, MOST_STEPS, inline_arcs, waiving_of
 
 CHUNK = 32  # clips whose costs are staged at a time; as in common.cuh
 WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
@@ -16,9 +17,6 @@ MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
 MOST_IN_SHARED = 65535  # places that are kept in 16 bits
-MOST_IN_LEVELS = 1024  # ideals
-MOST_LEVELS_WIDTH = 8  # states of an ideal
-LEVELS_REGISTERS = 64  # of a thread
 MOST_SHARED_THREADS = {"forward": 768, "backward": 1024}
 WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
 MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
@@ -36,11 +34,12 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a kernel computes with: bytes of a number, and how minima are smoothed."""
+    """What a kernel computes with: bytes of a number, how minima are smoothed, and whether steps may be left out."""
 
     bytes: int
     smoothmin: bool = False
     contiguous: bool = True
+    skips: bool = False
 
     @property
     def parts(self) -> int:
@@ -50,7 +49,7 @@ class Numbers:
     @property
     def kept(self) -> int:
         """Numbers that the kernels in registers keep of an ideal."""
-        return 2 if self.smoothmin else 1
+        return 2 if self.smoothmin or (self.shares and self.skips) else 1
 
     @property
     def shares(self) -> bool:
@@ -64,11 +63,14 @@ class Numbers:
 
     def together(self, layout: Layout, videos: int) -> int:
         """Return the clips whose gradients are added up at a time."""
-        return next(clips for clips in (4, 2, 1) if clips == 1 or clips * videos * layout.states <= MANY_GRADIENTS)
+        most = MANY_GRADIENTS // (2 if self.skips else 1)
+        return next(clips for clips in (4, 2, 1) if clips == 1 or clips * videos * layout.states <= most)
 
     def stages(self, kernel: str, layout: Layout, videos: int) -> int:
         """Return how many columns are read ahead, or wait to be written."""
         column = self.pack_column(layout, videos) * self.bytes
+        if self.skips and kernel == "forward":
+            return next(stages for stages in (8, 4, 2) if stages == 2 or stages * column <= FORWARD_BYTES)
         if kernel == "forward":
             return next(stages for stages in (8, 4) if stages == 4 or stages * column <= FORWARD_BYTES)
         return next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
@@ -79,7 +81,8 @@ class Numbers:
 
     def pack_column(self, layout: Layout, videos: int) -> int:
         """Return the numbers of one column of a pack of videos, in pieces of 16 bytes; the last belongs to no one."""
-        return _up(videos * (layout.states + self.kept * layout.ideals), 4) + 4
+        parts = (layout.states, self.kept * layout.ideals, self.parts * layout.roots)
+        return sum(_up(videos * part, 4) for part in parts) + 4
 
     def waiving(self, layout: Layout) -> int:
         """Return the numbers of a video's gradients of what is waived."""
@@ -99,13 +102,45 @@ class Numbers:
         staged = _up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * (2 if kernel == "forward" else 1)
         column = self.pack_column(layout, videos)
         if kernel == "forward":
-            working = _up(2 * self.parts * ideals, 4)
+            wides = waiving_of(layout, videos, inline_arcs(layout)).wides if self.skips else 0
+            working = _up(2 * self.parts * (ideals + wides), 4)
             working += self.stages(kernel, layout, videos) * column if gradient else 0
         else:
             stages, together = self.stages(kernel, layout, videos), self.together(layout, videos)
             spaced = _up(videos * layout.gradients + 1, 32) + 32 // together
             working = stages * column + _up(2 * self.told * ideals, 4) + 2 * together * spaced
-        return _up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
+            working += _up(self.passes * (videos * layout.roots + 1), 4) if self.skips else 0
+        shared = _up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
+        return shared + self.waiving_bytes(kernel, layout, videos, in_registers=True)
+
+    @property
+    def passes(self) -> int:
+        """Numbers that a root tells backward to what it is entered from."""
+        return 4 if self.smoothmin else 2
+
+    def waiving_bytes(self, kernel: str, layout: Layout, videos: int, *, in_registers: bool) -> int:
+        """Return the bytes of shared memory for skip costs and, in registers, for arcs."""
+        if not self.skips:
+            return 0
+        found = _up(videos * layout.steps * self.bytes, 16)
+        if not in_registers:
+            return found
+        waiving = waiving_of(layout, videos, inline_arcs(layout))
+        rows = waiving.rows if kernel == "forward" else int(waiving.back_rows[-1])
+        return found + 2 * self.bytes * LANES * rows
+
+    def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
+        """Return the numbers of memory that a block with videos in packs takes beside its table.
+
+        They are how videos end and, where states are in shared memory, arcs and how often states begin.
+        """
+        if not self.skips:
+            return 0
+        found = _up(2 * videos * layout.ideals, 4)
+        if not in_registers:
+            waiving = waiving_of(layout, videos, 1)
+            found += 2 * LANES * (waiving.rows + int(waiving.back_rows[-1])) + _up(layout.states, 4)
+        return found
 
 
 @dataclass(frozen=True)
@@ -128,11 +163,11 @@ class Shape:
     shared : int
         Bytes of shared memory.
     working : int
-        Numbers that ideals and states tell one another, in shared memory or spilled.
+        Numbers of memory that a block takes beside its table.
     alone : bool
         Whether there are few blocks, of one video each: then what one of them waits for counts, not what all do.
-    levels : bool
-        Whether what is waived goes level by level.
+    arcs : int
+        The most arcs that the lane of a state takes itself.
     """
 
     rows: int
@@ -147,7 +182,7 @@ class Shape:
     shared: int
     working: int
     alone: bool = False
-    levels: bool = False
+    arcs: int = 1
 
     @property
     def kernel(self) -> Shape:
@@ -161,32 +196,45 @@ def in_registers(
 ) -> Shape | None:
     """Return how ``kernel`` ("forward" or "backward") runs with ``videos`` in a block; None: it cannot."""
     lanes = videos * layout.ideals
+    if numbers.skips and kernel == "forward":
+        lanes = len(waiving_of(layout, videos, inline_arcs(layout)).lane)
     width = next(
         (width for width in WIDTHS if width >= (layout.out_width if kernel == "backward" else layout.width)), 0
     )
     shared = numbers.pack_bytes(kernel, layout, videos, gradient)
-    if not width or layout.waivers is not None or shared > most_shared:
+    if not width or shared > most_shared or not _waives(layout, numbers):
         return None
-    most = next(most for most in (1024, 512) if most == 512 or registers(kernel, width, numbers) * most <= REGISTERS)
-    rows = -(-lanes // most)
-    if rows * width > MOST_IN_REGISTERS[kernel]:
+    inline = inline_arcs(layout) if kernel == "forward" else 1
+    needed = registers(kernel, width, numbers, inline)
+    most = next(most for most in (1024, 512) if most == 512 or needed * most <= REGISTERS)
+    rows = 1 if numbers.skips else -(-lanes // most)
+    if rows * width > MOST_IN_REGISTERS[kernel] or needed * -(-lanes // rows) > REGISTERS:
         return None
-    threads = _up(-(-lanes // rows), 32)
-    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
+    threads, working = _up(-(-lanes // rows), 32), numbers.aside(layout, videos, in_registers=True)
+    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers, inline) * _bound(threads)))
     if kernel == "forward":
         stages = numbers.stages(kernel, layout, videos)
-        return Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, 0, alone)
+        found = Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, working)
+        return replace(found, alone=alone, arcs=inline)
     clips = numbers.together(layout, videos)
     # A quarter of the threads is enough to add gradients up, and the fewer do it the less there is to be done.
     items = videos * layout.steps * clips
     group = next(size for size in (8, 4, 2, 1) if size == 1 or 4 * items * size <= threads)
     stages = numbers.stages(kernel, layout, videos)
-    return Shape(rows, width, _bound(threads), min(blocks, 16), False, group, clips, stages, threads, shared, 0, alone)
+    found = Shape(rows, width, _bound(threads), min(blocks, 16), False, group, clips, stages, threads, shared, working)
+    return replace(found, alone=alone)
 
 
-def registers(kernel: str, states: int, numbers: Numbers) -> int:
+def _waives(layout: Layout, numbers: Numbers) -> bool:
+    """Whether the kernels with videos in packs know how a procedure's steps are left out."""
+    return not numbers.skips or (layout.steps <= MOST_STEPS and not (numbers.smoothmin and numbers.contiguous))
+
+
+def registers(kernel: str, states: int, numbers: Numbers, inline: int = 1) -> int:
     """Return the registers that a thread with so many states should do with."""
     wanted = 32 + (8 if kernel == "backward" and not numbers.shares else 4) * states
+    if numbers.skips:
+        wanted += 8 + 2 * inline * states
     return min(_up(wanted * numbers.bytes // 4, 8), 128)
 
 
@@ -194,32 +242,23 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     """Return how ``kernel`` ("forward" or "backward") runs with a video's states in shared memory; None: it cannot."""
     backward = kernel == "backward"
     width = next((width for width in WIDTHS if width >= max(layout.width, layout.out_width)), 0)
-    shown = _up(layout.gradients + 1, 32) if backward else numbers.pack_column(layout, 1) if gradient else 0
-    rows = width + 1 + -(-layout.ideals // 32)
-    working = _up(2 * (layout.ideals + 1), 4) + shown + layout.states + rows
+    # With skip costs, what a column holds of ideals and roots is written to memory as it comes.
+    column = _up(layout.states, 4) if numbers.skips else numbers.pack_column(layout, 1)
+    shown = _up(layout.gradients + 1, 32) if backward else column if gradient else 0
+    rows = width + 1 + -(-layout.ideals // 32) * (2 if numbers.skips else 1) + 1
+    told = 2 * (layout.ideals + 1) + (2 * (layout.roots + 1) if backward else layout.roots)
+    working = _up(told, 4) + shown + layout.states + rows
     shared = 32 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) * (1 if backward else 2) + working * 4
-    if not numbers.shares or layout.waivers is not None or shared > most_shared:
+    shared += numbers.waiving_bytes(kernel, layout, 1, in_registers=False)
+    if not numbers.shares or shared > most_shared or not _waives(layout, numbers):
         return None
-    if not 0 < width <= MOST_IN_REGISTERS["shared"] or max(layout.gradients, 4 * layout.ideals) > MOST_IN_SHARED:
+    most = max(layout.gradients, 4 * (layout.ideals + 1 + layout.roots))
+    if not 0 < width <= MOST_IN_REGISTERS["shared"] or most > MOST_IN_SHARED:
         return None
     threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS[kernel])
     group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
-    return Shape(0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, 0)
-
-
-def in_levels(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, gradient: bool) -> Shape | None:
-    """Return how ``kernel`` ("forward" or "backward") runs with what is waived level by level; None: it cannot."""
-    levels = layout.levels
-    if levels is None or not numbers.shares or levels.ideals > MOST_IN_LEVELS:
-        return None
-    width = next((width for width in WIDTHS if width >= levels.width), 0)
-    shared = levels.shared(kernel, gradient)
-    if not 0 < width <= MOST_LEVELS_WIDTH or shared > most_shared:
-        return None
-    threads = _up(levels.ideals, 32)
-    blocks = max(1, min(REGISTERS // (LEVELS_REGISTERS * _bound(threads)), 16))
-    group = 0 if kernel == "forward" else 4
-    return Shape(0, width, _bound(threads), blocks, False, group, 1, 4, threads, shared, 0, levels=True)
+    working = numbers.aside(layout, 1, in_registers=False)
+    return Shape(0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, working)
 
 
 def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
@@ -229,7 +268,7 @@ def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -
     needed = fixed + working * numbers.bytes
     spills = needed > most_shared
     threads = min(_up(layout.ideals, 32), MOST_THREADS)
-    return Shape(0, 0, MOST_THREADS, 1, spills, 0, 1, 1, threads, fixed if spills else needed, working)
+    return Shape(0, 0, MOST_THREADS, 1, spills, 0, 1, 1, threads, fixed if spills else needed, working if spills else 0)
 
 
 def _up(number: int, multiple: int) -> int:
@@ -268,9 +307,6 @@ class Fit:
         forward, backward = (in_shared(kernel, *given, gradient) for kernel in ("forward", "backward"))
         if forward is not None and (backward is not None or not gradient):
             return cls(forward, backward or forward)
-        forward, backward = (in_levels(kernel, *given, gradient) for kernel in ("forward", "backward"))
-        if forward is not None and (backward is not None or not gradient):
-            return cls(forward, backward or forward)
         return cls.in_memory(layout, numbers, most_shared)
 
     @classmethod
@@ -281,21 +317,17 @@ class Fit:
 
     def column(self, layout: Layout, numbers: Numbers) -> int:
         """Return the numbers of one column of the table of a video."""
-        if self.forward.levels and layout.levels is not None:
-            return layout.levels.column
         return numbers.column(layout, self.resident)
 
     def aside(self, layout: Layout, numbers: Numbers) -> int:
-        """Return the numbers that a video takes beside its columns, one for each clip."""
-        spilled = max((shape.working for shape in (self.forward, self.backward) if shape.spills), default=0)
-        if self.forward.levels:  # a level begins one clip later than the one before
-            spilled = (layout.steps + 1) * self.column(layout, numbers)
-        return numbers.waiving(layout) + spilled
+        """Return the numbers that a video takes beside its columns."""
+        waiving = 0 if self.resident else numbers.waiving(layout)
+        return waiving + max(self.forward.working, self.backward.working)
 
     @property
     def resident(self) -> bool:
         """Whether states are in registers or in shared memory, and videos in packs."""
-        return self.forward.width > 0 and not self.forward.levels
+        return self.forward.width > 0
 
     @property
     def kernels(self) -> tuple[Shape, Shape]:
@@ -374,8 +406,6 @@ def plan(
         videos = np.flatnonzero(np.isin(which, members))
         for video in videos[needed[videos] > budget]:
             layout, fit = layouts[which[video]], Fit(forward, backward)
-            if forward.levels:  # they know no checkpoints
-                fit = Fit.in_memory(layout, numbers, most_shared)
             size, beside = (part(layout, numbers) * numbers.bytes for part in (fit.column, fit.aside))
             kept = min(_kept(size, int(clips[video]), budget - beside), int(clips[video]))
             found.append(Part(np.array([video]), np.array([0, 1]), np.array([1]), fit.forward, fit.backward, kept))
