@@ -4,8 +4,8 @@
 
 Needs a GPU, torch and numpy alone. Every case is one mixed batch: different graphs and lengths, NaN in the padding,
 some costs infinite, some videos impossible; once as it is and once with skip costs, and a short one with repeats and
-durations. Kernels run with states in registers, one video or several to a block, in shared memory, in memory, with shared
-memory spilled, and from checkpoints. Prints the largest deviations; fails where one is too large.
+durations. Kernels run with states in registers, one video or several to a block, in shared memory, in memory, with
+shared memory spilled, and from checkpoints. Prints the largest deviations; fails where one is too large.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ except CudaError as error:
 
 needs_compiler = pytest.mark.skipif(bool(WITHOUT), reason=WITHOUT)
 SHAPES = {
-    "registers": Shape(1, 3, 64, 4, False, 0, 4, 4, 64, 0, 0, arcs=3),
+    "registers": Shape(1, 3, 64, 4, False, 0, 4, 4, 64, 0, 0),
     "registers alone": Shape(1, 3, 64, 4, False, 0, 4, 4, 64, 0, 0, alone=True),
     "shared": Shape(0, 12, 768, 1, False, 0, 1, 2, 768, 0, 0),
     "memory": Shape(0, 0, 1024, 1, False, 0, 1, 1, 1024, 0, 0),

@@ -81,7 +81,6 @@ class Kind:
             "SPILL": shape.spills,
             "STARTS": self.starts,
             "SKIPS": self.skips,
-            "ARCS": shape.arcs,
         }
         defined = (f"-D{name}={int(value)}" for name, value in values.items())
         return ["--std=c++17", "--device-as-default-execution-space", *defined]
@@ -356,10 +355,9 @@ class _Prepared:
     def _pack(self, graph: DeviceGraph, videos: int) -> tuple[Tensor, bytes]:
         forward, backward = self.part.forward, self.part.backward
         column = self.numbers.pack_column(graph.layout, videos)
-        of = (videos, forward.width, backward.width, self.numbers, column, forward.arcs)
-        key = (*of, forward.rows > 0)
+        key = (videos, forward.width, backward.width, self.numbers, column, forward.rows > 0)
         if key not in graph.packs:
-            graph.packs[key] = Pack(graph.layout, *of).on(graph.device, in_registers=forward.rows > 0)
+            graph.packs[key] = Pack(graph.layout, *key).on(graph.device)
         return graph.packs[key]
 
     def run(

@@ -166,10 +166,7 @@ class Layout:
         place = np.concatenate([[0], np.cumsum([(counts > w).sum() for w in range(width)])])
         ideal = np.repeat(np.arange(len(counts)), counts)
         arcs = tsort.skip_arcs(np.ones(tsort.n_steps, bool), MOST_ARCS) if skips else None
-        # Of the states of an ideal, those of most arcs come first.
-        by_arcs = np.zeros(tsort.n_states, np.int64) if arcs is None else -np.bincount(arcs[0])
-        which = np.empty(tsort.n_states, np.int64)
-        which[np.lexsort((by_arcs, ideal))] = np.arange(tsort.n_states) - tsort.state_start[ideal]
+        which = np.arange(tsort.n_states) - tsort.state_start[ideal]
         at = place[which] + rank[ideal]
         origin, step = np.empty(tsort.n_states, np.int32), np.empty(tsort.n_states, np.int32)
         origin[at] = rank[tsort.state_from]
@@ -212,9 +209,7 @@ def _waivers(
     order, start = _grouped(state_at[state].astype(np.int32), tsort.n_states)
     from_ideal: Ints = rank[origin[order]].astype(np.int32)
     out, out_start = _grouped(from_ideal, tsort.n_ideals)
-    return Waivers(
-        start, from_ideal, which_set[: len(state)][order], which_set[len(state) :], sets, out_start, out
-    )
+    return Waivers(start, from_ideal, which_set[: len(state)][order], which_set[len(state) :], sets, out_start, out)
 
 
 def _grouped(values: Ints, count: int) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ ARRAYS = (
     *("back_lane", "back_own", "back_target", "back_label", "back_slot", "back_sum", "sum_start"),
 )
 ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
-WAIVING = ("arc_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "arc", "wide_arc", "root")
+WAIVING = ("link_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "path", "path_link", "wide_arc")
 WAIVING += ("back_arc", "back_rows", "back_root", "back_end")
 BANKS = 32  # of shared memory, a word wide each
 
@@ -43,8 +43,8 @@ class Pack:
         What they compute with.
     column : int
         Numbers of a column; the last four belong to no one.
-    inline : int
-        The most arcs that the lane of a state takes itself.
+    in_registers : bool
+        Whether states are there, or in shared memory.
     """
 
     layout: Layout
@@ -53,7 +53,7 @@ class Pack:
     back_width: int
     numbers: Numbers
     column: int
-    inline: int = 1
+    in_registers: bool = True
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Pack:
         layout, videos = self.layout, self.videos
         ideals, steps, states = layout.ideals, layout.steps, layout.states
         out_count = np.diff(layout.out_start)
-        arcs = None if layout.waivers is None else waiving_of(layout, videos, self.inline)
+        arcs = None if layout.waivers is None else waiving_of(layout, videos, self.in_registers)
         lane = np.argsort(-np.tile(layout.count, videos), kind="stable") if arcs is None else arcs.lane
         # Of each state: the ideal it ends in, and its place among those that are entered from the same one.
         ends_in = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
@@ -118,14 +118,10 @@ class Pack:
         entered = np.append(told, videos * ideals)[origin]
         waiving: dict[str, Any] = {}
         if arcs is not None:
-            own_state, wide, root = rowed(
-                lane, self.width, False, (numbered, -1), (arcs.wide_number, -1), (arcs.number, -1)
-            )
-            entered = np.where(wide < 0, entered, videos * ideals + 1 + wide)
+            (root,) = rowed(lane, self.width, False, (arcs.number, -1))
+            entered = np.where(root < 0, entered, videos * ideals + 1 + root)
             (back_root,) = rowed(back_lane, self.back_width, True, (arcs.number, -1))
-            waiving = arcs.forward(told, own_state) | arcs.backward(back_lane)
-            in_column = -(-self.numbers.parts * arcs.roots // 4) * 4  # they end where the last four begin
-            waiving["root"] = np.where(root < 0, in_column, root).astype(np.int32)
+            waiving = arcs.forward(told) | arcs.backward(back_lane)
             waiving["back_root"] = np.where(back_root < 0, arcs.roots, back_root).astype(np.int32)
             waiving["missing"] = np.append(arcs.missing, ALL)[lane]
             waiving["back_end"] = told[back_lane]
@@ -149,8 +145,8 @@ class Pack:
     def places(self) -> dict[str, Any]:
         """The same with places in bytes."""
         told = ("back_own", "back_target")
-        kept = ("lane", "back_lane", "sum_start", "arc_waived", "wide_waived")
-        kept += ("back_waived", "missing", "job", "job_start", "back_rows")
+        kept = ("lane", "back_lane", "sum_start", "link_waived", "wide_waived")
+        kept += ("back_waived", "missing", "job", "job_start", "path", "back_rows")
         words = {"back_arc": self.numbers.passes} | dict.fromkeys(told, self.numbers.told)
         sizes = {name: self.numbers.bytes * words.get(name, 1) for name in self.arrays}
         return {name: array if name in kept else array * sizes[name] for name, array in self.arrays.items()}
@@ -187,11 +183,11 @@ class Pack:
             **waiving,
         }
 
-    def on(self, device: torch.device, *, in_registers: bool) -> tuple[torch.Tensor, bytes]:
+    def on(self, device: torch.device) -> tuple[torch.Tensor, bytes]:
         """Return the numbers in the memory of a device, and ``Pack`` of packs.cuh over them."""
         parts = {
-            name: np.ascontiguousarray(part).view(np.int32).reshape(-1)
-            for name, part in (self.places if in_registers else self.rows).items()
+            name: (part if part.dtype == np.uint64 else part.astype(np.int32)).reshape(-1).view(np.int32)
+            for name, part in (self.places if self.in_registers else self.rows).items()
         }
         # Each begins at 16 bytes.
         padded = [np.append(part, np.zeros(-part.size % 4, np.int32)) for part in parts.values()]
@@ -201,10 +197,9 @@ class Pack:
         layout, videos = self.layout, self.videos
         sizes = (layout.steps, layout.ideals, videos, len(self.arrays["lane"]), layout.full, layout.empty)
         given = [np.array([*sizes, videos * layout.steps, self.column], np.int32)]
-        given += [np.array([at[name] for name in (ARRAYS if in_registers else ROWS)], np.uint64)]
+        given += [np.array([at[name] for name in (ARRAYS if self.in_registers else ROWS)], np.uint64)]
         if layout.waivers is not None:
-            arcs = waiving_of(layout, videos, self.inline)
-            given += [np.array([arcs.roots, arcs.wides, arcs.jobs, arcs.rows, arcs.back_rows[-1], 0], np.int32)]
+            given += [np.array(waiving_of(layout, videos, self.in_registers).sizes, np.int32)]
             given += [np.array([at[name] for name in WAIVING], np.uint64)]
         return numbers, b"".join(part.tobytes() for part in given)
 

@@ -36,84 +36,11 @@ __device__ __forceinline__ int roots_at(const Pack &pack) { return pack.column -
 #endif
 
 #if GROUP == 0
-#if SKIPS
-// The arcs of the roots of a lane, beside their first ones.
-struct Roots {
-    unsigned place[WIDTH];  // in a column, in bytes from where the roots begin
-    unsigned from[WIDTH][ARCS], any, any_second, any_third;  // of the lanes of a warp: which states are roots, of how many arcs
-    real cost[WIDTH][ARCS];
-    int job_begin, job_end, at_column;
-    int4 job;  // the first one
-    __device__ __forceinline__ explicit Roots(const Block &block) : any(0), any_second(0), any_third(0), job_begin(0), job_end(0) {
-        const Pack &pack = block.pack;
-        const int lane = threadIdx.x, warp = __reduce_max_sync(~0u, threadIdx.x / 32);
-        at_column = roots_at(pack);
-        if (warp * 32 < pack.lanes) job_begin = pack.job_start[warp], job_end = pack.job_start[warp + 1];
-        if (job_begin < job_end) job = pack.job[job_begin];
-        unsigned long long set[WIDTH][ARCS];
-        EACH_STATE(w, WIDTH) {  // all is on its way before the first is used
-            place[w] = lane < pack.lanes ? pack.root[w * pack.lanes + lane] : (TOLD * pack.roots + 3 & ~3) * sizeof(real);
-            _Pragma("unroll") for (int a = 0; a < ARCS - 1; ++a) {
-                const int n = (w * (ARCS - 1) + a) * pack.lanes + lane;
-                set[w][a] = lane < pack.lanes ? pack.arc_waived[n] : ~0ull;
-                from[w][a] = lane < pack.lanes ? pack.arc[n] : block.ideals * sizeof(real);
-            }
-        }
-        EACH_STATE(w, WIDTH) {
-            any |= (unsigned)__any_sync(~0u, place[w] < pack.roots * sizeof(real)) << w;
-            _Pragma("unroll") for (int a = 0; a < ARCS - 1; ++a) {
-                cost[w][a] = block.waived(set[w][a]);
-                if (a == 0) any_second |= (unsigned)__any_sync(~0u, ~set[w][a]) << w;
-                if (a == 1) any_third |= (unsigned)__any_sync(~0u, ~set[w][a]) << w;
-            }
-        }
-    }
-    // The least of all that a state is entered from, in place of the first; and how much more they are together.
-    __device__ __forceinline__ real enter(int w, real &in, const real *told) const {
-        if (ARCS == 1 || !(any_second & 1 << w)) return 1;
-        real value[ARCS], low = in;
-        const bool third = ARCS > 2 && any_third & 1 << w;
-        value[0] = in;
-        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
-            if (a == 1 || third) {
-                value[a] = at(told, from[w][a - 1]) + cost[w][a - 1];
-                low = least(value[a], low);
-            }
-        real total = 0;
-        _Pragma("unroll") for (int a = 0; a < ARCS; ++a)
-            if (!HARD && (a < 2 || third)) total += exp2_(low - value[a]);
-        in = low;
-        return total;
-    }
-    // The same for a set and its mean; both are then those of all.
-    __device__ __forceinline__ void enter_both(int w, real &in, real &mean, const real *told, int means) const {
-        if (ARCS == 1 || !(any_second & 1 << w)) return;
-        real value[ARCS], low = in;
-        const bool third = ARCS > 2 && any_third & 1 << w;
-        value[0] = in;
-        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
-            if (a == 1 || third) {
-                value[a] = at(told, from[w][a - 1]) + cost[w][a - 1];
-                low = least(value[a], low);
-            }
-        real total = exp2_(low - in), moment = total * mean;
-        _Pragma("unroll") for (int a = 1; a < ARCS; ++a)
-            if (a == 1 || third) {
-                const real share = exp2_(low - value[a]);
-                total += share;
-                moment += share * (at(told + means, from[w][a - 1]) + cost[w][a - 1]);
-            }
-        in = low - log2_(total);
-        mean = moment * inverse_(total);
-    }
-};
-#endif
-
 // From the column before clip `first` to that after clip `last - 1`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __grid_constant__ Batch batch) {
     Block block(batch);
     const Pack &pack = block.pack;
-    const int ideals = block.ideals, told_each = ideals + 1 + WIDES, told_size = TOLD * told_each;
+    const int ideals = block.ideals, told_each = ideals + 1 + ROOTS, told_size = TOLD * told_each;
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *table = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;
     real *told = block.working;  // two of them, for even clips and for odd ones
@@ -122,7 +49,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     __syncthreads();
 #if SKIPS
     block.prepare_arcs(batch, scale);
-    const Roots roots(block);
+    const int warp = __reduce_max_sync(~0u, threadIdx.x / 32), column_roots = roots_at(pack);
+    const int job_begin = warp * 32 < pack.lanes ? pack.job_start[warp] : 0;
+    const int job_end = warp * 32 < pack.lanes ? pack.job_start[warp + 1] : 0;
+    const int4 first_job = job_begin < job_end ? pack.job[job_begin] : make_int4(0, 0, 0, 0);
+    const int2 first_path = warp < pack.paths ? pack.path[warp] : make_int2(0, 0);
+    bool enters_path = false;  // some state of the warp
 #endif
     const int last = block.last(batch);
 
@@ -150,6 +82,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             const int n = w * pack.lanes + lane;
             slot[r][w] = index < 0 ? column_end : pack.slot[n];
             enter[r][w] = index < 0 ? ideals * sizeof(real) : pack.enter[n];
+#if SKIPS
+            enters_path |= enter[r][w] - (ideals + 1) * sizeof(real) < pack.chains * sizeof(real);
+#endif
             label[r][w] = index < 0 ? 0 : pack.label[n];
             x[r][w] = FAR;
             if (slot[r][w] == column_end || until[r] == 0) continue;
@@ -172,6 +107,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             if (FLAT) at(told + told_each, own_at[r]) = mean_[r];
         }
     }
+#if SKIPS
+    enters_path = __any_sync(~0u, enters_path);
+#endif
 
     real *kept = table + (SHARES ? 0 : pack.column);  // where the next column goes
     for (int begin = batch.first; begin < last; begin += CHUNK) {
@@ -203,14 +141,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         for (int j = begin; j < end; ++j, cost += block.stride) {
             real *after = column + (j & STAGES - 1) * pack.column;
 #if SKIPS
-            for (int n = roots.job_begin; n < roots.job_end; ++n)
-                block.enter_wide(n == roots.job_begin ? roots.job : pack.job[n], now, told_each, [&](int number, real value, real mean) {
-                    real *const wides = (real *)now + ideals + 1;
-                    wides[number] = value;
-                    if (FLAT) wides[told_each + number] = mean;
-                });
-            if (roots.job_begin < roots.job_end) __syncwarp();
-            real *const of_roots = after + roots.at_column;
+            const auto tell = [&](int place, real value, real mean) {
+                real *const roots = (real *)now + ideals + 1, *const kept_ = after + column_roots;
+                at(roots, place) = value;
+                if (FLAT) at(roots + told_each, place) = mean;
+                if (KEEP) at(kept_, place) = SHARES && !(value < FAR / 2) ? -FAR : value;
+                if (KEEP && FLAT) at(kept_ + pack.roots, place) = mean;
+            };
+            block.follow_paths(warp, first_path, now, told_each, tell);
+            // A warp that enters nothing but wide roots of its own does not wait for paths.
+            if (enters_path) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
+            else asm volatile("bar.arrive 1, %0;" ::"r"(blockDim.x) : "memory");
+            for (int n = job_begin; n < job_end; ++n)
+                block.enter_wide(n == job_begin ? first_job : pack.job[n], now, told_each, tell);
+            if (job_begin < job_end) __syncwarp();
 #endif
             EACH_ROW(r) if (ALONE || until[r]) {
                 if (ALONE || j < until[r]) for_states(widest[r], [&](auto count) {
@@ -221,28 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     real low = idle;
 #if CONTIGUOUS && SMOOTHING == 1
                     real both_[N], least_[N], began[N];
-#if SKIPS
-                    real in_[N], entered[N];
-                    EACH_STATE(w, N) in_[w] = at(now, enter[r][w]);
-                    EACH_STATE(w, N) entered[w] = roots.enter(w, in_[w], now);
-#endif
                     EACH_STATE(w, N) {
-#if SKIPS
-                        const real old = x[r][w], in = in_[w], gap = in - old, less = least(in, old);
-                        const real far = exp2_(-fabs(gap)), first = gap > 0 ? entered[w] * far : entered[w], second = gap > 0 ? 1 : far;
-                        both_[w] = first + second;
-                        const real whole = less - log2_(both_[w]);
-                        if (SHARES) {
-                            const real inverse = inverse_(both_[w]);
-                            began[w] = first > second ? -second * inverse : first * inverse;
-                            if (roots.any & 1 << w) at(of_roots, roots.place[w]) = whole < FAR / 2 ? whole : -FAR;
-                        } else if (KEEP && roots.any & 1 << w) {
-                            at(of_roots, roots.place[w]) = in - log2_(entered[w]);
-                        }
-                        least_[w] = at(cost, label[r][w]) + less;
-                        low = least(least_[w], low);
-                        x[r][w] = at(cost, label[r][w]) + whole;
-#else
                         const real old = x[r][w], in = at(now, enter[r][w]), gap = in - old;
                         const real far = exp2_(-fabs(gap));
                         both_[w] = 1 + far;
@@ -250,7 +173,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                         least_[w] = at(cost, label[r][w]) + least(in, old);
                         low = least(least_[w], low);
                         x[r][w] = least_[w] - log2_(both_[w]);
-#endif
                     }
                     real total = exp2_(low - idle);
                     const real left = total;
@@ -267,27 +189,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #endif
 #else
                     EACH_STATE(w, N) {
-                        const real old = x[r][w];
-                        real in = at(now, enter[r][w]);
+                        const real old = x[r][w], in = at(now, enter[r][w]);
 #if FLAT
-                        real in_mean = at(now + told_each, enter[r][w]);
-#if SKIPS
-                        if (roots.any & 1 << w) {
-                            roots.enter_both(w, in, in_mean, now, told_each);
-                            at(of_roots, roots.place[w]) = in;
-                            if (KEEP && roots.place[w] < pack.roots * sizeof(real)) at(of_roots + pack.roots, roots.place[w]) = in_mean;
-                        }
-#endif
                         const Pair pair(in, old);
+                        const real in_mean = at(now + told_each, enter[r][w]);
                         real value = at(cost, label[r][w]) + pair.first() * in_mean + pair.second() * old;
 #else
-#if SKIPS
-                        if (roots.any & 1 << w) {
-                            const real entered = roots.enter(w, in, now);
-                            if (!HARD) in -= log2_(entered);
-                            if (KEEP) at(of_roots, roots.place[w]) = in;
-                        }
-#endif
                         real value = at(cost, label[r][w]) + minimum(in, old);
 #endif
                         if (!CONTIGUOUS) value = minimum(value, drop + old);
@@ -402,9 +309,12 @@ __device__ __forceinline__ void await() {
 }
 
 #if SKIPS
-// What a root passes on to all that it is entered from, and what their values are compared with.
-struct __align__(FLAT ? 4 * sizeof(real) : 2 * sizeof(real)) Passed {
-    real part, all;
+// What a root passes on to all that it is entered from, and what their values are compared with (SHARES: a column has it).
+struct __align__(FLAT ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(real)) Passed {
+    real part;
+#if !SHARES
+    real all;
+#endif
 #if FLAT
     real chosen;
 #endif
@@ -427,10 +337,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     Told *told = (Told *)(ring + STAGES * pack.column);  // [2][ideals + 1]
     real *shown = (real *)((char *)told + rounded(2 * (ideals + 1) * sizeof(Told)));  // [2 * TOGETHER][shown_spaced]
 #if SKIPS
-    Passed *const passes = (Passed *)(shown + 2 * TOGETHER * shown_spaced);  // [roots + 1]: the last is of none
+    Passed *const passes = (Passed *)(shown + 2 * TOGETHER * shown_spaced);  // [roots + 1]: the last is no one's
     const unsigned no_root = pack.roots * sizeof(real);
-    const int roots_begin = roots_at(pack);
-    if (threadIdx.x == 0) passes[pack.roots] = Passed{};
+    const int column_roots = roots_at(pack);
 #endif
     for (int n = threadIdx.x; n < 2 * TOGETHER * shown_spaced; n += blockDim.x) shown[n] = 0;
     for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
@@ -463,7 +372,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     int video[ROWS], until[ROWS], widest[ROWS];
 #if SKIPS
     real begun[WIDTH];  // the gradients of all beginnings
-    unsigned root[WIDTH], any_root = 0;
+    unsigned root[WIDTH];
 #if !SHARES
     real entered[WIDTH], entered_mean[WIDTH];  // of roots: what they are entered from at this clip
 #endif
@@ -473,7 +382,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     constexpr int HELD = 4;  // arcs that a lane has in registers
     Arc held[HELD];
     _Pragma("unroll") for (int n = 0; n < HELD; ++n)
-        held[n] = arcs_begin + n < arcs_end ? block.back_arcs[32 * (arcs_begin + n) + threadIdx.x % 32] : Arc{FAR, (int)(pack.roots * sizeof(Passed))};
+        held[n] = arcs_begin + n < arcs_end ? block.back_arcs[32 * (arcs_begin + n) + threadIdx.x % 32] : Arc{FAR, 0};
 #endif
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
@@ -493,12 +402,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             sum[r][w] = index < 0 ? none * sizeof(real) : pack.back_sum[n];
 #if SKIPS
             root[w] = index < 0 ? no_root : pack.back_root[n];
-            any_root |= (unsigned)__any_sync(~0u, root[w] < no_root) << w;
             begun[w] = 0;
 #if !SHARES
             const bool is_root = there && root[w] < no_root;
-            entered[w] = is_root ? at(after + roots_begin, root[w]) : 0;
-            entered_mean[w] = FLAT && is_root ? at(after + roots_begin + pack.roots, root[w]) : 0;
+            entered[w] = is_root ? at(after + column_roots, root[w]) : 0;
+            entered_mean[w] = FLAT && is_root ? at(after + column_roots + pack.roots, root[w]) : 0;
 #endif
 #endif
             grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
@@ -563,9 +471,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if SHARES
                     passed.pull = own[r].pull * at(column, value_slot[r]);
                     real pull[N], kept[N];
-#if SKIPS
-                    const real from = at(column, mean_slot[r]);
-#endif
                     EACH_STATE(w, N) kept[w] = at(column, slot[r][w]);
                     EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
                     EACH_STATE(w, N) {
@@ -575,15 +480,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                         grad[r][w] = g - start;
 #if SKIPS
                         begun[w] += start;
-                        real to_own = start;
-                        if (any_root & 1 << w) {
-                            const real all = at(column + roots_begin, root[w]);
-                            if (root[w] < no_root) {
-                                at(passes, root[w] * (sizeof(Passed) / sizeof(real))) = Passed{g, all};
-                                to_own = g * exp2_(all - from);
-                            }
-                        }
-                        passed.pull += to_own;
+                        at(passes, root[w]).part = start;
+                        if (root[w] == no_root) passed.pull += start;
 #else
                         passed.pull += start;
 #endif
@@ -618,9 +516,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if SMOOTH
                         const real in_mean = is_root ? entered_mean[w] : own_mean;
 #endif
-                        if (any_root & 1 << w) {  // of the clip before
-                            entered[w] = at(column + roots_begin, root[w]);
-                            if (FLAT) entered_mean[w] = at(column + roots_begin + pack.roots, root[w]);
+                        if (is_root) {  // of the clip before
+                            entered[w] = at(column + column_roots, root[w]);
+                            if (FLAT) entered_mean[w] = at(column + column_roots + pack.roots, root[w]);
                         }
 #else
                         const real in = own_in;
@@ -668,33 +566,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
                         start = g * to_enter;
                         grad[r][w] = g * to_old + kept;
-#if FLAT && !SKIPS
-                        passed.pull_mean += g * to_mean;
+#if FLAT
+                        const real by_mean = g * to_mean;
 #endif
 #endif
 #if SKIPS
-                        real to_own = start;
-#if FLAT
-                        real to_own_mean = g * to_mean;
-                        begun[w] += to_own_mean;
-#else
-                        begun[w] += start;
-#endif
                         if (is_root) {
                             Passed passing{start, in < FAR / 2 ? in : -FAR};
-                            to_own = start * exp2_(passing.all - own_in);
 #if FLAT
                             passing.chosen = chosen;
-                            to_own_mean = to_own * (1 - (own_mean - chosen) * LN2);
 #endif
                             at(passes, root[w] * (sizeof(Passed) / sizeof(real))) = passing;
                         }
-                        passed.pull += to_own;
-#if FLAT
-                        passed.pull_mean += to_own_mean;
-#endif
+                        const bool direct = !is_root;
 #else
-                        passed.pull += start;
+                        const bool direct = true;
+#endif
+                        if (direct) passed.pull += start;
+#if FLAT
+                        if (direct) passed.pull_mean += by_mean;
+#if SKIPS
+                        begun[w] += by_mean;
+#endif
+#elif SKIPS
+                        begun[w] += start;
 #endif
                         result[w] = STARTS ? start : g;
                     }
@@ -716,7 +611,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 real pull = own[0].pull;
                 const auto add = [&](const Arc out_) {
                     const Passed root_ = at(passes, out_.place);
-                    const real part = root_.part * exp2_(root_.all - from - out_.cost);
+#if SHARES
+                    const real all = at(column + column_roots, out_.place);
+#else
+                    const real all = root_.all;
+#endif
+                    const real part = root_.part * exp2_(all - from - out_.cost);
                     pull += part;
 #if FLAT
                     own[0].pull_mean += part * (1 - (own[0].mean - lost + out_.cost - root_.chosen) * LN2);
@@ -724,7 +624,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 };
                 if (arcs_begin < arcs_end) {
                     _Pragma("unroll") for (int n = 0; n < HELD; ++n) add(held[n]);
-                    _Pragma("unroll 2") for (int n = arcs_begin + HELD; n < arcs_end; ++n) add(arc[32 * n]);
+                    int n = arcs_begin + HELD;
+                    for (; n + 4 <= arcs_end; n += 4) {
+                        Arc four[4];
+                        _Pragma("unroll") for (int m = 0; m < 4; ++m) four[m] = arc[32 * (n + m)];
+                        _Pragma("unroll") for (int m = 0; m < 4; ++m) add(four[m]);
+                    }
+                    for (; n < arcs_end; ++n) add(arc[32 * n]);
                 }
                 own[0].pull = pull;
                 at(next, own_at[0]) = own[0];

@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *kept = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;  // where the next column goes
     real *told = block.working;                            // [2][ideals + 1], then the roots
-    real *column = told + ((2 * told_size + WIDES + 3) & ~3);  // what is kept of this clip; with SKIPS, of its states alone
+    real *column = told + ((2 * told_size + ROOTS + 3) & ~3);  // what is kept of this clip; with SKIPS, of its states alone
     const int column_size = SKIPS ? states + 3 & ~3 : pack.column;
     real *x = column + (KEEP ? column_size : 0);           // [states]
     const Rows rows(x + states, pack.place, ideals);
@@ -75,9 +75,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             for (int n = 0; n < pack.jobs; n += warps) {  // the largest job, then the smallest
                 const int job = n + (n / warps & 1 ? warps - 1 - warp : warp);
                 if (job >= pack.jobs) continue;
-                block.enter_wide(pack.job[job], now, 0, [&](int root, real value, real) {
-                    roots[root] = value;
-                    if (KEEP) kept[pack.column - 4 - (pack.roots + 3 & ~3) + root] = value;
+                block.enter_wide(pack.job[job], now, 0, [&](int place, real value, real) {
+                    at(roots, place) = value;
+                    if (KEEP) at(kept + pack.column - 4 - (pack.roots + 3 & ~3), place) = value;
                 });
             }
             __syncthreads();
@@ -196,7 +196,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if SKIPS
     block.prepare_arcs(batch, 1.4426950408889634 / batch.gamma);
     for (int s = threadIdx.x; s < states; s += blockDim.x) begun[s] = 0;
-    if (threadIdx.x == 0) starts[pack.roots] = minima[pack.roots] = 0;
     int *const arc_rows = rows.width + (ideals + 31) / 32;
     for (int n = threadIdx.x; n <= (ideals + 31) / 32; n += blockDim.x) arc_rows[n] = pack.back_rows[n];
 #endif

@@ -23,11 +23,10 @@
 // make up a whole, the smaller one is kept, negative where it is the rest: either part then has the precision of a half.
 //
 // With SKIPS, a state that something can be waived for is a root: it is entered from every ideal that lacks nothing but ancestors
-// of its step, which are waived. Its lane has up to ARCS of these arcs; if there are more it is a wide root, and its warp puts their
-// minimum, a job, where the lane reads it. Backward, a root tells what it passes on, and the lane of an ideal adds up its share of
-// that of every root that it leads to. The share follows from the values of both, which a column keeps: of a root, the minimum over
-// its arcs or, with SHARES, over them and itself. Of an alignment a step either begins or is waived: so the gradient of a skip cost
-// is one less that of beginning the step.
+// of its step, which are waived. Before the states of a clip, lanes follow paths of such ideals, and tell the minima over all so far,
+// or warps do jobs, the minima of what is no path. Backward, a root tells what it passes on, and the lane of an ideal adds up its
+// share of that of every root that it leads to. The share follows from the values of both, which a column keeps. Of an alignment a
+// step either begins or is waived: so the gradient of a skip cost is one less that of beginning the step.
 
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define SHARES (KEEP && !DOUBLE && SMOOTHING == 1 && CONTIGUOUS)
@@ -74,20 +73,20 @@ struct Pack {
     const int *sum_start;    // [sums + 1]: the gradients of each step
 #endif
 #if SKIPS
-    int roots, wides, jobs, rows, back_row_count, unused;
-    // Of arcs: the steps that each waives, and from bit 56 on its video; all bits are set where there is no arc.
-    const unsigned long long *arc_waived;   // [WIDTH][ARCS - 1][lanes]: beside the first one of each state
+    int roots, chains, paths, jobs, rows, back_row_count;
+    // Of arcs, or links of a path: the steps that each waives, and from bit 56 on its video; all bits are set where there is none.
+    const unsigned long long *link_waived;  // [rows of links][32]
     const unsigned long long *wide_waived;  // [rows][32]
     const unsigned long long *back_waived;  // [back_row_count][32]
     const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
     const int4 *job;         // [jobs]: the first row, rows, lanes of a root and from bit 8 on how many roots, the first of them
     const int *job_start;    // [warps + 1]: those of each warp of lanes
-    const int *arc;          // [WIDTH][ARCS - 1][lanes]: where the ideal is that it comes from, in bytes
-    const int *wide_arc;     // [rows][32]
-    const int *root;         // [WIDTH][lanes]: where it is among the roots of a column, in bytes, or what is no one's
+    const int2 *path;        // [paths]: the first row of links of what a warp follows, and how many
+    const int2 *path_link;   // [rows of links][32]: where the ideal is, in bytes; the root that is entered from all so far, or < 0
+    const int *wide_arc;     // [rows][32]: where the ideal is that it comes from, in bytes
     const int *back_arc;     // [back_row_count][32]: the root that it leads to, in bytes of what is passed
     const int *back_rows;    // [warps + 1]: where the rows of each warp of lanes begin
-    const int *back_root;    // [WIDTH][lanes], or [states]: as `root`; the number of roots where there is none
+    const int *back_root;    // [WIDTH][lanes], or [states]: the root, in bytes, or what is no one's
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
 #endif
 };
@@ -120,10 +119,15 @@ struct __align__(2 * sizeof(real)) Arc {
     real cost;
     int place;
 };
-// Wide roots follow the ideals and what belongs to no one among what is told.
-#define WIDES (pack.wides)
+// An ideal of a path: what the step more than the one before costs, where it is, and where the minimum of all so far goes.
+struct __align__(16) Link {
+    real cost;
+    int from, to;
+};
+// Roots follow the ideals and what belongs to no one among what is told.
+#define ROOTS (pack.roots)
 #else
-#define WIDES 0
+#define ROOTS 0
 #endif
 
 struct Block {
@@ -137,6 +141,7 @@ struct Block {
     real *coming;         // the same for the chunk that is read ahead; backward there is none
 #if SKIPS
     real *const skips;    // [pack.videos][steps], scaled
+    Link *const links;    // [rows of links][32]
     Arc *const arcs;      // [rows][32], of wide roots
     Arc *const back_arcs; // [back_row_count][32]
 #endif
@@ -151,12 +156,11 @@ struct Block {
           coming((real *)((char *)costs + rounded(stride * CHUNK * sizeof(real)))),
 #if SKIPS
           skips((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))),
+          links((Link *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))),
           // Where states are in shared memory, there is no room for arcs.
-          arcs(ROWS ? (Arc *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))
-                    : (Arc *)(ends(batch) + (2 * ideals + 3 & ~3))),
+          arcs(ROWS ? (Arc *)(links + (GROUP ? 0 : link_count())) : (Arc *)(ends(batch) + (2 * ideals + 3 & ~3))),
           back_arcs(arcs + (ROWS ? 0 : 32 * pack.rows)),
-          working(ROWS ? (real *)(arcs + 32 * (GROUP ? pack.back_row_count : pack.rows))
-                       : (real *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))) {
+          working(ROWS ? (real *)(arcs + 32 * (GROUP ? pack.back_row_count : pack.rows)) : (real *)links) {
 #else
           working((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))) {
 #endif
@@ -170,6 +174,8 @@ struct Block {
 #if SKIPS
     // In memory: how the videos end, by ideals as they are told forward; of smoothmin, the slopes too.
     __device__ __forceinline__ real *ends(const Batch &batch) const { return batch.spilled + batch.spilled_at[blockIdx.x]; }
+
+    __device__ int link_count() const { return pack.paths ? 32 * (pack.path[pack.paths - 1].x + pack.path[pack.paths - 1].y) : 0; }
 
     // What is waived, as a value.
     __device__ real waived(unsigned long long set) const {
@@ -189,6 +195,10 @@ struct Block {
             if (!(given > -INFINITE)) base[v] = NOT_A_NUMBER;
         }
         __syncthreads();
+#if GROUP == 0 && ROWS
+        for (int n = threadIdx.x, count = link_count(); n < count; n += blockDim.x)
+            links[n] = Link{waived(pack.link_waived[n]), pack.path_link[n].x, pack.path_link[n].y};
+#endif
         const int count = 32 * (GROUP ? pack.back_row_count : pack.rows);
         const unsigned long long *const sets = GROUP ? pack.back_waived : pack.wide_waived;
         const int *const places = GROUP ? pack.back_arc : pack.wide_arc;
@@ -207,10 +217,55 @@ struct Block {
     }
 
 #if GROUP == 0
+    // Follows N links of paths, a lane each: put(place of a root, value, mean). Means are `mean` numbers further on than values.
+    template <int N, bool FIRST, class Put>
+    __device__ __forceinline__ void follow(const Link *link, const real *values, int mean, real &low, real &middle, const Put &put) const {
+        Link own[N];
+        real x[N], m[N];
+        _Pragma("unroll") for (int n = 0; n < N; ++n) own[n] = link[32 * n];
+        _Pragma("unroll") for (int n = 0; n < N; ++n) {
+            x[n] = at(values, own[n].from);
+            if (FLAT) m[n] = at(values + mean, own[n].from);
+        }
+        _Pragma("unroll") for (int n = 0; n < N; ++n) {
+            if (FIRST && n == 0) {
+                low = x[0];
+                if (FLAT) middle = m[0];
+                continue;
+            }
+            const real a = x[n], b = low + own[n].cost, least_ = least(a, b);
+            low = least_;
+            if (!HARD) {
+                const real far = exp2_(-fabs(a - b));
+                low = least_ - log2_(1 + far);
+                if (FLAT) {
+                    const real minor = far * inverse_(1 + far), other = middle + own[n].cost;
+                    middle = a < b ? m[n] + (other - m[n]) * minor : other + (m[n] - other) * minor;
+                }
+            }
+            if (own[n].to >= 0) put(own[n].to, low, middle);
+        }
+    }
+    template <class Put> __device__ __forceinline__ void follow_paths(int warp, int2 first, const real *values, int mean, const Put &put) const {
+        for (int n = warp; n < pack.paths; n += blockDim.x / 32) {
+            const int2 path = n == warp ? first : pack.path[n];
+            const Link *link = links + 32 * path.x + threadIdx.x % 32;
+            real low, middle;
+            if (path.y == 2) {
+                follow<2, true>(link, values, mean, low, middle, put);
+            } else if (path.y == 3) {
+                follow<3, true>(link, values, mean, low, middle, put);
+            } else {
+                follow<4, true>(link, values, mean, low, middle, put);
+                for (int row = 4; row < path.y; ++row) follow<1, false>(link + 32 * row, values, mean, low, middle, put);
+            }
+        }
+    }
+
     // The minimum over N arcs of a lane, added to what is there.
-    template <int N>
+    template <int N, bool FIRST = false>
     __device__ __forceinline__ void enter(const Arc *arc, const real *values, int mean, real &low, real &total, real &moment) const {
-        real x[N], m[N], least_ = low;
+        real x[N], m[N], least_ = FIRST ? FURTHEST : low;
         _Pragma("unroll") for (int n = 0; n < N; ++n) {
             const Arc own = arc[32 * n];
             x[n] = at(values, own.place) + own.cost;
@@ -218,9 +273,9 @@ struct Block {
         }
         _Pragma("unroll") for (int n = 0; n < N; ++n) least_ = least(x[n], least_);
         if (!HARD) {
-            const real scale = exp2_(least_ - low);
-            total *= scale;
-            if (FLAT) moment *= scale;
+            const real scale = FIRST ? 0 : exp2_(least_ - low);
+            total = FIRST ? 0 : total * scale;
+            if (FLAT) moment = FIRST ? 0 : moment * scale;
             _Pragma("unroll") for (int n = 0; n < N; ++n) {
                 const real share = exp2_(least_ - x[n]);
                 total += share;
@@ -230,24 +285,27 @@ struct Block {
         low = least_;
     }
 
-    // The minimum over all that each root of a job is entered from, by a warp: put(number, value, mean). Means are `mean` numbers
-    // further on than values.
+    // The minimum over all that each root of a job is entered from, by a warp: put as above.
     template <class Put> __device__ __forceinline__ void enter_wide(int4 job, const real *values, int mean, const Put &put) const {
         const Arc *arc = arcs + 32 * job.x + threadIdx.x % 32;
-        real low = HARD ? INFINITE : FURTHEST, total = 0, moment = 0;
-        int row = 0;
-        for (; row + 8 <= job.y; row += 8) enter<8>(arc + 32 * row, values, mean, low, total, moment);
-        if (job.y & 4) enter<4>(arc + 32 * row, values, mean, low, total, moment), row += 4;
-        if (job.y & 2) enter<2>(arc + 32 * row, values, mean, low, total, moment), row += 2;
-        if (job.y & 1) enter<1>(arc + 32 * row, values, mean, low, total, moment);
+        real low, total, moment;
+        int row = job.y < 4 ? job.y : 4;
+        if (job.y == 1) enter<1, true>(arc, values, mean, low, total, moment);
+        else if (job.y == 2) enter<2, true>(arc, values, mean, low, total, moment);
+        else if (job.y == 3) enter<3, true>(arc, values, mean, low, total, moment);
+        else enter<4, true>(arc, values, mean, low, total, moment);
+        for (; row + 4 <= job.y; row += 4) enter<4>(arc + 32 * row, values, mean, low, total, moment);
+        for (; row < job.y; ++row) enter<1>(arc + 32 * row, values, mean, low, total, moment);
         const int lanes = job.z & 255, own = threadIdx.x % 32 / lanes;
         if (lanes == 32 && !DOUBLE && !FLAT) {
             // In whole numbers the warp has an instruction for it. The order of floats is that of integers, but for the sign.
             const int bits = __float_as_int(low), order = __reduce_min_sync(~0u, bits < 0 ? bits ^ 0x7fffffff : bits);
             const real all = __int_as_float(order < 0 ? order ^ 0x7fffffff : order);
             if (!HARD) {
-                const real unit = 0x1p26f / (job.y < 2 ? 1 : 2 << 31 - __clz(job.y - 1));
-                total = __reduce_add_sync(~0u, (unsigned)(total * exp2_(all - low) * unit + 0.5f)) / unit;
+                // Powers of two, so that the sum over all lanes is less than 2^32.
+                const int power = job.y < 2 ? 26 : 25 - (31 - __clz(job.y - 1));
+                const unsigned sum = __reduce_add_sync(~0u, (unsigned)(total * exp2_(all - low) * __int_as_float(127 + power << 23)));
+                total = sum * __int_as_float(127 - power << 23);
             }
             low = all;
         } else if (lanes > 1) {
@@ -267,7 +325,7 @@ struct Block {
             low = all;
         }
         if (own < job.z >> 8 && threadIdx.x % lanes == 0)
-            put(job.w + own, HARD ? low : least(low - log2_(total), FAR), FLAT ? least(moment * inverse_(total), FAR) : 0);
+            put((job.w + own) * (int)sizeof(real), HARD ? low : least(low - log2_(total), FAR), FLAT ? least(moment * inverse_(total), FAR) : 0);
     }
 #endif
 

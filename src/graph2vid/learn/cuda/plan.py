@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
-from graph2vid.learn.cuda.cuda_waiving import LANES, MOST_STEPS, inline_arcs, waiving_of
+from graph2vid.learn.cuda.cuda_waiving import LANES, MOST_STEPS, waiving_of
 
 CHUNK = 32  # clips whose costs are staged at a time; as in common.cuh
 WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
@@ -27,7 +27,7 @@ FULL_LANES = 320  # lanes from which on a block takes one video alone
 MANY_BLOCKS = 264  # blocks that keep a large GPU busy
 MOST_ALIKE = 128  # ideals of a procedure whose lanes do alike: a warp for each scheduler of a multiprocessor
 REGISTERS = 65536  # of a multiprocessor
-BOUNDS = (64, 128, 192, 320, 512, 640, 768, 1024)  # threads that kernels are compiled for
+BOUNDS = (64, 96, 128, 160, 192, 224, 320, 512, 640, 704, 768, 1024)  # threads that kernels are compiled for
 
 Int64s = NDArray[np.int64]
 
@@ -102,8 +102,7 @@ class Numbers:
         staged = _up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * (2 if kernel == "forward" else 1)
         column = self.pack_column(layout, videos)
         if kernel == "forward":
-            wides = waiving_of(layout, videos, inline_arcs(layout)).wides if self.skips else 0
-            working = _up(2 * self.parts * (ideals + wides), 4)
+            working = _up(2 * self.parts * (ideals + videos * layout.roots), 4)
             working += self.stages(kernel, layout, videos) * column if gradient else 0
         else:
             stages, together = self.stages(kernel, layout, videos), self.together(layout, videos)
@@ -116,7 +115,7 @@ class Numbers:
     @property
     def passes(self) -> int:
         """Numbers that a root tells backward to what it is entered from."""
-        return 4 if self.smoothmin else 2
+        return 4 if self.smoothmin else 1 if self.shares else 2
 
     def waiving_bytes(self, kernel: str, layout: Layout, videos: int, *, in_registers: bool) -> int:
         """Return the bytes of shared memory for skip costs and, in registers, for arcs."""
@@ -125,9 +124,10 @@ class Numbers:
         found = _up(videos * layout.steps * self.bytes, 16)
         if not in_registers:
             return found
-        waiving = waiving_of(layout, videos, inline_arcs(layout))
-        rows = waiving.rows if kernel == "forward" else int(waiving.back_rows[-1])
-        return found + 2 * self.bytes * LANES * rows
+        waiving = waiving_of(layout, videos, paths=True)
+        if kernel == "backward":
+            return found + 2 * self.bytes * LANES * int(waiving.back_rows[-1])
+        return found + LANES * (16 * waiving.link_rows + 2 * self.bytes * waiving.rows)
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
         """Return the numbers of memory that a block with videos in packs takes beside its table.
@@ -138,7 +138,7 @@ class Numbers:
             return 0
         found = _up(2 * videos * layout.ideals, 4)
         if not in_registers:
-            waiving = waiving_of(layout, videos, 1)
+            waiving = waiving_of(layout, videos, paths=False)
             found += 2 * LANES * (waiving.rows + int(waiving.back_rows[-1])) + _up(layout.states, 4)
         return found
 
@@ -166,8 +166,6 @@ class Shape:
         Numbers of memory that a block takes beside its table.
     alone : bool
         Whether there are few blocks, of one video each: then what one of them waits for counts, not what all do.
-    arcs : int
-        The most arcs that the lane of a state takes itself.
     """
 
     rows: int
@@ -182,7 +180,6 @@ class Shape:
     shared: int
     working: int
     alone: bool = False
-    arcs: int = 1
 
     @property
     def kernel(self) -> Shape:
@@ -197,25 +194,24 @@ def in_registers(
     """Return how ``kernel`` ("forward" or "backward") runs with ``videos`` in a block; None: it cannot."""
     lanes = videos * layout.ideals
     if numbers.skips and kernel == "forward":
-        lanes = len(waiving_of(layout, videos, inline_arcs(layout)).lane)
+        lanes = len(waiving_of(layout, videos, paths=True).lane)
     width = next(
         (width for width in WIDTHS if width >= (layout.out_width if kernel == "backward" else layout.width)), 0
     )
     shared = numbers.pack_bytes(kernel, layout, videos, gradient)
     if not width or shared > most_shared or not _waives(layout, numbers):
         return None
-    inline = inline_arcs(layout) if kernel == "forward" else 1
-    needed = registers(kernel, width, numbers, inline)
+    needed = registers(kernel, width, numbers)
     most = next(most for most in (1024, 512) if most == 512 or needed * most <= REGISTERS)
     rows = 1 if numbers.skips else -(-lanes // most)
     if rows * width > MOST_IN_REGISTERS[kernel] or needed * -(-lanes // rows) > REGISTERS:
         return None
     threads, working = _up(-(-lanes // rows), 32), numbers.aside(layout, videos, in_registers=True)
-    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers, inline) * _bound(threads)))
+    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
     if kernel == "forward":
         stages = numbers.stages(kernel, layout, videos)
         found = Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, working)
-        return replace(found, alone=alone, arcs=inline)
+        return replace(found, alone=alone)
     clips = numbers.together(layout, videos)
     # A quarter of the threads is enough to add gradients up, and the fewer do it the less there is to be done.
     items = videos * layout.steps * clips
@@ -230,11 +226,11 @@ def _waives(layout: Layout, numbers: Numbers) -> bool:
     return not numbers.skips or (layout.steps <= MOST_STEPS and not (numbers.smoothmin and numbers.contiguous))
 
 
-def registers(kernel: str, states: int, numbers: Numbers, inline: int = 1) -> int:
+def registers(kernel: str, states: int, numbers: Numbers) -> int:
     """Return the registers that a thread with so many states should do with."""
     wanted = 32 + (8 if kernel == "backward" and not numbers.shares else 4) * states
     if numbers.skips:
-        wanted += 8 + 2 * inline * states
+        wanted += 8 + 2 * states * (kernel == "backward")
     return min(_up(wanted * numbers.bytes // 4, 8), 128)
 
 
@@ -258,7 +254,9 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS[kernel])
     group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
     working = numbers.aside(layout, 1, in_registers=False)
-    return Shape(0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, working)
+    return Shape(
+        0, width, MOST_SHARED_THREADS[kernel], 1, False, group if backward else 0, 1, 2, threads, shared, working
+    )
 
 
 def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -> Shape:
