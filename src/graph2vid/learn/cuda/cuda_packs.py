@@ -20,8 +20,10 @@ ARRAYS = (
     *("back_lane", "back_own", "back_target", "back_label", "back_slot", "back_sum", "sum_start"),
 )
 ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
-WAIVING = ("link_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "path", "path_link", "wide_arc")
-WAIVING += ("back_arc", "back_rows", "back_root", "back_end")
+WAIVING = (
+    *("link_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "path", "path_link", "wide_arc"),
+    *("back_arc", "back_rows", "back_root", "back_end"),
+)
 BANKS = 32  # of shared memory, a word wide each
 
 
@@ -145,8 +147,8 @@ class Pack:
     def places(self) -> dict[str, Any]:
         """The same with places in bytes."""
         told = ("back_own", "back_target")
-        kept = ("lane", "back_lane", "sum_start", "link_waived", "wide_waived")
-        kept += ("back_waived", "missing", "job", "job_start", "path", "back_rows")
+        kept = {"lane", "back_lane", "sum_start", "link_waived", "wide_waived", "back_waived", "missing"}
+        kept |= {"job", "job_start", "path", "back_rows"}
         words = {"back_arc": self.numbers.passes} | dict.fromkeys(told, self.numbers.told)
         sizes = {name: self.numbers.bytes * words.get(name, 1) for name in self.arrays}
         return {name: array if name in kept else array * sizes[name] for name, array in self.arrays.items()}

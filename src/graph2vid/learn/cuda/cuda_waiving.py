@@ -85,9 +85,8 @@ class Waiving:
                 more.bit_count() == less.bit_count() + 1 and less & ~more == 0 for more, less in pairwise(waived)
             ):
                 chains.append((root, arcs, waived))
-        waiting: dict[
-            tuple[int, int], list[int]
-        ] = {}  # by the ideal a root is entered from, and what can be waived there
+        # By the ideal that roots are entered from, and what can be waived there.
+        waiting: dict[tuple[int, int], list[int]] = {}
         for root, arcs, waived in chains:
             waiting.setdefault((int(waivers.origin[arcs[-1]]), waived[0]), []).append(root)
         found = []
