@@ -17,8 +17,9 @@ import numpy as np
 from graph2vid._stopping import Watch, watched
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import Resources, memory_bound, solve_plain
+from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import ClipCosts
-from graph2vid.alignment.relaxed import Beam, Climb, CompiledClimb, Completions, Costs64, Relaxation, Video
+from graph2vid.alignment.relaxed import Climb, CompiledClimb, Completions, Costs64, Relaxation, Video
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, bits
 from graph2vid.tsort import TSortGraph
@@ -142,11 +143,10 @@ class _Search:
         self.ends = time.monotonic() + self.seconds
         skip = np.full(n_steps, np.inf) if costs.skip is None else costs.skip.astype(np.float64)
         self.video = Video(costs.match.astype(np.float64), costs.drop.astype(np.float64), skip, contiguous)
-        self.beam = Beam(flow, self.video, resources.backend)
         # What the relaxation and its multipliers need; the rest is the beam's.
         tables = 8 * n_clips * (8 * (n_steps + 4) + 6 * len(flow.edges))
-        self.widest = self.beam.widest(memory - tables) if tables < memory else 0
-        if self.widest < _WIDTH:
+        self.beam = Beam(flow, self.video, resources.backend, memory - tables)
+        if self.beam.widest < _WIDTH:
             raise TooLargeError(
                 f"{n_steps} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
                 "even for a search that is not exact: raise memory_limit, or use longer clips"
@@ -176,7 +176,7 @@ class _Search:
             if self._is_closed():
                 break
             if self.width:
-                factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.widest / self.width)
+                factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.beam.widest / self.width)
                 if factor < 0.5:
                     break
             sweeping = self._sweep(relaxation.completions(climb.best), int(factor * self.width) or _WIDTH)
