@@ -55,6 +55,11 @@ struct ClimbSettings {
     int64_t patience;
 };
 
+// What the rest of the video costs at the least; see Completions in graph2vid/alignment/relaxed.py.
+struct Completions {
+    std::vector<double> free, going, weight;  // [clips + 1], [steps][clips + 1], [steps][clips + 1]
+};
+
 class Climb {
     static constexpr double INF = std::numeric_limits<double>::infinity();
 
@@ -69,11 +74,11 @@ public:
           direction_(now_), begin_((clips_ + 1) * width_), end_(begin_.size()), going_(begin_.size()), free_(clips_ + 1),
           sums_(clips_ + 1), shown_(steps_), starts_(steps_) {}
 
-    // Go on from the best multipliers so far, with changes of another size.
-    void start(double daring) {
+    // Go on from the best multipliers so far, with large changes again.
+    void start() {
         now_ = best_;
         direction_ = Multipliers(steps_, edges_ * clips_);
-        daring_ = daring;
+        daring_ = 1.0;
         idle_ = 0;
         bound_ = -INF;
     }
@@ -106,6 +111,29 @@ public:
     double bound() const { return bound_; }
     const std::vector<double> &once() const { return best_.once; }
     const std::vector<double> &order() const { return best_.order; }
+    // What the rest of the video costs at the least, from everywhere, at the best multipliers.
+    Completions completions(Poll &poll) {
+        const Relaxed at = recur(best_, poll);
+        const int64_t points = clips_ + 1;
+        Completions found{std::vector<double>(at.free, at.free + points), std::vector<double>(steps_ * points), {}};
+        found.weight.resize(found.going.size());
+        std::vector<double> base(points);
+        for (int64_t k = 0; k < steps_; ++k) {
+            double *going = found.going.data() + k * points, *weight = found.weight.data() + k * points, waived = 0;
+            for (int64_t clip = clips_; clip >= 0; --clip) {
+                if (skip_[k] < INF) waived = std::min(waived, passed_over(k, clip));
+                const double begin = begin_[clip * width_ + k], end = end_[clip * width_ + k];
+                base[clip] += best_.once[k] - waived;
+                going[clip] = going_[clip * width_ + k] - end;
+                weight[clip] = end + begin - waived;
+            }
+        }
+        for (int64_t clip = 0; clip < points; ++clip) {
+            found.free[clip] -= base[clip];
+            for (int64_t k = 0; k < steps_; ++k) found.going[k * points + clip] -= base[clip];
+        }
+        return found;
+    }
 
     std::vector<double> when;  // [steps] each step is expected to begin
 
@@ -127,12 +155,12 @@ private:
     double daring_ = 1.0, bound_ = -INF;
     int64_t idle_ = 0;
 
-    // The cheapest alignment at the multipliers, and what it costs.
-    double solve(Poll &poll) {
-        for (int64_t clip = 0; clip <= clips_; ++clip) std::copy_n(now_.once.begin(), steps_, begin_.begin() + clip * width_);
+    // What the rest of the video costs at the least at some multipliers, beside what is given back.
+    Relaxed recur(const Multipliers &at, Poll &poll) {
+        for (int64_t clip = 0; clip <= clips_; ++clip) std::copy_n(at.once.begin(), steps_, begin_.begin() + clip * width_);
         std::fill(end_.begin(), end_.end(), 0.0);
         for (int64_t e = 0; e < edges_; ++e) {
-            const double *order = now_.order.data() + e * clips_;
+            const double *order = at.order.data() + e * clips_;
             double *begin = begin_.data() + later_[e], *end = end_.data() + earlier_[e], sum = 0;
             for (int64_t clip = clips_ - 1; clip >= 0; --clip) {
                 sum += order[clip];
@@ -143,7 +171,12 @@ private:
         const Relaxed relaxed{poll.pause(), clips_,        width_,      contiguous_,  match_.data(),
                               drop_.data(), begin_.data(), end_.data(), free_.data(), going_.data()};
         search_kernels().relax(relaxed);
-        segments_ = relaxed_segments(relaxed);
+        return relaxed;
+    }
+
+    // The cheapest alignment at the multipliers, and what it costs.
+    double solve(Poll &poll) {
+        segments_ = relaxed_segments(recur(now_, poll));
         double bound = free_[0];
         for (int64_t k = 0; k < steps_; ++k) {
             bound -= now_.once[k];
@@ -151,7 +184,7 @@ private:
             int64_t where = 0;
             double least = INF;
             for (int64_t clip = 0; clip <= clips_; ++clip)
-                if (const double passed = begin_[clip * width_ + k] + end_[clip * width_ + k] + skip_[k]; passed < least) {
+                if (const double passed = passed_over(k, clip); passed < least) {
                     least = passed;
                     where = clip;
                 }
@@ -161,6 +194,11 @@ private:
             }
         }
         return bound;
+    }
+
+    // What it costs to skip a step, if it is passed over at a point of the video.
+    double passed_over(int64_t step, int64_t clip) const {
+        return begin_[clip * width_ + step] + end_[clip * width_ + step] + skip_[step];
     }
 
     // Learn from the alignment when steps begin; return whether it is legal.

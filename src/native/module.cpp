@@ -310,7 +310,7 @@ void bind_search(nb::module_ &m) {
             },
             "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert(), "earlier"_a.noconvert(), "later"_a.noconvert(),
             "when"_a.noconvert(), "contiguous"_a, "settings"_a)
-        .def("start", &Climb::start, "daring"_a)
+        .def("start", &Climb::start)
         .def(
             "run",
             [](Climb &self, int64_t rounds, double target, double close, const Watch *watch) {
@@ -319,6 +319,16 @@ void bind_search(nb::module_ &m) {
                 return found;
             },
             "rounds"_a, "target"_a, "close"_a, "watch"_a.none() = nb::none())
+        .def(
+            "completions",
+            [](Climb &self, const Watch *watch) {
+                Completions found;
+                run(watch, [&](Poll &poll) { found = self.completions(poll); });
+                const size_t points = found.free.size(), steps = found.going.size() / points;
+                return nb::make_tuple(give(std::move(found.free), {points}), give(std::move(found.going), {steps, points}),
+                                      give(std::move(found.weight), {steps, points}));
+            },
+            "watch"_a.none() = nb::none())
         .def_prop_ro("bound", &Climb::bound)
         .def_prop_ro(
             "once", [](const Climb &self) { return give(std::vector(self.once()), {self.once().size()}); }, nb::rv_policy::move)

@@ -112,10 +112,10 @@ def test_the_compiled_climb_is_the_readable_one(
     video = Video(match, drop, np.full(len(flow), np.inf) if skip is None else skip, contiguous)
     relaxation, when = Relaxation(flow, video), np.arange(len(flow), dtype=np.float64)
     climbs = [Climb(relaxation, when), CompiledClimb(relaxation, when)]
-    for daring in (1.0, 0.3):
+    for rounds in (6, 9):
         for climb in climbs:
-            climb.start(daring)
-        slow, fast = (climb.run(6, optimum + 0.3, 1e-9) for climb in climbs)
+            climb.start()
+        slow, fast = (climb.run(rounds, optimum + 0.3, 1e-9) for climb in climbs)
         assert slow == fast
         assert climbs[0].bound == pytest.approx(climbs[1].bound)
         assert climbs[0].bound <= optimum + 1e-9
@@ -123,6 +123,8 @@ def test_the_compiled_climb_is_the_readable_one(
         for one, other in zip(climbs[0].best, climbs[1].best, strict=True):
             assert one == pytest.approx(other, abs=1e-9)
         assert relaxation.solve(climbs[1].best).bound == pytest.approx(climbs[1].bound)
+        for one, other in zip(*(climb.completions() for climb in climbs), strict=True):
+            assert one == pytest.approx(other, abs=1e-9)
 
 
 def assert_legal(flow: g2v.FlowGraph, labels: np.ndarray, skip: Costs64 | None, contiguous: bool) -> None:

@@ -26,7 +26,7 @@ Costs64 = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _BY_CLIP = 0.02  # how much more slowly multipliers of an edge and a clip are changed than those of a step
-_MOMENTUM = 0.7  # how much of the last change is made again
+_MOMENTUM = 0.96  # how much of the last change is made again
 _PATIENCE, _SHORTER = 20, 0.8  # changes without a better bound after which they become that much smaller
 _EXPECT = 0.1  # how much one relaxed alignment changes when steps are expected
 _LANES = 4  # numbers in a vector of the compiled kernels
@@ -249,12 +249,12 @@ class Climb:
     def __init__(self, relaxation: Relaxation, when: Costs64) -> None:
         self.relaxation, self.when = relaxation, when
         self.best = relaxation.start()
-        self.start(1.0)
+        self.start()
 
-    def start(self, daring: float) -> None:
-        """Go on from the best multipliers so far, with changes of another size."""
+    def start(self) -> None:
+        """Go on from the best multipliers so far, with large changes again."""
         self._now, self._direction = self.best, self.relaxation.start()
-        self._daring, self._idle, self.bound = daring, 0, -np.inf
+        self._daring, self._idle, self.bound = 1.0, 0, -np.inf
 
     def run(self, rounds: int, target: float, close: float) -> tuple[int, bool]:
         """Change the multipliers some times.
@@ -297,6 +297,10 @@ class Climb:
                 return number, True
         return rounds, False
 
+    def completions(self) -> Completions:
+        """Return what the rest of the video costs at the least, at the best multipliers."""
+        return self.relaxation.completions(self.best)
+
     def _expect(self, segments: Indices, share: float) -> None:
         """Learn from a relaxed alignment when steps begin."""
         step, start, _ = segments.T
@@ -321,6 +325,10 @@ class CompiledClimb:
         """Change the multipliers some times."""
         found: tuple[int, bool] = self._kernel.run(rounds, target, close, native_watch())
         return found
+
+    def completions(self) -> Completions:
+        """Return what the rest of the video costs at the least, at the best multipliers."""
+        return Completions(*self._kernel.completions(native_watch()))
 
     @property
     def bound(self) -> float:
