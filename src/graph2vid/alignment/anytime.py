@@ -35,8 +35,8 @@ _SLOW = 16  # how much sooner than elsewhere an exact answer counts as slow, whe
 _ROUNDS = (100, 300, 600)  # times that multipliers are changed before a sweep, at the most; the last from then on
 _CLIMB_SHARE = 0.3  # of the time that is left, at the most, for the multipliers before a sweep
 _SWEEP_SHARE = 0.5  # of the time that a sweep will take, at the most, for the multipliers before it, from the fourth on
-_TRY = 50  # changes after which the order that they suggest is tried, before the first sweeps
-_TRIES = 2  # sweeps before which it is: they suggest better ones
+_TRY = 50  # changes after which the order that they suggest is tried, before the first sweep: it finds better ones
+_ENOUGH = 0.1  # of the gap before some changes: if less is left, a sweep may well close it
 _WIDTH = 64  # ideals of each size that the first sweep follows
 _WIDER = 4  # how much wider each sweep is than the one before,
 _MUCH_WIDER = 16  # and where it found nothing better
@@ -206,11 +206,12 @@ class _Search:
     # -- the lower bound ----------------------------------------------------------------------------------------
 
     def _climb(self, climb: Climb | CompiledClimb, stage: int, sweep: float) -> None:
-        """Change the multipliers to raise the bound, before a sweep of some seconds, and try the orders they suggest."""
+        """Change the multipliers to raise the bound, before a sweep of some seconds; at first, try what they tell."""
         seconds = _CLIMB_SHARE * self._time_left()
         if stage >= len(_ROUNDS):
             seconds = min(seconds, _SWEEP_SHARE * sweep)
         until = time.monotonic() + seconds
+        enough = _ENOUGH * (self.cost - self.lower)
         climb.start()
         for _ in range(_ROUNDS[min(stage, len(_ROUNDS) - 1)] // _TRY):
             target = self.cost if self.cost < np.inf else self.lower + 0.05 * (abs(self.lower) + self.rounding)
@@ -219,8 +220,10 @@ class _Search:
             self.lower = max(self.lower, climb.bound)
             if self._is_closed():
                 break
-            if stage < _TRIES:
+            if stage == 0:
                 self._take(*_in_one_order(self.flow, self.video, climb.when))
+            elif self.cost - climb.bound < enough:
+                break
             if self._is_closed() or (rounds < _TRY and not is_legal) or time.monotonic() > until:
                 break
 
