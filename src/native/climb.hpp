@@ -1,4 +1,4 @@
-// Cheapest relaxed alignments, and the multipliers that make them dear. The readable version is in
+// Cheapest relaxed alignments, and multipliers that raise their costs. The readable version is in
 // graph2vid/alignment/relaxed.py.
 #pragma once
 #include <cmath>
@@ -61,7 +61,7 @@ struct Completions {
 };
 
 class Climb {
-    static constexpr double INF = std::numeric_limits<double>::infinity();
+    static constexpr double INF = std::numeric_limits<double>::infinity(), TIE = 1e-10;
 
 public:
     // match [clips][width], drop [clips], skip [steps], edges [edges] each
@@ -181,15 +181,14 @@ private:
         for (int64_t k = 0; k < steps_; ++k) {
             bound -= now_.once[k];
             if (skip_[k] == INF) continue;
-            int64_t where = 0;
             double least = INF;
-            for (int64_t clip = 0; clip <= clips_; ++clip)
-                if (const double passed = passed_over(k, clip); passed < least) {
-                    least = passed;
-                    where = clip;
-                }
+            for (int64_t clip = 0; clip <= clips_; ++clip) least = std::min(least, passed_over(k, clip));
             if (least < 0) {
                 bound += least;
+                // Of several points that cost the same, up to rounding, the first.
+                const double tie = TIE * (std::abs(now_.once[k]) + std::abs(skip_[k]) - least);
+                int64_t where = 0;
+                while (passed_over(k, where) > least + tie) ++where;
                 segments_.push_back({k, where, where});
             }
         }

@@ -55,6 +55,12 @@ template <size_t WORDS> class Sweep {
         int32_t step;
     };
 
+    static bool same(const Mask &a, const Mask &b) {
+        uint64_t other = 0;
+        for (size_t w = 0; w < WORDS; ++w) other |= a[w] ^ b[w];
+        return other == 0;
+    }
+
     // The ideals to be looked at that have the same number of steps.
     struct Level {
         std::vector<Wanted> ideals;
@@ -107,7 +113,7 @@ template <size_t WORDS> class Sweep {
                 hash ^= hash >> 32;
             }
             size_t slot = static_cast<size_t>(hash) & (slots.size() - 1);
-            while (slots[slot] >= 0 && ideals[slots[slot]].done != done) slot = (slot + 1) & (slots.size() - 1);
+            while (slots[slot] >= 0 && !same(ideals[slots[slot]].done, done)) slot = (slot + 1) & (slots.size() - 1);
             return slot;
         }
     };
@@ -142,11 +148,12 @@ public:
           before_(static_cast<size_t>(v_.steps)), skip_(static_cast<size_t>(v_.steps)), last_(static_cast<size_t>(v_.steps)),
           by_room_(static_cast<size_t>(v_.steps + 1), -1), entry_(static_cast<size_t>(v_.steps * stride_), INF),
           sums_(static_cast<size_t>(((v_.steps + BITS - 1) / BITS << BITS) * stride_)), best_(static_cast<size_t>(stride_), INF),
-          given_(best_), reached_(best_) {
+          given_(best_), reached_(best_), detour_(best_) {
         for (int64_t k = 0; k < v_.steps; ++k) {
             std::copy_n(v_.before + k * static_cast<int64_t>(WORDS), WORDS, before_[k].begin());
             const bool must = v_.skip[k] == INF;
             add(must ? needed_ : may_skip_, k);
+            add(all_, k);
             skip_[k] = must ? 0.0 : v_.skip[k];
             const double *match = match_of(k), *going = going_of(k), *weight = weight_of(k);
             for (int64_t clip = 0; clip < v_.clips; ++clip)
@@ -159,15 +166,12 @@ public:
     Swept run() {
         std::vector<Level> levels(static_cast<size_t>(v_.steps + 1));
         levels[0].put(Mask{}, -INF, -1, -1);
-        size_t begin = 0;
         for (int64_t size = 0; size <= v_.steps; ++size) {
             const double least = levels[size].narrow(static_cast<size_t>(breadth_.width));
             found_.dropped = std::min(found_.dropped, least);
             limit_ = std::min(upper_, least + (least < INF ? 0.1 * (upper_ - least) : 0.0));
-            look_at(levels[size], size);
+            look_at(levels, size);
             levels[size] = Level();
-            for (size_t at = begin; at < ideals_.size(); ++at) enter_steps(static_cast<int32_t>(at), levels);
-            begin = ideals_.size();
         }
         if (found_.cost < INF) trace();
         return std::move(found_);
@@ -182,12 +186,12 @@ private:
     const SearchKernels &kernels_ = search_kernels();
     const int64_t stride_;
     std::vector<Mask> before_;
-    Mask needed_{}, may_skip_{};
+    Mask all_{}, needed_{}, may_skip_{};
     std::vector<double> skip_;
-    std::vector<int64_t> last_, by_room_;         // [steps], [steps + 1]: see find_room
-    std::vector<double> entry_;                   // [steps][stride]: bounds of what begins, but for what was before
-    std::vector<double> sums_;                    // [rows << BITS][stride], of `weight` over up to BITS steps
-    std::vector<double> best_, given_, reached_;  // [stride], of the ideal that is looked at
+    std::vector<int64_t> last_, by_room_;                  // [steps], [steps + 1]: see find_room
+    std::vector<double> entry_;                            // [steps][stride]: bounds of what begins, but for what was before
+    std::vector<double> sums_;                             // [rows << BITS][stride], of `weight` over up to BITS steps
+    std::vector<double> best_, given_, reached_, detour_;  // [stride], of the ideal that is looked at
     std::vector<Ideal> ideals_;
     Store store_;
     int64_t bytes_ = 0;  // that the ideals take
@@ -271,7 +275,8 @@ private:
     }
 
     // Look at all ideals of a level, as far as there is room; from the most promising to the least, where there may be too little.
-    void look_at(Level &level, int64_t size) {
+    void look_at(std::vector<Level> &levels, int64_t size) {
+        Level &level = levels[size];
         const int64_t room = breadth_.bytes - bytes_, share = std::min(room / 2, 4 * room / (v_.steps + 1 - size));
         const int64_t most = bytes_ + share, one = 8 * v_.clips + static_cast<int64_t>(2 * sizeof(Ideal));
         if (static_cast<int64_t>(level.ideals.size()) > share / one)
@@ -283,12 +288,12 @@ private:
                 found_.dropped = std::min(found_.dropped, wanted.bound);
                 return;
             }
-            look_at(wanted, level.ways);
+            if (look_at(wanted, level.ways)) enter_steps(size, levels);
         }
     }
 
-    // Find what the clips so far cost where the steps of an ideal are done.
-    void look_at(const Wanted &wanted, const std::vector<Way> &ways) {
+    // Find what the clips so far cost where the steps of an ideal are done; return whether any of it is worth it.
+    bool look_at(const Wanted &wanted, const std::vector<Way> &ways) {
         const int64_t last = last_of(wanted.done);
         int64_t first = v_.clips, to = 0;
         for (int32_t at = wanted.first; at >= 0; at = ways[at].next) {
@@ -322,7 +327,7 @@ private:
                 prepare(std::min(ready + AHEAD, last + 1));
             work += next - before.from;
         }
-        // Background, and what is too dear.
+        // Background; what costs too much is left out.
         int64_t from = -1, end = -1;
         double rests = INF;
         for (int64_t clip = first; clip <= last; ++clip) {
@@ -341,7 +346,7 @@ private:
             if (clip < v_.clips && (v_.contiguous || ways[wanted.first].ideal < 0)) rests = cost + v_.drop[clip];
         }
         poll_(8 * (work + 32));
-        if (from < 0) return;
+        if (from < 0) return false;
         const Mask left = without(may_skip_, wanted.done);
         if (end > v_.clips && !any(without(needed_, wanted.done)))
             if (const double cost = best_[v_.clips] + skips(left); cost < found_.cost && cost < upper_) {
@@ -351,6 +356,8 @@ private:
         const double *kept = store_.keep(best_.data() + from, static_cast<size_t>(end - from));
         ideals_.push_back({wanted.done, kept, static_cast<int32_t>(from), static_cast<int32_t>(end)});
         bytes_ += 8 * (end - from) + static_cast<int64_t>(2 * sizeof(Ideal));
+        prepare(std::min(end, v_.clips) + 1);
+        return true;
     }
     // Segments of a step after an ideal, which lead to another one.
     Segments after(const Ideal &before, int64_t step, const Mask &done) const {
@@ -360,39 +367,43 @@ private:
                 given_.data(), v_.contiguous, limit_,      INF};
     }
 
-    // Put what an ideal leads to into the levels.
-    void enter_steps(int32_t at, std::vector<Level> &levels) {
-        const Ideal ideal = ideals_[at];
+    // Put what the last ideal leads to into the levels.
+    void enter_steps(int64_t size, std::vector<Level> &levels) {
+        const int32_t at = static_cast<int32_t>(ideals_.size()) - 1;
+        const Ideal &ideal = ideals_[at];
         const int64_t number = std::min<int64_t>(ideal.to, v_.clips) - ideal.from;
         if (number <= 0) return;
-        const int64_t size = count(ideal.done);
-        reach(ideal, ideal.done, number);
-        for (int64_t step = 0; step < v_.steps; ++step) {
-            if (has(ideal.done, step)) continue;
+        const double *const given = given_.data() + ideal.from + 1;
+        reach(ideal, number);
+        kernels_.add(reached_.data(), &given, 1, padded(number));
+        each(without(all_, ideal.done), [&](int64_t step) {
             const Mask waived = without(before_[step], ideal.done);
-            if (any(without(waived, may_skip_))) continue;
+            if (any(without(waived, may_skip_))) return;
             const bool waives = any(waived);
-            if (waives) reach(ideal, joined(ideal.done, waived), number);
+            if (waives) {
+                std::swap(reached_, detour_);
+                reach(ideal, number);
+                add_weights(reached_.data(), joined(ideal.done, waived), ideal.from + 1, number);
+            }
             double bound = kernels_.least_sum(reached_.data(), entry_.data() + step * stride_ + ideal.from, padded(number));
             if (waives) {
+                std::swap(reached_, detour_);
                 bound += skips(waived);
-                reach(ideal, ideal.done, number);
             }
-            if (!(bound < upper_)) continue;
+            if (!(bound < upper_)) return;
             Mask done = joined(ideal.done, waived);
             add(done, step);
-            Level &level = levels[size + 1 + count(waived)];
+            Level &level = levels[size + 1 + (waives ? count(waived) : 0)];
             level.put(done, bound, at, step);
             if (level.ideals.size() > 4 * static_cast<size_t>(breadth_.width) + 1024)
                 found_.dropped = std::min(found_.dropped, level.narrow(static_cast<size_t>(breadth_.width)));
-        }
+        });
         poll_(number * v_.steps / 2 + 64);
     }
-    // Write what the clips so far cost at the least, and the weights of the steps done, one clip later.
-    void reach(const Ideal &ideal, const Mask &done, int64_t number) {
+    // Write what the clips so far cost.
+    void reach(const Ideal &ideal, int64_t number) {
         std::copy_n(ideal.best, number, reached_.begin());
         std::fill(reached_.begin() + number, reached_.begin() + padded(number), INF);
-        add_weights(reached_.data(), done, ideal.from + 1, number);
     }
 
     // Write the labels of the cheapest alignment.
@@ -419,7 +430,7 @@ private:
                     if (step >= 0) return;
                     Mask done = joined(other.done, before_[k]);
                     add(done, k);
-                    if (done == ideal.done && other.from < clip) {
+                    if (same(done, ideal.done) && other.from < clip) {
                         show(after(other, k, ideal.done), clip, shown);
                         if (shown[clip] == cost) step = k;
                     }

@@ -26,6 +26,7 @@ _KERNEL_BYTES, _WORD_BYTES, _WAY_BYTES = (
     60,
     48,
 )  # working memory of the compiled beam, for each ideal that it follows
+_WIDEST = 1 << 22  # so that what it follows can be counted in 32 bits
 _ROWS = 8  # that of the NumPy beam for each way to an ideal
 _SLACK = 0.1  # where ideals are left out: from their least bound to what is known, how far the bounds of others may lie
 
@@ -108,7 +109,7 @@ class Beam:
             each = 2 * levels * (_KERNEL_BYTES + _WORD_BYTES * compiled + _WAY_BYTES * len(flow))
         else:
             each = 8 * (n_clips + 1) * (len(flow) + _ROWS * len(flow))
-        self.widest = max(0, memory // each)
+        self.widest = max(0, min(memory // each, _WIDEST))
 
     def sweep(self, bounds: Completions, upper: float, width: int) -> Swept:
         """Follow the ``width`` most promising ideals of each size.
@@ -195,7 +196,7 @@ class Beam:
         return {done: row for done, row in zip(ideals, best.T.copy(), strict=True) if np.isfinite(row).any()}
 
     def _passed(self, ideal: int, step: int, done: int) -> float:
-        """Return what is paid for the steps that are passed over between two ideals."""
+        """Return what the steps cost that are passed over between two ideals."""
         return self._waived(done & ~ideal & ~(1 << step))
 
     def _enter(

@@ -29,6 +29,7 @@ _BY_CLIP = 0.02  # how much more slowly multipliers of an edge and a clip are ch
 _MOMENTUM = 0.96  # how much of the last change is made again
 _PATIENCE, _SHORTER = 20, 0.8  # changes without a better bound after which they become that much smaller
 _EXPECT = 0.1  # how much one relaxed alignment changes when steps are expected
+_TIE = 1e-10  # of their size: by so much costs may differ that count as the same
 _LANES = 4  # numbers in a vector of the compiled kernels
 
 
@@ -149,8 +150,11 @@ class Relaxation:
         waived = passed.min(axis=1)
         skipped = waived < 0
         bound = float(self._free[0] - at.once.sum() + waived[skipped].sum())
-        where = passed[skipped].argmin(axis=1)
-        return Solved(bound, np.vstack([segments, np.stack([self._may_skip[skipped], where, where], axis=1)]))
+        # Of several points that cost the same, up to rounding, the first.
+        steps = self._may_skip[skipped]
+        size = np.abs(at.once[steps]) + np.abs(self.video.skip[steps]) - waived[skipped]
+        where = (passed[skipped] <= (waived[skipped] + _TIE * size)[:, None]).argmax(axis=1)
+        return Solved(bound, np.vstack([segments, np.stack([steps, where, where], axis=1)]))
 
     def completions(self, at: Multipliers) -> Completions:
         """Return what the rest of the video costs at the least, from everywhere."""
