@@ -7,7 +7,7 @@
 
 #include "automaton_solve.hpp"
 #include "encoder.hpp"
-#include "search.hpp"
+#include "sweep.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
 #include "tsort.hpp"
@@ -310,7 +310,7 @@ void bind_search(nb::module_ &m) {
             },
             "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert(), "earlier"_a.noconvert(), "later"_a.noconvert(),
             "when"_a.noconvert(), "contiguous"_a, "settings"_a)
-        .def("start", &Climb::start, "daring"_a)
+        .def("start", &Climb::start)
         .def(
             "run",
             [](Climb &self, int64_t rounds, double target, double close, const Watch *watch) {
@@ -319,6 +319,16 @@ void bind_search(nb::module_ &m) {
                 return found;
             },
             "rounds"_a, "target"_a, "close"_a, "watch"_a.none() = nb::none())
+        .def(
+            "completions",
+            [](Climb &self, const Watch *watch) {
+                Completions found;
+                run(watch, [&](Poll &poll) { found = self.completions(poll); });
+                const size_t points = found.free.size(), steps = found.going.size() / points;
+                return nb::make_tuple(give(std::move(found.free), {points}), give(std::move(found.going), {steps, points}),
+                                      give(std::move(found.weight), {steps, points}));
+            },
+            "watch"_a.none() = nb::none())
         .def_prop_ro("bound", &Climb::bound)
         .def_prop_ro(
             "once", [](const Climb &self) { return give(std::vector(self.once()), {self.once().size()}); }, nb::rv_policy::move)
@@ -331,7 +341,7 @@ void bind_search(nb::module_ &m) {
         "sweep",
         [](const Array<double> &match, const Array<double> &drop, const Array<double> &skip, const Array<double> &free,
            const Array<double> &going, const Array<double> &weight, const Array<uint64_t> &before, bool contiguous, double upper,
-           int64_t width, const Watch *watch) {
+           int64_t width, int64_t bytes, const Watch *watch) {
             const Bounded video{static_cast<int64_t>(skip.size()),
                                 static_cast<int64_t>(drop.size()),
                                 contiguous,
@@ -343,14 +353,15 @@ void bind_search(nb::module_ &m) {
                                 weight.data(),
                                 before.data()};
             Swept found;
-            run(watch, [&](Poll &poll) { found = sweep(video, static_cast<int64_t>(before.shape(1)), upper, width, poll); });
+            const auto words = static_cast<int64_t>(before.shape(1));
+            run(watch, [&](Poll &poll) { found = sweep(video, words, upper, {width, bytes}, poll); });
             const size_t clips = found.labels.size();
             nb::object labels = clips ? nb::cast(give(std::move(found.labels), {clips})) : nb::none();
             return nb::make_tuple(found.cost, labels, found.dropped, found.expanded);
         },
         "match"_a.noconvert(), "drop"_a.noconvert(), "skip"_a.noconvert(), "free"_a.noconvert(), "going"_a.noconvert(),
-        "weight"_a.noconvert(), "before"_a.noconvert(), "contiguous"_a, "upper"_a, "width"_a, "watch"_a.none() = nb::none(),
-        "Follow the most promising states from clip to clip: cost, labels, dropped, expanded.");
+        "weight"_a.noconvert(), "before"_a.noconvert(), "contiguous"_a, "upper"_a, "width"_a, "bytes"_a,
+        "watch"_a.none() = nb::none(), "Follow the most promising ideals from step to step: cost, labels, dropped, expanded.");
 }
 
 // The same functions for both dtypes.

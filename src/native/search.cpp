@@ -1,5 +1,5 @@
-// The relaxation behind the anytime search, all steps at once. Compiled once per instruction set (see CMakeLists.txt): no
-// template of the standard library may appear here.
+// The inner loops of the anytime search. Compiled once per instruction set (see CMakeLists.txt): no template of the standard
+// library may appear here.
 #include "search_job.hpp"
 #include "simd.hpp"
 
@@ -19,6 +19,7 @@ G2V_INLINE void two_least(V<double> first, V<double> second, double &smallest, d
     }
 }
 
+// The relaxation, all steps at once.
 void relax(const Relaxed &r) {
     const int64_t width = r.width;
     r.free[r.clips] = 0.0;
@@ -49,9 +50,57 @@ void relax(const Relaxed &r) {
     }
 }
 
+void add(double *to, const double *const *rows, int64_t n_rows, int64_t count) {
+    for (int64_t i = 0; i < count; i += 4) {
+        V<double> sum = load(to + i);
+        for (int64_t row = 0; row < n_rows; ++row) sum += load(rows[row] + i);
+        store(to + i, sum);
+    }
+}
+
+double least_sum(const double *a, const double *b, int64_t count) {
+    V<double> found = all(__builtin_inf());
+    for (int64_t i = 0; i < count; i += 4) found = least(found, load(a + i) + load(b + i));
+    double lanes[4], smallest = __builtin_inf();
+    store(lanes, found);
+    for (int lane = 0; lane < 4; ++lane) smallest = lanes[lane] < smallest ? lanes[lane] : smallest;
+    return smallest;
+}
+
+template <bool CONTIGUOUS> int64_t follow_segments(Segments &s, int64_t at, int64_t last, double *best) {
+    double carry = s.carry;
+    // Segments begin, or go on.
+    for (const int64_t end = s.to < last ? s.to : last; at <= end; ++at) {
+        const double begins = s.before[at - 1 - s.from] + s.waived;
+        const double shown = s.match[at - 1] + (begins < carry ? begins : carry);
+        const double rests = CONTIGUOUS ? shown : s.drop[at - 1] + carry;
+        carry = shown < rests ? shown : rests;
+        const double at_least = carry + s.going[at] + s.given[at];
+        const double found = at_least < s.upper ? carry : __builtin_inf();
+        best[at] = found < best[at] ? found : best[at];
+    }
+    // They only go on.
+    for (; at <= last; ++at) {
+        const double shown = s.match[at - 1] + carry;
+        const double rests = CONTIGUOUS ? shown : s.drop[at - 1] + carry;
+        carry = shown < rests ? shown : rests;
+        if (!(carry + s.going[at] + s.given[at] < s.upper)) return at;
+        best[at] = carry < best[at] ? carry : best[at];
+    }
+    s.carry = carry;
+    return at;
+}
+
+int64_t follow(Segments &segments, int64_t at, int64_t last, double *best) {
+    return segments.contiguous ? follow_segments<true>(segments, at, last, best)
+                               : follow_segments<false>(segments, at, last, best);
+}
+
+constexpr SearchKernels KERNELS{relax, add, least_sum, follow};
+
 }  // namespace
 }  // namespace G2V_ARCH
 
-Relax G2V_JOIN(relax_, G2V_ARCH)() { return G2V_ARCH::relax; }
+const SearchKernels &G2V_JOIN(search_, G2V_ARCH)() { return G2V_ARCH::KERNELS; }
 
 }  // namespace g2v

@@ -11,8 +11,9 @@ import graph2vid as g2v
 from dags import dags, thread_flow
 from graph2vid.alignment import anytime
 from graph2vid.alignment.backends import Resources, native
+from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import check_costs
-from graph2vid.alignment.relaxed import Beam, Climb, CompiledClimb, Costs64, Multipliers, Relaxation, Video
+from graph2vid.alignment.relaxed import Climb, CompiledClimb, Costs64, Multipliers, Relaxation, Video
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 
 BACKENDS = ["reference"] if native() is None else ["native", "reference"]
@@ -58,9 +59,17 @@ def test_small_procedures_are_exact(flow: g2v.FlowGraph, clips: int, seed: int, 
 
 
 @settings(max_examples=60, deadline=None)
-@given(dags(max_steps=7), st.integers(7, 14), st.integers(0, 2**32 - 1), SKIPS, st.booleans(), st.integers(1, 40))
+@given(
+    dags(max_steps=7),
+    st.integers(7, 14),
+    st.integers(0, 2**32 - 1),
+    SKIPS,
+    st.booleans(),
+    st.integers(1, 40),
+    st.none() | st.floats(-0.5, -1e-6) | st.floats(1e-6, 2.0),  # what is known, over the optimum
+)
 def test_bounds_hold_whatever_the_multipliers_and_the_width(
-    flow: g2v.FlowGraph, clips: int, seed: int, skips: str, contiguous: bool, width: int
+    flow: g2v.FlowGraph, clips: int, seed: int, skips: str, contiguous: bool, width: int, known: float | None
 ) -> None:
     match, drop, skip = draw_costs(flow, clips, seed, skips, forbidden=0.1)
     try:
@@ -73,16 +82,24 @@ def test_bounds_hold_whatever_the_multipliers_and_the_width(
     edges = len(relaxation.later)
     at = Multipliers(random.normal(0.0, 2.0, len(flow)), np.maximum(random.normal(0.0, 0.5, (edges, clips)), 0.0))
     solved, bounds = relaxation.solve(at), relaxation.completions(at)
+    upper = np.inf if known is None or optimum == np.inf else optimum + known
     assert solved.bound <= optimum + 1e-9
     assert bounds.free[0] == pytest.approx(solved.bound, abs=1e-9)
+    found = []
     for backend in BACKENDS:
-        swept = Beam(flow, video, backend).sweep(bounds, np.inf, width)
-        assert min(swept.cost, swept.dropped) - 1e-9 <= optimum <= swept.cost + 1e-9
-        assert swept.expanded > 0
+        swept = Beam(flow, video, backend, 1 << 24).sweep(bounds, upper, width)
+        found.append(swept)
+        if optimum < upper:
+            assert min(swept.cost, swept.dropped) - 1e-9 <= optimum <= swept.cost + 1e-9
+            assert swept.expanded > 0
         if swept.labels is not None:
             assert_legal(flow, swept.labels, skip, contiguous)
+            assert optimum - 1e-9 <= swept.cost < upper
         if swept.dropped == np.inf:
-            assert swept.cost == pytest.approx(optimum, abs=1e-9)
+            assert swept.cost == pytest.approx(optimum if optimum < upper else np.inf, abs=1e-9)
+    assert found[0].cost == pytest.approx(found[-1].cost)
+    assert found[0].dropped == pytest.approx(found[-1].dropped)
+    assert found[0].expanded == found[-1].expanded
 
 
 @settings(max_examples=40, deadline=None)
@@ -95,17 +112,22 @@ def test_the_compiled_climb_is_the_readable_one(
     video = Video(match, drop, np.full(len(flow), np.inf) if skip is None else skip, contiguous)
     relaxation, when = Relaxation(flow, video), np.arange(len(flow), dtype=np.float64)
     climbs = [Climb(relaxation, when), CompiledClimb(relaxation, when)]
-    for daring in (1.0, 0.3):
+    # Where background may lie inside a step, segments that end with it or before it often cost the same, and rounding
+    # decides: only the first change is sure to be the same.
+    for rounds in (6, 5) if contiguous else (2,):
         for climb in climbs:
-            climb.start(daring)
-        slow, fast = (climb.run(6, optimum + 0.3, 1e-9) for climb in climbs)
+            climb.start()
+        slow, fast = (climb.run(rounds, optimum + 0.3, 1e-9) for climb in climbs)
         assert slow == fast
         assert climbs[0].bound == pytest.approx(climbs[1].bound)
         assert climbs[0].bound <= optimum + 1e-9
-        assert climbs[0].when == pytest.approx(climbs[1].when)
+        if contiguous:
+            assert climbs[0].when == pytest.approx(climbs[1].when)
         for one, other in zip(climbs[0].best, climbs[1].best, strict=True):
             assert one == pytest.approx(other, abs=1e-9)
         assert relaxation.solve(climbs[1].best).bound == pytest.approx(climbs[1].bound)
+        for one, other in zip(*(climb.completions() for climb in climbs), strict=True):
+            assert one == pytest.approx(other, abs=1e-9)
 
 
 def assert_legal(flow: g2v.FlowGraph, labels: np.ndarray, skip: Costs64 | None, contiguous: bool) -> None:

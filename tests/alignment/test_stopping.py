@@ -64,7 +64,7 @@ LONG: dict[str, Callable[[], Any]] = {
     "soft cost": lambda: soft(15, 60_000, contiguous=False, gradient=False),
     "k_best": lambda: g2v.k_best(bag(10), costs(10, 600), 0.5, k=100_000),
     "margins": lambda: margins(14, 60_000),
-    "anytime": lambda: g2v.align(bag(40), costs(40, 3_000), 0.5, time_limit=600),
+    "anytime": lambda: g2v.align(bag(60), costs(60, 20_000), 0.5, time_limit=600),
     "align_many": lambda: g2v.align_many(bag(12), [costs(12, 20_000)] * 2_000, 0.5),
     "automaton": lambda: g2v.align(bag(13), costs(13, 20_000), 0.5, repeat=1.0),
     "automaton, durations": lambda: g2v.align(bag(10), costs(10, 60_000), 0.5, durations=LENGTHS),

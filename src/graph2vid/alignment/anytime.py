@@ -17,8 +17,9 @@ import numpy as np
 from graph2vid._stopping import Watch, watched
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import Resources, memory_bound, solve_plain
+from graph2vid.alignment.beam import Beam
 from graph2vid.alignment.clip_costs import ClipCosts
-from graph2vid.alignment.relaxed import Beam, Climb, CompiledClimb, Completions, Costs64, Relaxation, Video
+from graph2vid.alignment.relaxed import Climb, CompiledClimb, Completions, Costs64, Relaxation, Video
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, bits
 from graph2vid.tsort import TSortGraph
@@ -31,11 +32,14 @@ TIME_LIMIT = 30.0
 
 _MEMORY = 2 << 30  # bytes, unless told otherwise
 _SLOW = 16  # how much sooner than elsewhere an exact answer counts as slow, where several are needed
-_ROUNDS = (100, 400, 1000)  # times that multipliers are changed before a sweep, at the most; the last from then on
+_ROUNDS = (100, 300, 600)  # times that multipliers are changed before a sweep, at the most; the last from then on
 _CLIMB_SHARE = 0.3  # of the time that is left, at the most, for the multipliers before a sweep
-_TRY = 25  # changes after which the order that they suggest is tried
-_WIDTH = 256  # states that the first sweep follows
-_WIDER = 4  # how much wider each sweep is than the one before
+_SWEEP_SHARE = 0.5  # of the time that a sweep will take, at the most, for the multipliers before it, from the fourth on
+_TRY = 50  # changes after which the order that they suggest is tried, before the first sweep: it finds better ones
+_ENOUGH = 0.1  # of the gap before some changes: if less is left, a sweep may well close it
+_WIDTH = 64  # ideals of each size that the first sweep follows
+_WIDER = 4  # how much wider each sweep is than the one before,
+_MUCH_WIDER = 16  # and where it found nothing better
 _ROUNDING = 1e-11  # of all costs together: by so much sums of the same costs may differ
 
 
@@ -142,11 +146,10 @@ class _Search:
         self.ends = time.monotonic() + self.seconds
         skip = np.full(n_steps, np.inf) if costs.skip is None else costs.skip.astype(np.float64)
         self.video = Video(costs.match.astype(np.float64), costs.drop.astype(np.float64), skip, contiguous)
-        self.beam = Beam(flow, self.video, resources.backend)
         # What the relaxation and its multipliers need; the rest is the beam's.
         tables = 8 * n_clips * (8 * (n_steps + 4) + 6 * len(flow.edges))
-        self.widest = self.beam.widest(memory - tables) if tables < memory else 0
-        if self.widest < _WIDTH:
+        self.beam = Beam(flow, self.video, resources.backend, memory - tables)
+        if self.beam.widest < _WIDTH:
             raise TooLargeError(
                 f"{n_steps} steps and {n_clips:,} clips need more memory than the bound of {memory / 2**20:,.1f} MiB, "
                 "even for a search that is not exact: raise memory_limit, or use longer clips"
@@ -170,16 +173,18 @@ class _Search:
         """Let multipliers climb and follow more states, in turns."""
         relaxation = Relaxation(self.flow, self.video)
         climb = (CompiledClimb if self.backend == "native" else Climb)(relaxation, self.when)
-        stage, factor, sweeping = 0, 0.0, 0.0
+        stage, factor, sweeping = 0, float(_WIDER), np.inf
         while not self._is_closed():
-            self._climb(climb, stage)
+            self._climb(climb, stage, factor * sweeping)
             if self._is_closed():
                 break
             if self.width:
-                factor = min(_WIDER, 0.8 * self._time_left() / max(sweeping, 1e-3), self.widest / self.width)
+                factor = min(factor, 0.8 * self._time_left() / max(sweeping, 1e-3), self.beam.widest / self.width)
                 if factor < 0.5:
                     break
-            sweeping = self._sweep(relaxation.completions(climb.best), int(factor * self.width) or _WIDTH)
+            known = self.cost
+            sweeping = self._sweep(climb.completions(), int(factor * self.width) or _WIDTH)
+            factor = _WIDER if self.cost < known else _MUCH_WIDER
             stage += 1
 
     def _time_left(self) -> float:
@@ -200,10 +205,14 @@ class _Search:
 
     # -- the lower bound ----------------------------------------------------------------------------------------
 
-    def _climb(self, climb: Climb | CompiledClimb, stage: int) -> None:
-        """Change the multipliers to raise the bound, and try the orders that they suggest."""
-        until = time.monotonic() + _CLIMB_SHARE * self._time_left()
-        climb.start(1.0 / (1 + stage))
+    def _climb(self, climb: Climb | CompiledClimb, stage: int, sweep: float) -> None:
+        """Change the multipliers to raise the bound, before a sweep of some seconds; at first, try what they tell."""
+        seconds = _CLIMB_SHARE * self._time_left()
+        if stage >= len(_ROUNDS):
+            seconds = min(seconds, _SWEEP_SHARE * sweep)
+        until = time.monotonic() + seconds
+        enough = _ENOUGH * (self.cost - self.lower)
+        climb.start()
         for _ in range(_ROUNDS[min(stage, len(_ROUNDS) - 1)] // _TRY):
             target = self.cost if self.cost < np.inf else self.lower + 0.05 * (abs(self.lower) + self.rounding)
             rounds, is_legal = climb.run(_TRY, target, self.rounding)
@@ -211,7 +220,10 @@ class _Search:
             self.lower = max(self.lower, climb.bound)
             if self._is_closed():
                 break
-            self._take(*_in_one_order(self.flow, self.video, climb.when))
+            if stage == 0:
+                self._take(*_in_one_order(self.flow, self.video, climb.when))
+            elif self.cost - climb.bound < enough:
+                break
             if self._is_closed() or (rounds < _TRY and not is_legal) or time.monotonic() > until:
                 break
 

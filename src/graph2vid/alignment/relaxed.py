@@ -1,4 +1,4 @@
-"""Procedures with too many ideals: lower bounds, and a beam over ideals that they guide.
+"""Procedures with too many ideals: lower bounds on what an alignment costs.
 
 For the bounds, any step may be shown at any time, as often as it likes; what a legal alignment does is bought by
 Lagrange multipliers. Each segment of a step costs its multiplier λ, which is given back once. For each edge (a, b) and
@@ -20,21 +20,16 @@ from numpy.typing import NDArray
 from graph2vid._stopping import go_on, native_watch
 from graph2vid.alignment.alignment_result import BACKGROUND, Labels
 from graph2vid.alignment.backends import native
-from graph2vid.flow import FlowGraph, mask_of
-from graph2vid.tsort import Masks, words_of
+from graph2vid.flow import FlowGraph
 
 Costs64 = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_STATE_BYTES = 8  # kept of a state of the beam for the traceback, for each clip
-_MOVE_BYTES = 90  # working memory of the NumPy beam for each way on from a state, and for each word of its set
-_WORD_BYTES = 40
-_KERNEL_BYTES = 500  # that of the compiled beam for each state, and for each word of its set
-_KERNEL_WORDS = (1, 2, 4, 16)  # sets of so many words are compiled
 _BY_CLIP = 0.02  # how much more slowly multipliers of an edge and a clip are changed than those of a step
-_MOMENTUM = 0.7  # how much of the last change is made again
+_MOMENTUM = 0.96  # how much of the last change is made again
 _PATIENCE, _SHORTER = 20, 0.8  # changes without a better bound after which they become that much smaller
 _EXPECT = 0.1  # how much one relaxed alignment changes when steps are expected
+_TIE = 1e-10  # of their size: by so much costs may differ that count as the same
 _LANES = 4  # numbers in a vector of the compiled kernels
 
 
@@ -91,13 +86,13 @@ class Multipliers(NamedTuple):
 class Completions(NamedTuple):
     """What the rest of the video costs at the least, from clip j on, where the steps of a set are done.
 
-    It is the sum of ``weight[j]`` over the set, and ``free[j]``, or ``going[j, k]`` where step k may go on.
+    It is the sum of ``weight[:, j]`` over the set, and ``free[j]``, or ``going[k, j]`` where step k may go on.
 
     Attributes
     ----------
     free : [N+1]
-    going : [N+1, K]
-    weight : [N+1, K]
+    going : [K, N+1]
+    weight : [K, N+1]
     """
 
     free: Costs64
@@ -155,8 +150,11 @@ class Relaxation:
         waived = passed.min(axis=1)
         skipped = waived < 0
         bound = float(self._free[0] - at.once.sum() + waived[skipped].sum())
-        where = passed[skipped].argmin(axis=1)
-        return Solved(bound, np.vstack([segments, np.stack([self._may_skip[skipped], where, where], axis=1)]))
+        # Of several points that cost the same, up to rounding, the first.
+        steps = self._may_skip[skipped]
+        size = np.abs(at.once[steps]) + np.abs(self.video.skip[steps]) - waived[skipped]
+        where = (passed[skipped] <= (waived[skipped] + _TIE * size)[:, None]).argmax(axis=1)
+        return Solved(bound, np.vstack([segments, np.stack([steps, where, where], axis=1)]))
 
     def completions(self, at: Multipliers) -> Completions:
         """Return what the rest of the video costs at the least, from everywhere."""
@@ -168,7 +166,8 @@ class Relaxation:
         given_back[:, self._may_skip] -= np.minimum(later, 0.0)
         base = given_back.sum(axis=1)
         free, going = self._free - base, self._going[:, steps] - end - base[:, None]
-        return Completions(free, np.ascontiguousarray(going), given_back + end + begin - at.once)
+        weight = given_back + end + begin - at.once
+        return Completions(free, np.ascontiguousarray(going.T), np.ascontiguousarray(weight.T))
 
     def _charge(self, at: Multipliers) -> tuple[Costs64, Costs64, Costs64]:
         """Write what beginning and ending segments costs, by clip; return it [N+1, K], and what skipping a step costs,
@@ -254,12 +253,12 @@ class Climb:
     def __init__(self, relaxation: Relaxation, when: Costs64) -> None:
         self.relaxation, self.when = relaxation, when
         self.best = relaxation.start()
-        self.start(1.0)
+        self.start()
 
-    def start(self, daring: float) -> None:
-        """Go on from the best multipliers so far, with changes of another size."""
+    def start(self) -> None:
+        """Go on from the best multipliers so far, with large changes again."""
         self._now, self._direction = self.best, self.relaxation.start()
-        self._daring, self._idle, self.bound = daring, 0, -np.inf
+        self._daring, self._idle, self.bound = 1.0, 0, -np.inf
 
     def run(self, rounds: int, target: float, close: float) -> tuple[int, bool]:
         """Change the multipliers some times.
@@ -302,6 +301,10 @@ class Climb:
                 return number, True
         return rounds, False
 
+    def completions(self) -> Completions:
+        """Return what the rest of the video costs at the least, at the best multipliers."""
+        return self.relaxation.completions(self.best)
+
     def _expect(self, segments: Indices, share: float) -> None:
         """Learn from a relaxed alignment when steps begin."""
         step, start, _ = segments.T
@@ -327,6 +330,10 @@ class CompiledClimb:
         found: tuple[int, bool] = self._kernel.run(rounds, target, close, native_watch())
         return found
 
+    def completions(self) -> Completions:
+        """Return what the rest of the video costs at the least, at the best multipliers."""
+        return Completions(*self._kernel.completions(native_watch()))
+
     @property
     def bound(self) -> float:
         """The best since the last start."""
@@ -341,207 +348,3 @@ class CompiledClimb:
     def when(self) -> Costs64:
         """When each step is expected to begin."""
         return np.asarray(self._kernel.when, np.float64)
-
-
-class Swept(NamedTuple):
-    """What one sweep over the video found.
-
-    Attributes
-    ----------
-    cost : float
-        Of the cheapest alignment found; +∞ where none is cheaper than what was known.
-    labels : int64 [N] or None
-    dropped : float
-        The least that any alignment costs which the beam was too narrow to follow; +∞: it followed all that matter.
-    expanded : int
-        States that were followed, over all clips.
-    """
-
-    cost: float
-    labels: Labels | None
-    dropped: float
-    expanded: int
-
-
-class _States(NamedTuple):
-    """States after some clips, by their sets of done steps; those of one set lie together.
-
-    Attributes
-    ----------
-    done : uint64 [n, W]
-        The steps that are done or were passed over.
-    step : int64 [n]
-        What may go on, or -1.
-    cost : [n]
-        What the clips so far cost.
-    left : int64 [n]
-        How many steps must still be shown.
-    """
-
-    done: Masks
-    step: Indices
-    cost: Costs64
-    left: Indices
-
-    def where(self, which: Indices) -> _States:
-        return _States(*(part[which] for part in self))  # type: ignore[arg-type]
-
-
-class Beam:
-    """The search over one video with one procedure.
-
-    Parameters
-    ----------
-    flow : FlowGraph
-        The procedure, of K steps.
-    video : Video
-    backend : {"native", "reference"}
-    """
-
-    def __init__(self, flow: FlowGraph, video: Video, backend: str) -> None:
-        self.video, self.backend, self.n_steps = video, backend, len(flow)
-        self._own = words_of((1 << step for step in range(len(flow))), len(flow))
-        self._before = words_of(flow.ancestors, len(flow))
-        self._words: int = self._own.shape[1]
-        self._is_needed = np.isinf(video.skip)
-        self._may_skip = words_of([mask_of(np.flatnonzero(~self._is_needed).tolist())], len(flow))
-        # From each clip on: in how many a step can be shown at all, and which steps must be done by then.
-        can_show = np.isfinite(video.match)
-        self._room = np.append(np.cumsum(np.flip(can_show.any(axis=0)))[::-1], 0)
-        comes = np.flip(np.logical_or.accumulate(np.flip(can_show, axis=1), axis=1), axis=1)
-        due = np.append(self._is_needed[:, None] & ~comes, self._is_needed[:, None], axis=1)
-        self._due = words_of((mask_of(np.flatnonzero(steps).tolist()) for steps in due.T), len(flow))
-        compiled = next((words for words in _KERNEL_WORDS if words >= self._words), 0)
-        self._is_native = backend == "native" and compiled > 0
-        if self._is_native:
-            self._by_clip = np.ascontiguousarray(video.match.T)
-            self._padded = np.ascontiguousarray(np.pad(self._before, ((0, 0), (0, compiled - self._words))))
-
-    def widest(self, memory: int) -> int:
-        """Return how many states a sweep may follow within these bytes."""
-        each = _STATE_BYTES * len(self.video.drop)
-        if self._is_native:
-            each += _KERNEL_BYTES + _WORD_BYTES * self._padded.shape[1]
-        else:
-            each += (_MOVE_BYTES + _WORD_BYTES * self._words) * self.n_steps
-        return max(1, memory // each)
-
-    def sweep(self, bounds: Completions, upper: float, width: int) -> Swept:
-        """Follow the ``width`` most promising states from clip to clip.
-
-        Parameters
-        ----------
-        upper : float
-            Only alignments that cost less are looked for.
-        """
-        video = self.video
-        if self._is_native:
-            kernel: Any = native()
-            given = (self._by_clip, video.drop, video.skip, *bounds, self._padded, video.contiguous)
-            _, labels, dropped, expanded = kernel.sweep(*given, upper, width, native_watch())
-            return Swept(np.inf if labels is None else video.cost(labels), labels, dropped, expanded)
-        skips = _Weights(np.where(video.skip < np.inf, video.skip, 0.0), self._words)
-        nothing, needed = np.zeros((1, self._words), np.uint64), np.array([self._is_needed.sum()])
-        states = _States(nothing, np.array([BACKGROUND]), np.zeros(1), needed)
-        traceback: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
-        dropped, expanded = np.inf, 0
-        for clip in range(len(video.drop)):
-            go_on()
-            expanded += len(states.cost)
-            states, came_from, labels, missed = self._advance(states, clip, bounds, skips, upper, width)
-            dropped = min(dropped, missed)
-            if not len(states.cost):
-                return Swept(np.inf, None, dropped, expanded)
-            traceback.append((came_from.astype(np.int32), labels.astype(np.int32)))
-        left = ~states.done & np.bitwise_or.reduce(self._own)
-        total = states.cost + skips(left)
-        total[(left & ~self._may_skip).any(axis=1)] = np.inf
-        at = int(total.argmin())
-        if not total[at] < upper:
-            return Swept(np.inf, None, dropped, expanded)
-        found = np.empty(len(video.drop), np.int64)
-        for clip in range(len(found) - 1, -1, -1):
-            before, shown = traceback[clip]
-            found[clip], at = shown[at], int(before[at])
-        return Swept(video.cost(found), found, dropped, expanded)
-
-    def _advance(
-        self,
-        states: _States,
-        clip: int,
-        bounds: Completions,
-        skip: _Weights,
-        upper: float,
-        width: int,
-    ) -> tuple[_States, Indices, Indices, float]:
-        """Return the states after one more clip, where each came from and what the clip shows, and the least bound of
-        what was dropped for want of room."""
-        video = self.video
-        n_states = len(states.cost)
-        match, drop = video.match[:, clip], video.drop[clip]
-        is_first = np.ones(n_states, bool)
-        is_first[1:] = (states.done[1:] != states.done[:-1]).any(axis=1)
-        starts = np.flatnonzero(is_first)
-        least = np.minimum.reduceat(states.cost, starts)[np.cumsum(is_first) - 1]
-        # The cheapest of those with the same steps done; of several, any.
-        cheapest = np.flatnonzero(states.cost == least)
-        cheapest = cheapest[np.unique(np.cumsum(is_first)[cheapest], return_index=True)[1]]
-
-        # The step goes on; background; another step begins.
-        goes_on = np.flatnonzero(states.step != BACKGROUND)
-        rests = cheapest if video.contiguous else np.arange(n_states)
-        missing = self._before & ~states.done[cheapest][:, None, :]
-        is_open = ~((states.done[cheapest][:, None, :] & self._own).any(axis=2))
-        is_open &= ~(missing & ~self._may_skip).any(axis=2)
-        row, begun = np.nonzero(is_open)
-        begins = cheapest[row]
-        waived = skip(missing[row, begun]) if video.may_skip else 0.0
-        kept_open = states.step[rests] if not video.contiguous else np.full(len(rests), BACKGROUND)
-        came_from = np.concatenate([goes_on, rests, begins])
-        step = np.concatenate([states.step[goes_on], kept_open, begun])
-        labels = np.concatenate([states.step[goes_on], np.full(len(rests), BACKGROUND), begun])
-        new = slice(len(goes_on) + len(rests), None)
-        rest_costs = np.full(len(rests), drop)
-        cost = states.cost[came_from] + np.concatenate([match[states.step[goes_on]], rest_costs, match[begun]])
-        cost[new] += waived
-        done = states.done[came_from]
-        done[new] |= self._own[begun]
-        if video.may_skip:
-            done[new] |= self._before[begun]
-        left = states.left[came_from]
-        left[new] -= self._is_needed[begun]
-
-        to_come = np.where(step == BACKGROUND, bounds.free[clip + 1], bounds.going[clip + 1][step])
-        at_least = cost + to_come + _Weights(bounds.weight[clip + 1], self._words)(done)
-        is_late = (self._due[clip + 1] & ~done).any(axis=1) | (left > self._room[clip + 1])  # a clip for each is needed
-        chosen = np.flatnonzero((at_least < upper) & ~is_late)
-        missed = np.inf
-        if len(chosen) > width:
-            parted = np.argpartition(at_least[chosen], width)
-            missed = float(at_least[chosen[parted[width]]])
-            chosen = chosen[parted[:width]]
-        # One state for each set and step, the cheapest.
-        order = chosen[np.lexsort((cost[chosen], step[chosen], *done[chosen].T))]
-        is_new = np.ones(len(order), bool)
-        is_new[1:] = (done[order[1:]] != done[order[:-1]]).any(axis=1) | (step[order[1:]] != step[order[:-1]])
-        order = order[is_new]
-        return _States(done, step, cost, left).where(order), came_from[order], labels[order], missed
-
-
-class _Weights:
-    """Sums of numbers [K] over sets of steps, by tables of eight steps each."""
-
-    def __init__(self, weights: Costs64, words: int) -> None:
-        padded = np.zeros(64 * words)
-        padded[: len(weights)] = weights
-        bits = np.arange(256)[:, None] >> np.arange(8) & 1
-        self._tables = (bits @ padded.reshape(-1, 8).T).T
-        self._used = [table for table in range(8 * words) if self._tables[table].any()]
-
-    def __call__(self, sets: Masks) -> Costs64:
-        """Return the sums over sets, uint64 [n, W]."""
-        total = np.zeros(len(sets))
-        for table in self._used:
-            word, place = divmod(table, 8)
-            total += self._tables[table][(sets[:, word] >> np.uint64(8 * place) & np.uint64(255)).astype(np.intp)]
-        return total
