@@ -25,6 +25,8 @@ template <class T> struct AutomatonCosts {
     const T *end;                            // [nodes]
     const T *length;                         // [steps][longest]
     const T *tail;                           // [steps]
+    const T *gain;                           // [steps][blocks]: see `gains`; or null
+    int64_t blocks;                          // of times, padded to whole vectors
 };
 
 // Nodes that are worked out side by side, each in `spread` neighbouring lanes: state k of a node stands in lane k % spread of
@@ -53,7 +55,8 @@ enum NowRow : int64_t {
     NOW_SO_FAR,
     NOW_BEGUN = NOW_SO_FAR + LENGTHS_BLOCK,
     NOW_LENGTH = NOW_BEGUN + LENGTHS_BLOCK,
-    NOW_ROWS = NOW_LENGTH + LENGTHS_BLOCK  // an odd number
+    NOW_LONGER = NOW_LENGTH + LENGTHS_BLOCK,  // see automaton_blocks.hpp
+    NOW_ROWS = NOW_LONGER + LENGTHS_BLOCK     // an odd number
 };
 
 // What is worked out of a group: for each slot rows of one vector. What is about clips or times has `stride` of them.
@@ -69,6 +72,9 @@ template <class T> struct GroupRows {
     T *low, *shortest;            // [slots][rows / block + 1], [slots][longest / block + 2]: least of `begun` and of `length`
     T *weight, *share;            // [slots][longest + 2 blocks], [slots][stride]: exp of -length and of -begun (of sums)
     T *lane_rows, *zero, *never;  // [LANES][rows], [rows], [rows] numbers, not vectors
+    const T **from;               // [slots][2][LANES]: rows of match costs, and of what is entered from
+    T *pays;                      // [slots][blocks]: the least that a repeat costs more than background
+    int64_t *vectors, *repeated;  // [slots]: whether `from` is vectors already; those that may be repeated
 };
 
 template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const NodeGroup &, T *table, GroupRows<T> &);
@@ -78,6 +84,9 @@ template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const
 struct AutomatonKernels {
     GroupKernel<float> f32;
     GroupKernel<double> f64;
+    // What `room` has numbers for (room_for) is written over.
+    void (*gains_f32)(const AutomatonCosts<float> &, int64_t arcs, float *room, float *gain);
+    void (*gains_f64)(const AutomatonCosts<double> &, int64_t arcs, double *room, double *gain);
 };
 struct SoftAutomatonKernels {
     // The same with -log of the sum of exp(-cost).

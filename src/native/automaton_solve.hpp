@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -127,6 +128,8 @@ public:
         this->clips = most_clips(given);
         this->rows = round_up(this->clips + 1, LENGTHS_BLOCK);
         this->stride = this->rows + 2;
+        this->blocks = round_up(this->rows / LENGTHS_BLOCK, LANES<T>);
+        this->gain = nullptr;
         this->longest = longest;
         this->state_start = m.state_start.data();
         this->arc_start = m.arc_start.data();
@@ -196,10 +199,11 @@ private:
         const int64_t each = slots * (rows + 2) * L, lengths = slots * (longest + 2 * B) * L;
         const bool is_long = longest > 1;
         int64_t used = 0;
-        const auto take = [&](T *&place, int64_t count, bool needed = true) {
-            place = first ? first + (needed ? used : 0) : nullptr;
-            if (needed) used += count;
+        const auto take = [&]<class X>(X *&place, int64_t count, bool needed = true) {
+            place = first ? reinterpret_cast<X *>(first + (needed ? used : 0)) : nullptr;
+            if (needed) used += round_up(count * static_cast<int64_t>(sizeof(X)), 32) / static_cast<int64_t>(sizeof(T));
         };
+        const bool blocks = is_long && !sums;
         take(r.lane_rows, rows * L);
         take(r.zero, rows);
         take(r.never, rows);
@@ -219,6 +223,10 @@ private:
         take(r.leave, each, sums);
         take(r.share, each, is_long && sums);
         take(r.weight, lengths, sums);
+        take(r.from, 2 * slots * L, blocks);
+        take(r.vectors, slots, blocks);
+        take(r.repeated, slots + 1, blocks);
+        take(r.pays, slots * round_up(rows / B, L) * L, blocks);
         return used;
     }
 };
@@ -271,7 +279,7 @@ private:
     static constexpr T NEVER = std::numeric_limits<T>::infinity();
     const Automaton &m_;
     std::span<AutomatonVideo<T>> videos_;
-    const LaneCosts<T> v_;
+    LaneCosts<T> v_;
     const int64_t each_;  // numbers of a cost
     const int workers_;
     Poll &poll_;
@@ -526,8 +534,17 @@ private:
 
 template <class T> void AutomatonSolver<T>::hard() {
     GroupKernel<T> kernel;
-    if constexpr (sizeof(T) == 4) kernel = automaton_kernels().f32;
-    else kernel = automaton_kernels().f64;
+    void (*gains)(const AutomatonCosts<T> &, int64_t, T *, T *);
+    if constexpr (sizeof(T) == 4) std::tie(kernel, gains) = std::pair(automaton_kernels().f32, automaton_kernels().gains_f32);
+    else std::tie(kernel, gains) = std::pair(automaton_kernels().f64, automaton_kernels().gains_f64);
+    const int64_t states = static_cast<int64_t>(m_.state_step.size()), arcs = static_cast<int64_t>(m_.arc_from.size());
+    const int64_t gain = m_.n_steps * v_.blocks * each_, room = (2 * (v_.rows + v_.longest + LENGTHS_BLOCK) + v_.longest) * each_;
+    const bool worthwhile = v_.longest > 1 && !v_.forbids && m_.n_steps * v_.longest <= 4 * states;
+    const Scratch more(worthwhile ? sizeof(T) * static_cast<size_t>(gain + room) : 0);
+    if (worthwhile) {
+        gains(v_, arcs, more.as<T>() + gain, more.as<T>());
+        v_.gain = more.as<T>();
+    }
     Kept none;
     forward(kernel, false, none);
     AutomatonTraceback<T> traceback(m_, v_, kernel, best());
