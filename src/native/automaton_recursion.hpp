@@ -401,7 +401,7 @@ protected:
             if (v.videos) {
                 const int64_t s = v.state_start[g.node[0]] + k, step = v.state_step[s];
                 const T *row = v.match + step * v.rows * L;
-                if constexpr (BLOCKS) n.from[2 * k * L] = row;
+                if constexpr (BLOCKS) n.from[3 * k * L] = row;
                 else
                     for (int64_t i = 0; i < v.rows * L; i += L) store(at(n.match, k, 0) + i, load(row + i));
                 set(k, NOW_TAIL, load(v.tail + step * L));
@@ -421,11 +421,13 @@ protected:
                         if (v.arc_from[a] == g.node[l / g.spread]) self[l] = v.arc[a];
                 }
                 if constexpr (BLOCKS)
-                    for (int l = 0; l < L; ++l) n.from[2 * k * L + l] = match[l];
+                    for (int l = 0; l < L; ++l) n.from[3 * k * L + l] = match[l];
                 else together(match, v.rows, Vec{}, at(n.match, k, 0));
                 set(k, NOW_SELF, load(self));
                 set(k, NOW_TAIL, load(tail));
-                for (int64_t i = 0; i < v.longest; ++i)
+                const int64_t whole = v.longest / L * L;
+                together(length, whole, Vec{}, n.length + k * lengths * L);
+                for (int64_t i = whole; i < v.longest; ++i)
                     for (int l = 0; l < L; ++l) n.length[(k * lengths + i) * L + l] = length[l][i];
             }
             n.repeats |= any<T>(get(k, NOW_SELF) < full<T>(NEVER));
