@@ -452,9 +452,9 @@ protected:
         if constexpr (R::SUMS)
             for (int64_t i = 0; i < lengths * L; i += L)
                 store(n.weight + k * lengths * L + i, exp_negative<T>(-load(length + i)));
-        for (int64_t back = 0; back <= of.blocks(v.rows); ++back) {
+        for (int64_t back = 1; back <= of.blocks(v.rows); ++back) {
             Vec low = full<T>(NEVER);
-            for (int64_t i = larger<int64_t>(back * B - B + 1, 0); i < back * B + B; ++i) low = least(low, load(length + i * L));
+            for (int64_t i = back * B - B + 1; i < back * B + B; ++i) low = least(low, load(length + i * L));
             store(n.shortest + (k * (lengths / B) + back) * L, low);
         }
     }
