@@ -9,6 +9,17 @@
 
 namespace g2v {
 
+// What the kernels that find the least know of costs before they begin (automaton_blocks.hpp). Of several videos each number is a
+// vector, here too. Where `gain` is null, nothing is known but the sums.
+template <class T> struct Outlook {
+    T *sums;   // [steps][rows + block]: of match costs before each time
+    T *drops;  // [rows + block]: of drop costs
+    T *gain;   // [steps][blocks]: what a segment that begins within a block of times costs more than background, at the least
+    T *lead;  // [steps][blocks]: how much match costs are below drop costs, summed up to the end of a clip of the block, at the most
+    T *later;  // [steps][blocks]: the same to a time after a time of the block, beyond the longest length
+    T *lows;   // [nodes][blocks]: the least of the table above background from the first clip on
+};
+
 // Costs of a video on its automaton. A segment of L clips costs, beside its clips, length[L - 1] of its step up to
 // L = longest, and `tail` more for each clip beyond. Of several videos each number stands there LANES times, once for each;
 // after the end of a shorter one follow zeros. `rows` are the times 0 … clips, padded to whole blocks; `stride` is how many are
@@ -25,6 +36,8 @@ template <class T> struct AutomatonCosts {
     const T *end;                            // [nodes]
     const T *length;                         // [steps][longest]
     const T *tail;                           // [steps]
+    int64_t blocks;                          // of times, padded to whole vectors
+    Outlook<T> outlook;
 };
 
 // Nodes that are worked out side by side, each in `spread` neighbouring lanes: state k of a node stands in lane k % spread of
@@ -53,13 +66,15 @@ enum NowRow : int64_t {
     NOW_SO_FAR,
     NOW_BEGUN = NOW_SO_FAR + LENGTHS_BLOCK,
     NOW_LENGTH = NOW_BEGUN + LENGTHS_BLOCK,
-    NOW_ROWS = NOW_LENGTH + LENGTHS_BLOCK  // an odd number
+    NOW_LONGER = NOW_LENGTH + LENGTHS_BLOCK,  // see automaton_blocks.hpp
+    NOW_ROWS = NOW_LONGER + LENGTHS_BLOCK     // an odd number
 };
 
 // What is worked out of a group: for each slot rows of one vector. What is about clips or times has `stride` of them.
 template <class T> struct GroupRows {
-    bool keep;                    // all of it is wanted, not what is written to the table alone
-    bool repeats;                 // some step can be repeated
+    bool keep;                                 // all of it is wanted, not what is written to the table alone
+    bool repeats;                              // some step can be repeated
+    int64_t looked = 0, done = 0, passed = 0;  // see automaton_blocks.hpp
     T *match, *enter, *ended;     // [slots][stride]: enter: beginning a segment; ended: one whose last clip is gone by
     T *sum, *over;                // (longest > 1) of the finite match costs so far; a segment longer than `longest`
     T *begun;                     // (longest > 1) enter - sum; the backward pass has its own, from the last clip on
@@ -69,6 +84,10 @@ template <class T> struct GroupRows {
     T *low, *shortest;            // [slots][rows / block + 1], [slots][longest / block + 2]: least of `begun` and of `length`
     T *weight, *share;            // [slots][longest + 2 blocks], [slots][stride]: exp of -length and of -begun (of sums)
     T *lane_rows, *zero, *never;  // [LANES][rows], [rows], [rows] numbers, not vectors
+    const T **from;               // [slots][3][LANES]: rows of match costs, of their sums, and of what is entered from
+    T *outlook;                   // [slots][4][blocks]
+    int64_t *vectors, *repeated;  // [slots]: whether what is entered from is vectors; the slots where steps may be repeated
+    int64_t *newest, *busy;       // [slots]: the last block of times in which a segment began; whether there are any that may end
 };
 
 template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const NodeGroup &, T *table, GroupRows<T> &);
@@ -78,6 +97,9 @@ template <class T> using GroupKernel = void (*)(const AutomatonCosts<T> &, const
 struct AutomatonKernels {
     GroupKernel<float> f32;
     GroupKernel<double> f64;
+    // Fill the outlook of costs, but for `lows`; with `room` for three rows [rows + longest + block]. Whether there is a gain that can be used.
+    bool (*outlook_f32)(const AutomatonCosts<float> &, int64_t arcs, float *room);
+    bool (*outlook_f64)(const AutomatonCosts<double> &, int64_t arcs, double *room);
 };
 struct SoftAutomatonKernels {
     // The same with -log of the sum of exp(-cost).

@@ -280,10 +280,15 @@ template <class R> struct Recursion {
         : v(costs), g(group), n(rows), lengths(costs.longest + 2 * B) {}
 
     G2V_INLINE void forward(T *best) {
-        prepare();
-        enter(best);
+        prepare<false>();
+        for (int64_t k = 0; k < g.slots; ++k) enter(best, k);
         if (v.longest > 1) clips<true>();
         else clips<false>();
+        write(best);
+    }
+
+    // To the table what was found of the nodes.
+    G2V_INLINE void write(T *best) {
         for (int64_t j = v.clips + 1; j < v.rows; ++j) store(n.own + j * L, full<T>(NEVER));
         if (v.videos) {
             T *row = best + g.node[0] * v.rows * L;
@@ -343,7 +348,7 @@ template <class R> struct Recursion {
         for (int64_t j = 0; j < v.clips; ++j) store(n.own + j * L, of(load(n.own + j * L), drop(j) + load(n.on + (j + 1) * L)));
     }
 
-private:
+protected:
     G2V_INLINE T *at(T *numbers, int64_t slot, int64_t row) const { return numbers + (slot * v.stride + row) * L; }
     G2V_INLINE Vec get(int64_t slot, int64_t row) const { return load(n.now + (slot * NOW_ROWS + row) * L); }
     G2V_INLINE void set(int64_t slot, int64_t row, Vec x) const { store(n.now + (slot * NOW_ROWS + row) * L, x); }
@@ -386,7 +391,8 @@ private:
         return s < v.state_start[g.node[at] + 1] ? s : -1;
     }
 
-    G2V_INLINE void prepare() {
+    // In blocks (automaton_blocks.hpp) match costs stay where they are.
+    template <bool BLOCKS> G2V_INLINE void prepare() {
         n.repeats = false;
         for (int64_t k = 0; k < g.slots; ++k) {
             v.pause(2 * v.rows * L);
@@ -394,7 +400,10 @@ private:
             T self[L], tail[L];
             if (v.videos) {
                 const int64_t s = v.state_start[g.node[0]] + k, step = v.state_step[s];
-                for (int64_t i = 0; i < v.rows * L; i += L) store(at(n.match, k, 0) + i, load(v.match + step * v.rows * L + i));
+                const T *row = v.match + step * v.rows * L;
+                if constexpr (BLOCKS) n.from[3 * k * L] = row;
+                else
+                    for (int64_t i = 0; i < v.rows * L; i += L) store(at(n.match, k, 0) + i, load(row + i));
                 set(k, NOW_TAIL, load(v.tail + step * L));
                 set(k, NOW_SELF, full<T>(NEVER));
                 for (int64_t a = v.arc_start[s]; a < v.arc_start[s + 1]; ++a)
@@ -411,10 +420,14 @@ private:
                     for (int64_t a = s < 0 ? 0 : v.arc_start[s]; s >= 0 && a < v.arc_start[s + 1]; ++a)
                         if (v.arc_from[a] == g.node[l / g.spread]) self[l] = v.arc[a];
                 }
-                together(match, v.rows, Vec{}, at(n.match, k, 0));
+                if constexpr (BLOCKS)
+                    for (int l = 0; l < L; ++l) n.from[3 * k * L + l] = match[l];
+                else together(match, v.rows, Vec{}, at(n.match, k, 0));
                 set(k, NOW_SELF, load(self));
                 set(k, NOW_TAIL, load(tail));
-                for (int64_t i = 0; i < v.longest; ++i)
+                const int64_t whole = v.longest / L * L;
+                together(length, whole, Vec{}, n.length + k * lengths * L);
+                for (int64_t i = whole; i < v.longest; ++i)
                     for (int l = 0; l < L; ++l) n.length[(k * lengths + i) * L + l] = length[l][i];
             }
             n.repeats |= any<T>(get(k, NOW_SELF) < full<T>(NEVER));
@@ -457,42 +470,47 @@ private:
     }
 
     // What begins a segment by arcs from other nodes.
-    G2V_INLINE void enter(const T *best) {
-        for (int64_t k = 0; k < g.slots; ++k) {
-            if (v.videos) {
-                const int64_t s = v.state_start[g.node[0]] + k;
-                fill(at(n.enter, k, 0), v.rows * L, NEVER);
-                v.pause(2 * v.rows * L * (v.arc_start[s + 1] - v.arc_start[s]) * R::WORK);
-                for (int64_t a = v.arc_start[s]; a < v.arc_start[s + 1]; ++a)
-                    if (v.arc_from[a] != g.node[0])
-                        add_vectors<R>(best + v.arc_from[a] * v.rows * L, load(v.arc + a * L), v.rows, at(n.enter, k, 0));
-                continue;
-            }
+    G2V_INLINE void enter(const T *best, int64_t k) {
+        if (!v.videos) {
             const T *row[L];
             T cost[L];
-            for (int l = 0; l < L; ++l) {
-                const int64_t s = state(k, l);
-                row[l] = n.never;
-                cost[l] = 0;
-                for (int64_t a = s < 0 ? 0 : v.arc_start[s]; s >= 0 && a < v.arc_start[s + 1]; ++a) {
-                    if (v.arc_from[a] == g.node[l / g.spread] || v.arc[a] == NEVER) continue;
-                    const T *from = best + v.arc_from[a] * v.rows;
-                    if (row[l] == n.never) {
-                        row[l] = from;
-                        cost[l] = v.arc[a];
-                        continue;
-                    }
-                    T *sum = n.lane_rows + l * v.rows;
-                    v.pause(2 * v.rows * R::WORK);
-                    if (row[l] != sum)
-                        for (int64_t j = 0; j < v.rows; j += L) store(sum + j, load(row[l] + j) + cost[l]);
-                    row[l] = sum;
-                    cost[l] = 0;
-                    add<R>(from, v.arc[a], v.rows, sum);
-                }
-            }
+            entered_from(best, k, row, cost);
             together(row, v.rows, load(cost), at(n.enter, k, 0));
+            return;
         }
+        const int64_t s = v.state_start[g.node[0]] + k;
+        fill(at(n.enter, k, 0), v.rows * L, NEVER);
+        v.pause(2 * v.rows * L * (v.arc_start[s + 1] - v.arc_start[s]) * R::WORK);
+        for (int64_t a = v.arc_start[s]; a < v.arc_start[s + 1]; ++a)
+            if (v.arc_from[a] != g.node[0])
+                add_vectors<R>(best + v.arc_from[a] * v.rows * L, load(v.arc + a * L), v.rows, at(n.enter, k, 0));
+    }
+    // The same of lanes that are states: for each a row and what is more than it; whether all of them are rows of the table.
+    G2V_INLINE bool entered_from(const T *best, int64_t k, const T **row, T *cost) {
+        bool of_table = true;
+        for (int l = 0; l < L; ++l) {
+            const int64_t s = state(k, l);
+            row[l] = n.never;
+            cost[l] = 0;
+            for (int64_t a = s < 0 ? 0 : v.arc_start[s]; s >= 0 && a < v.arc_start[s + 1]; ++a) {
+                if (v.arc_from[a] == g.node[l / g.spread] || v.arc[a] == NEVER) continue;
+                const T *from = best + v.arc_from[a] * v.rows;
+                if (row[l] == n.never) {
+                    row[l] = from;
+                    cost[l] = v.arc[a];
+                    continue;
+                }
+                T *sum = n.lane_rows + l * v.rows;
+                v.pause(2 * v.rows * R::WORK);
+                if (row[l] != sum)
+                    for (int64_t j = 0; j < v.rows; j += L) store(sum + j, load(row[l] + j) + cost[l]);
+                row[l] = sum;
+                cost[l] = 0;
+                of_table = false;
+                add<R>(from, v.arc[a], v.rows, sum);
+            }
+        }
+        return of_table;
     }
 
     G2V_INLINE void gather_after(const T *after, T *out) const {

@@ -127,6 +127,8 @@ public:
         this->clips = most_clips(given);
         this->rows = round_up(this->clips + 1, LENGTHS_BLOCK);
         this->stride = this->rows + 2;
+        this->blocks = round_up(this->rows / LENGTHS_BLOCK, LANES<T>);
+        this->outlook = {};
         this->longest = longest;
         this->state_start = m.state_start.data();
         this->arc_start = m.arc_start.data();
@@ -196,10 +198,11 @@ private:
         const int64_t each = slots * (rows + 2) * L, lengths = slots * (longest + 2 * B) * L;
         const bool is_long = longest > 1;
         int64_t used = 0;
-        const auto take = [&](T *&place, int64_t count, bool needed = true) {
-            place = first ? first + (needed ? used : 0) : nullptr;
-            if (needed) used += count;
+        const auto take = [&]<class X>(X *&place, int64_t count, bool needed = true) {
+            place = first ? reinterpret_cast<X *>(first + (needed ? used : 0)) : nullptr;
+            if (needed) used += round_up(count * static_cast<int64_t>(sizeof(X)), 32) / static_cast<int64_t>(sizeof(T));
         };
+        const bool blocks = is_long && !sums;
         take(r.lane_rows, rows * L);
         take(r.zero, rows);
         take(r.never, rows);
@@ -219,6 +222,12 @@ private:
         take(r.leave, each, sums);
         take(r.share, each, is_long && sums);
         take(r.weight, lengths, sums);
+        take(r.from, 3 * slots * L, blocks);
+        take(r.vectors, slots, blocks);
+        take(r.newest, slots, blocks);
+        take(r.busy, slots, blocks);
+        take(r.repeated, slots + 1, blocks);
+        take(r.outlook, 4 * slots * round_up(rows / B, L) * L, blocks);
         return used;
     }
 };
@@ -271,7 +280,7 @@ private:
     static constexpr T NEVER = std::numeric_limits<T>::infinity();
     const Automaton &m_;
     std::span<AutomatonVideo<T>> videos_;
-    const LaneCosts<T> v_;
+    LaneCosts<T> v_;
     const int64_t each_;  // numbers of a cost
     const int workers_;
     Poll &poll_;
@@ -335,6 +344,38 @@ private:
                 gate(team);
             }
         });
+    }
+    // Find the outlook, in memory of so many bytes.
+    size_t look_out(T *memory) {
+        const int64_t steps = m_.n_steps, states = static_cast<int64_t>(m_.state_step.size());
+        const bool worthwhile = steps * v_.longest <= 4 * states;
+        int64_t used = 0;
+        const auto take = [&](int64_t count) {
+            T *place = memory ? memory + used : nullptr;
+            used += count * each_;
+            return place;
+        };
+        const int64_t times = v_.rows + LENGTHS_BLOCK, of_steps = worthwhile ? steps * v_.blocks : 0;
+        Outlook<T> found{take(steps * times), take(times),    take(of_steps),
+                         take(of_steps),      take(of_steps), take(worthwhile ? m_.nodes() * v_.blocks : 0)};
+        T *room = take(3 * (times + v_.longest));
+        if (!memory) return sizeof(T) * static_cast<size_t>(used);
+        if (!worthwhile) found.gain = nullptr;
+        v_.outlook = found;
+        const int64_t arcs = static_cast<int64_t>(m_.arc_from.size());
+        bool known;
+        if constexpr (sizeof(T) == 4) known = automaton_kernels().outlook_f32(v_, arcs, room);
+        else known = automaton_kernels().outlook_f64(v_, arcs, room);
+        if (!known) v_.outlook.gain = nullptr;
+        // With nothing known of repeats, blocks of times are no faster.
+        if (!known && has_repeats()) v_.outlook = {};
+        return 0;
+    }
+    bool has_repeats() const {
+        for (int64_t p = 0; p < m_.nodes(); ++p)
+            for (int64_t a = m_.arc_start[m_.state_start[p]]; a < m_.arc_start[m_.state_start[p + 1]]; ++a)
+                if (m_.arc_from[a] == p) return true;
+        return false;
     }
     T end_of(int64_t node, size_t lane) const {
         const int64_t clips = videos_[lane].clips, l = static_cast<int64_t>(lane);
@@ -528,6 +569,9 @@ template <class T> void AutomatonSolver<T>::hard() {
     GroupKernel<T> kernel;
     if constexpr (sizeof(T) == 4) kernel = automaton_kernels().f32;
     else kernel = automaton_kernels().f64;
+    const bool blocks = v_.longest > 1 && !v_.forbids;
+    const Scratch memory(blocks ? look_out(nullptr) : 0);
+    if (blocks) look_out(memory.as<T>());
     Kept none;
     forward(kernel, false, none);
     AutomatonTraceback<T> traceback(m_, v_, kernel, best());

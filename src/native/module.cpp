@@ -224,7 +224,9 @@ template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t 
     const int64_t group = GroupMemory<T>::numbers(automaton.template most_slots<T>(videos), rows, longest, sums);
     const int64_t nodes = automaton.nodes() * (sums ? 2 : 1), steps = automaton.n_steps * (sums ? 3 : 1) + 2;
     const int64_t arcs = static_cast<int64_t>(automaton.arc_from.size());
-    return static_cast<int64_t>(sizeof(T)) * (each * ((nodes + steps) * rows + arcs + steps * longest) + group) +
+    const int64_t blocks = sums || longest == 1 ? 0 : round_up(rows / LENGTHS_BLOCK, LANES<T>);
+    const int64_t outlook = blocks ? (nodes + 3 * steps) * blocks + (steps + 4) * (rows + LENGTHS_BLOCK) + 3 * longest : 0;
+    return static_cast<int64_t>(sizeof(T)) * (each * ((nodes + steps) * rows + arcs + steps * longest + outlook) + group) +
            (sums ? AutomatonSolver<T>::MOST_KEPT : 0);
 }
 

@@ -118,7 +118,8 @@ def automaton_problem(
     durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
-    of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * tables * (n_clips + 8)
+    outlook = n_clips // 8 + 8 if longest > 1 and work == 1 else 0  # numbers of each node, beside the table
+    of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * (tables * (n_clips + 8) + outlook)
     most_nodes = 2 ** min(n_steps + sum(map(len, flow.alternatives)), 64)
     # Small ones are not worth asking for the memory.
     small = memory_limit is None and of_node + each * most_nodes <= FREE_BYTES
@@ -149,7 +150,7 @@ def automaton_problem(
         raise TooLargeError(f"{error}; align with method='exact' goes further, and takes its time") from error
     sure = np.array([flow.confidence[edge] for edge in automaton.edges])
     violation = problem.violation * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
-    arc, end = automaton.arc_costs(skip, repeat, violation), automaton.end_costs(skip, violation)
+    arc, end = automaton.costs(skip, repeat, violation)
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
@@ -157,8 +158,8 @@ def automaton_problem(
 
 def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:
     """Return what is worked out of nodes side by side at most: for each step some vectors for every clip."""
-    arrays = (4 if longest == 1 else 7) + (0 if work == 1 else 6)
-    return 32 * (n_steps * (arrays * (n_clips + 10) + 3 * longest + 80) + 4 * (n_clips + 10))
+    arrays = (4 if longest == 1 else 8) + (0 if work == 1 else 6)
+    return 32 * (n_steps * (arrays * (n_clips + 10) + 3 * longest + 120) + 4 * (n_clips + 10))
 
 
 def _fitting(

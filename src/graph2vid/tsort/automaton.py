@@ -115,18 +115,21 @@ class Automaton:
         """
         return _compile(flow, may_skip, may_repeat, limit)
 
-    def arc_costs(self, skip: Costs, repeat: Costs, violation: Costs) -> Costs:
-        """Return what each arc costs, [A], from the costs of skips [K], of repeats [K] and of violated edges [Z]."""
-        step = np.repeat(self.state_step, np.diff(self.arc_start))
-        charged = sums_over(self.charged, np.concatenate([skip, violation]))[self.arc_charged]
-        return np.asarray(charged + np.where(self.arc_repeats, repeat[step], 0.0))
+    def costs(self, skip: Costs, repeat: Costs, violation: Costs) -> tuple[Costs, Costs]:
+        """Return what each arc costs, [E], and ending at each node, [I].
 
-    def end_costs(self, skip: Costs, violation: Costs) -> Costs:
-        """Return what ending at each node costs, [I]."""
-        costs = sums_over(self.charged, np.concatenate([skip, violation]))[self.end_charged]
+        They follow from the costs of skips [K], of repeats [K] and of violated edges [Z].
+        """
+        charged = sums_over(self.charged, np.concatenate([skip, violation]))
+        end = charged[self.end_charged]
         for group, untouched in zip(self.flow.alternatives, self.end_open.T, strict=True):
-            costs[untouched] += min(float(skip[list(branch)].sum()) for branch in group)
-        return costs
+            end[untouched] += min(float(skip[list(branch)].sum()) for branch in group)
+        return charged[self.arc_charged] + np.append(repeat, 0.0)[self._repeated], end
+
+    @cached_property
+    def _repeated(self) -> NDArray[np.int32]:
+        """int32 [E]: the step that each arc repeats, K where there is none."""
+        return np.where(self.arc_repeats, self.state_step[self.state_of_arc], np.int32(len(self.flow)))
 
     @cached_property
     def node_of_state(self) -> NDArray[np.int64]:
