@@ -113,7 +113,7 @@ class Observed:
 
 @one_thread()
 def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed:
-    """Look at a procedure with the network: its graph, and what lies behind it; the arguments are those of :func:`parse_by_model`."""
+    """Look at a procedure with the network; the arguments are those of :func:`parse_by_model`."""
     model = RecipeModel.load(weights)
     texts = procedure.texts
     words, places, units = [], [], []
