@@ -246,9 +246,8 @@ void linear(const LinearJob &job) {
 
 // Add what went into a part of the layer, give each row mean 0 and variance 1, then the learned scale and shift. Rows are
 // taken four at a time: sums in one order leave a processor waiting.
-template <int R>
-G2V_INLINE void normalise_rows(const float *x, int64_t x_stride, const float *before, int64_t width, const Norm &norm,
-                               float epsilon, float *out) {
+template <int R> G2V_INLINE void normalise_rows(const float *x, int64_t x_stride, const float *before, int64_t width,
+                                                const Norm &norm, float epsilon, float *out) {
     V<float> total[R] = {}, squares[R] = {};
     for (int64_t at = 0; at < width; at += W)
 #pragma GCC unroll 4
