@@ -187,14 +187,30 @@ G2V_INLINE float round_row(const float *x, int64_t count, float levels, int32_t 
     return rounding.scale;
 }
 
-// The place of the largest of so many numbers, whatever its sign: the first of equals.
-G2V_INLINE int64_t place_of_largest(const float *x, int64_t count) {
-    V<float> largest{};
-    for (int64_t at = 0; at < count; at += W) largest = most(magnitude(load_some(x + at, count - at)), largest);
-    const float found = most_of(largest);
+// The largest of so many numbers, or 0, each as `of` sees it: in several chains, so that none waits for the other.
+template <class Of> G2V_INLINE float largest_of(const float *x, int64_t count, Of of) {
+    V<float> most_seen[4] = {};
     int64_t at = 0;
-    while (at + 1 < count && __builtin_fabsf(x[at]) != found) ++at;
-    return at;
+    for (; at + 4 * W <= count; at += 4 * W)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) most_seen[k] = most(of(load(x + at + k * W)), most_seen[k]);
+    for (; at < count; at += W) most_seen[0] = most(of(load_some(x + at, count - at)), most_seen[0]);
+    return most_of(most(most(most_seen[0], most_seen[1]), most(most_seen[2], most_seen[3])));
+}
+
+// The first place of a magnitude, which is there.
+G2V_INLINE int64_t place_of(const float *x, int64_t count, float wanted) {
+    for (int64_t at = 0; at + W <= count; at += W) {
+        typedef int64_t Halves __attribute__((vector_size(32)));
+        const Int32 found = magnitude(load(x + at)) == full<float>(wanted);
+        const Halves any = (Halves)found;
+        if (!((any[0] | any[1]) | (any[2] | any[3]))) continue;
+        while (!found[at % W]) ++at;  // at is a multiple of W before
+        return at;
+    }
+    int64_t at = count / W * W;
+    while (at + 1 < count && __builtin_fabsf(x[at]) != wanted) ++at;
+    return at < count ? at : count - 1;
 }
 
 // Round rows to 256 levels from the lowest number, or 0, to the highest, or 0, without the largest; then the product.
@@ -202,52 +218,66 @@ void linear(const LinearJob &job) {
     constexpr float levels = 255;
     for (int64_t row = 0; row < job.rows; ++row) {
         const float *x = job.input + row * job.input_stride;
-        const int64_t apart = place_of_largest(x, job.in), block = apart / W * W;
-        auto others = [&](int64_t at) __attribute__((always_inline)) {
-            V<float> values = load_some(x + at, job.in - at);
-            if (at == block) values[apart - block] = 0;
-            return values;
-        };
-        V<float> high{}, low{};
-        for (int64_t at = 0; at < job.in; at += W) {
-            const V<float> values = others(at);
-            high = most(values, high);
-            low = most(-values, low);
-        }
-        const float lowest = most_of(low);
-        const Rounding rounding(most_of(high) / levels + lowest / levels);
+        auto up = [](V<float> values) __attribute__((always_inline)) { return values; };
+        auto down = [](V<float> values) __attribute__((always_inline)) { return -values; };
+        float highest = largest_of(x, job.in, up), lowest = largest_of(x, job.in, down);
+        const int64_t apart = place_of(x, job.in, highest > lowest ? highest : lowest);
+        // On the side of the largest number the next one counts.
+        const float before = x[apart] > 0 ? largest_of(x, apart, up) : largest_of(x, apart, down);
+        const int64_t rest = job.in - apart - 1;
+        const float after = x[apart] > 0 ? largest_of(x + apart + 1, rest, up) : largest_of(x + apart + 1, rest, down);
+        (x[apart] > 0 ? highest : lowest) = before > after ? before : after;
+        const Rounding rounding(highest / levels + lowest / levels);
         const int32_t zero = rounded(full<float>(lowest * rounding.inverse), 0, levels)[0];
         const float below = static_cast<float>(-zero), above = levels - static_cast<float>(zero);
         job.cells.scale[row] = rounding.scale;
         job.cells.zero[row] = zero;
         job.cells.apart_at[row] = static_cast<int32_t>(apart);
         job.cells.apart[row] = x[apart];
-        write_cells<Weights>(job.in, job.matrix.groups, job.cells.lanes + row * job.matrix.groups, zero,
-                             [&](int64_t at) __attribute__((always_inline)) {
-                                 return rounded(others(at) * rounding.inverse, below, above) + zero;
-                             });
+        int32_t *lanes = job.cells.lanes + row * job.matrix.groups;
+        write_cells<Weights>(job.in, job.matrix.groups, lanes, zero, [&](int64_t at) __attribute__((always_inline)) {
+            return rounded(load_some(x + at, job.in - at) * rounding.inverse, below, above) + zero;
+        });
+        const auto nothing = static_cast<typename Weights::Cell>(zero);
+        __builtin_memcpy(reinterpret_cast<unsigned char *>(lanes) + apart * sizeof nothing, &nothing, sizeof nothing);
     }
     product<Weights, true>(job.matrix, job.cells, job.rows, job.output, job.output_stride);
 }
 
-// Add what went into a part of the layer, give the row mean 0 and variance 1, then the learned scale and shift.
-G2V_INLINE void add_and_normalise(const float *x, const float *before, int64_t width, const Norm &norm, float epsilon,
-                                  float *out) {
-    V<float> total{}, squares{};
-    for (int64_t at = 0; at < width; at += W) {
-        const V<float> sum = load(x + at) + load(before + at);
-        store(out + at, sum);
-        total += sum;
-    }
-    const float mean = sum_of(total) / static_cast<float>(width);
-    for (int64_t at = 0; at < width; at += W) {
-        const V<float> centred = load(out + at) - mean;
-        store(out + at, centred);
-        squares += centred * centred;
-    }
-    const float scale = 1 / __builtin_sqrtf(sum_of(squares) / static_cast<float>(width) + epsilon);
+// Add what went into a part of the layer, give each row mean 0 and variance 1, then the learned scale and shift. Rows are
+// taken four at a time: sums in one order leave a processor waiting.
+template <int R> G2V_INLINE void normalise_rows(const float *x, int64_t x_stride, const float *before, int64_t width,
+                                                const Norm &norm, float epsilon, float *out) {
+    V<float> total[R] = {}, squares[R] = {};
     for (int64_t at = 0; at < width; at += W)
-        store(out + at, load(out + at) * scale * load(norm.weight + at) + load(norm.bias + at));
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            const V<float> sum = load(x + r * x_stride + at) + load(before + r * width + at);
+            store(out + r * width + at, sum);
+            total[r] += sum;
+        }
+    float mean[R], scale[R];
+    for (int r = 0; r < R; ++r) mean[r] = sum_of(total[r]) / static_cast<float>(width);
+    for (int64_t at = 0; at < width; at += W)
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            const V<float> centred = load(out + r * width + at) - mean[r];
+            store(out + r * width + at, centred);
+            squares[r] += centred * centred;
+        }
+    for (int r = 0; r < R; ++r) scale[r] = 1 / __builtin_sqrtf(sum_of(squares[r]) / static_cast<float>(width) + epsilon);
+    for (int64_t at = 0; at < width; at += W)
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r)
+            store(out + r * width + at, load(out + r * width + at) * scale[r] * load(norm.weight + at) + load(norm.bias + at));
+}
+G2V_INLINE void add_and_normalise(const float *x, int64_t x_stride, const float *before, int64_t rows, int64_t width,
+                                  const Norm &norm, float epsilon, float *out) {
+    int64_t row = 0;
+    for (; row + 4 <= rows; row += 4)
+        normalise_rows<4>(x + row * x_stride, x_stride, before + row * width, width, norm, epsilon, out + row * width);
+    for (; row < rows; ++row)
+        normalise_rows<1>(x + row * x_stride, x_stride, before + row * width, width, norm, epsilon, out + row * width);
 }
 
 // x · (1 + tanh(y)) / 2 with y = sqrt(2 / pi) (x + 0.044715 x^3), by exp(-|2y|).
@@ -279,11 +309,17 @@ struct Attention {
         : job(j), rows(j.rows), size(j.width / j.heads), stride(j.read_stride), row_panels((j.rows + COLUMNS - 1) / COLUMNS),
           row_columns(row_panels * COLUMNS), row_groups(row_columns / 2) {}
 
+    // The part of a head in rows to come: they lie far apart, and nothing else fetches them in time.
+    G2V_INLINE void fetch(const float *from, int64_t row) const {
+        for (int64_t at = 0; at < size; at += 16) __builtin_prefetch(from + (row < rows ? row : rows - 1) * stride + at);
+    }
     G2V_INLINE Matrix keys(const float *from) const {
         const int64_t groups = size / 2;
         for (int64_t row = 0; row < row_columns; ++row) {
             int32_t *lanes = job.keys + row / COLUMNS * groups * COLUMNS + row % COLUMNS;
             int32_t *cells = job.shares;  // free until there are scores
+            fetch(from, row + 12);
+            fetch(from + job.width, row + 12);  // the values, which come next
             job.key_scale[row] = 0;
             if (row < rows) job.key_scale[row] = round_row(from + row * stride, size, READ_LEVELS, cells);
             for (int64_t g = 0; g < groups; ++g) lanes[g * COLUMNS] = row < rows ? cells[g] : 0;
@@ -343,6 +379,7 @@ struct Attention {
             taken{job.shares, job.no_zero, job.query_scale, nullptr, nullptr};
         for (int64_t first = 0; first < rows; first += TILE_ROWS) {
             const int64_t count = rows - first < TILE_ROWS ? rows - first : TILE_ROWS;
+            for (int64_t r = 0; r < count; ++r) fetch(from, first + TILE_ROWS + r);
             for (int64_t r = 0; r < count; ++r)
                 queries.scale[r] = round_row(from + (first + r) * stride, size, limit, queries.lanes + r * key.groups) * spread;
             product<Pairs, false>(key, queries, count, job.scores, row_columns);
@@ -370,15 +407,11 @@ void layer(const LayerJob &job) {
         const float *input = job.input + first * width;
         float *output = job.output + first * width;
         through(job.out, width, job.mixed + first * width, width, rows, job.lowered);
-        for (int64_t r = 0; r < rows; ++r)
-            add_and_normalise(job.lowered + r * job.out.panels * panel, input + r * width, width, job.norm1, job.epsilon,
-                              job.hidden + r * width);
+        add_and_normalise(job.lowered, job.out.panels * panel, input, rows, width, job.norm1, job.epsilon, job.hidden);
         through(job.up, width, job.hidden, width, rows, job.raised);
         for (int64_t r = 0; r < rows; ++r) gelu(job.raised + r * inner_columns, inner_columns);
         through(job.down, job.inner, job.raised, inner_columns, rows, job.lowered);
-        for (int64_t r = 0; r < rows; ++r)
-            add_and_normalise(job.lowered + r * job.down.panels * panel, job.hidden + r * width, width, job.norm2, job.epsilon,
-                              output + r * width);
+        add_and_normalise(job.lowered, job.down.panels * panel, job.hidden, rows, width, job.norm2, job.epsilon, output);
     }
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,7 +93,7 @@ def test_interrupted_recognition_leaves_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_repeats_itself_is_recognised_in_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    import faster_whisper
+    from graph2vid.evidence import speech_stretches
 
     def said(text: str, ratio: float, probability: float) -> SimpleNamespace:
         return SimpleNamespace(text=text, end=1.0, compression_ratio=ratio, avg_logprob=probability)
@@ -106,20 +107,67 @@ def test_what_repeats_itself_is_recognised_in_the_slow_way(monkeypatch: pytest.M
         class Quick:
             found = said("quick", ratio, probability)
 
-            def __init__(self, model: Slow) -> None:
+            def __init__(self, model: Slow, workers: int) -> None:
                 pass
 
             def transcribe(self, sound: Any, **_: Any) -> Any:
                 return iter([self.found]), SimpleNamespace(language="en")
 
-        monkeypatch.setattr(faster_whisper, "BatchedInferencePipeline", Quick)
+        monkeypatch.setattr(speech_stretches, "Stretches", Quick)
         model: Any = Slow()
         segments, language = speech._segments(model, np.zeros(16_000, dtype=np.float32), None, lambda done: None)
         assert [segment.text for segment in segments] == [expected] and language == "en"
 
 
+def test_stretches_side_by_side_come_in_order_each_by_itself() -> None:
+    pytest.importorskip("faster_whisper")
+    from graph2vid.evidence.speech_stretches import Stretches
+
+    told: list[float] = []
+
+    class Model:
+        """Takes longer for what comes earlier; times of words depend on the stretch before."""
+
+        max_length, frames_per_second = 448, 100
+
+        def get_prompt(self, *_: Any, **__: Any) -> list[int]:
+            return [1]
+
+        def encode(self, features: Any) -> Any:
+            assert len(features) == 1
+            return float(features[0, 0])
+
+        @property
+        def model(self) -> Model:
+            return self
+
+        def generate(self, encoded: float, prompts: list[list[int]], **_: Any) -> Any:
+            time.sleep((4 - encoded) * 0.02)
+            return [SimpleNamespace(sequences_ids=[[int(encoded)]], scores=[-0.5], no_speech_prob=0.1)]
+
+        def _split_segments_by_timestamps(self, *, tokens: list[int], **_: Any) -> Any:
+            return [{"tokens": tokens, "start": 0.0, "end": 1.0}], 0, False
+
+        def add_word_timestamps(self, segments: Any, tokenizer: Any, encoded: float, *rest: Any) -> float:
+            told.append(rest[-1])
+            assert [segment["tokens"] for segment in segments[0]] == [[int(encoded)]]
+            return encoded
+
+    tokenizer = SimpleNamespace(decode=lambda tokens: " ".join(map(str, tokens)))
+    names = ("initial_prompt", "max_new_tokens", "hotwords", "multilingual", "beam_size", "patience", "length_penalty")
+    names += ("suppress_blank", "suppress_tokens", "repetition_penalty", "no_repeat_ngram_size", "without_timestamps")
+    options = SimpleNamespace(**(dict.fromkeys(names) | {"length_penalty": 1.0, "temperatures": [0.0]}))
+    options.word_timestamps, options.prepend_punctuations, options.append_punctuations = True, "", ""
+    features = np.arange(4, dtype=np.float32)[:, None]
+    about = [{"duration": 1.0, "offset": float(number)} for number in range(4)]
+    model: Any = Model()
+    found = [result[0]["text"] for result in Stretches(model, 2).forward(features, tokenizer, about, options)]
+    assert found == ["0", "1", "2", "3"]
+    assert told == [0.0, 0.0, 1.0, 2.0]  # the end of the stretch before
+
+
 def test_where_hot_words_take_the_place_of_others_they_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import faster_whisper
+    from graph2vid.evidence import speech_stretches
 
     told = {
         "Serve it.": ["Serve it.", "Serve it."],
@@ -127,14 +175,14 @@ def test_where_hot_words_take_the_place_of_others_they_are_left_out(monkeypatch:
     }
 
     class Quick:
-        def __init__(self, model: Any) -> None:
+        def __init__(self, model: Any, workers: int) -> None:
             pass
 
         def transcribe(self, sound: Any, *, hotwords: str | None, **_: Any) -> Any:
             said = [SimpleNamespace(text=t, end=1.0, compression_ratio=1.5, avg_logprob=-0.3) for t in told[hotwords]]
             return iter(said), SimpleNamespace(language="en")
 
-    monkeypatch.setattr(faster_whisper, "BatchedInferencePipeline", Quick)
+    monkeypatch.setattr(speech_stretches, "Stretches", Quick)
     model: Any = None
     for others, expected in (([], ["Hello and welcome back.", "Serve it."]), (["And."], [*told[None], "And."])):
         told[None] = [*told[None], *others]

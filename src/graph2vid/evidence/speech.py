@@ -55,7 +55,9 @@ _OPTIONS: dict[str, Any] = {
     "vad_parameters": {"min_silence_duration_ms": 1000, "speech_pad_ms": 300},
     "word_timestamps": True,
 }
-_TOGETHER = 1  # each one more takes 50 MB, and all of them save a tenth of the time
+# So many stretches are recognised at a time, where there are processors; each one more takes up to 100 MB.
+_MOST_WORKERS = 4
+_WINDOW_STRETCHES = 1000  # more than a window has
 # Text that is this easy to compress, or this improbable, is a recogniser that repeats itself or guesses. Its window is
 # then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
 _REPETITIVE = 2.4
@@ -116,7 +118,7 @@ def transcribe(
         "model": name,
         "weights": _weights(name),
         "language": language,
-        "options": _OPTIONS | {"together": _TOGETHER, "slow": [_REPETITIVE, _IMPROBABLE]},
+        "options": _OPTIONS | {"together": 1, "slow": [_REPETITIVE, _IMPROBABLE]},
         "compute_type": _COMPUTE_TYPE,
         "window": [_WINDOW_SECONDS, _CUT_SECONDS, _QUIET_SECONDS, _PAUSE_SECONDS],
         "faster_whisper": _version("faster-whisper"),
@@ -162,13 +164,13 @@ def _segments(
     model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None], hot_words: str = ""
 ) -> tuple[list[Segment], str]:
     """Recognise one window, telling how many seconds of it are done; return its segments of speech and its language."""
-    from faster_whisper import BatchedInferencePipeline
+    from graph2vid.evidence.speech_stretches import Stretches
 
-    together = BatchedInferencePipeline(model)
+    together = Stretches(model, _workers()[0])
 
     def stretches(hotwords: str | None) -> list[Segment]:
         nonlocal language
-        options = _OPTIONS | {"hotwords": hotwords, "batch_size": _TOGETHER}
+        options = _OPTIONS | {"hotwords": hotwords, "batch_size": _WINDOW_STRETCHES}
         found, about = together.transcribe(sound, language=language, **options)
         language = about.language
         segments = []
@@ -209,13 +211,23 @@ def load_model(name: str) -> WhisperModel:
         from faster_whisper import WhisperModel
     logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it reports every window
     source = _folder(name) or name
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers, threads = _workers()
     try:
-        return WhisperModel(str(source), compute_type=_COMPUTE_TYPE, cpu_threads=threads)
+        return WhisperModel(str(source), compute_type=_COMPUTE_TYPE, cpu_threads=threads, num_workers=workers)
     except Exception as error:  # the hub, the network and the loader each have errors of their own
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         hint = "give the folder of a converted model, or leave it out"
         raise Graph2VidError(f"cannot load the speech model {name!r} ({reason}); {hint}") from error
+
+
+def _workers() -> tuple[int, int]:
+    """Return how many stretches are recognised at a time, and the threads of each.
+
+    One thread each first: the products of a small model are too small to be shared out.
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(processors, _MOST_WORKERS)
+    return workers, processors // workers
 
 
 def _folder(name: str) -> Path | None:

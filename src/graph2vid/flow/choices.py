@@ -28,7 +28,9 @@ def sort_edges(edges: Iterable[Edge], confidences: Sequence[float]) -> tuple[tup
         raise GraphError(f"{len(confidences)} confidences for {len(pairs)} edges: one for each edge is needed")
     sure: dict[Edge, float] = {}
     for pair, confidence in zip(pairs, confidences, strict=True):
-        sure[pair] = max(sure.get(pair, 0.0), check_confidence(confidence, f"edge {pair}"))
+        if type(confidence) is not float or not 0.0 < confidence <= 1.0:
+            confidence = check_confidence(confidence, f"edge {pair}")
+        sure[pair] = max(sure.get(pair, 0.0), confidence)
     ordered = dict(sorted(sure.items()))
     return tuple(ordered), tuple(ordered.values()) if min(sure.values(), default=1.0) < 1.0 else ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +64,14 @@ class FlowGraph:
         if not self.steps:
             raise GraphError("the flow graph has no steps; it needs at least one")
         index_by_id(self.steps)
-        for a, b in self.edges:
+        count = len(self.steps)
+        for a, b in edges:
             for end in (a, b):
-                if not 0 <= end < len(self):
-                    raise GraphError(f"edge ({a}, {b}): {no_such_index(end, len(self))}")
+                if not 0 <= end < count:
+                    raise GraphError(f"edge ({a}, {b}): {no_such_index(end, count)}")
             if a == b:
                 raise GraphError(self_loop(self.steps[a].id))
-        if len(self.topological_order) < len(self):
+        if len(self.topological_order) < count:
             raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
         vars(self)["optional"] = choices.sorted_steps(self.optional, len(self), "optional steps")
         vars(self)["alternatives"] = choices.check_alternatives(self.alternatives, self.ids)
@@ -115,7 +116,9 @@ class FlowGraph:
             raise GraphError("the steps must be a list of texts, not one string")
         made = tuple(as_step(step, index) for index, step in enumerate(steps))
         index_of = index_by_id(made)
-        pairs, confidences = [], []
+        pairs: list[tuple[int, int]] = []
+        confidences: list[float] = []
+        certain = True
         for number, edge in enumerate(edges):
             try:
                 before, after, *sure = () if isinstance(edge, str) else edge
@@ -127,9 +130,10 @@ class FlowGraph:
             except GraphError as error:
                 raise GraphError(f"edge {number} ({quoted(before)} → {quoted(after)}): {error}") from None
             confidences.append(confidence)
+            certain = certain and not sure
         left_out = resolve_all(optional, index_of)
         groups = tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives)
-        return cls(made, tuple(pairs), title, left_out, groups, tuple(confidences))
+        return cls(made, tuple(pairs), title, left_out, groups, () if certain else tuple(confidences))
 
     @classmethod
     def chain(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
@@ -291,28 +295,41 @@ class FlowGraph:
             raise GraphError(f"there is no edge {quoted(edge)} to give a confidence to")
         return self._with_edges({**self.confidence, **confidence})
 
-    def _by_level(self, edges_of: Callable[[FlowGraph], Iterable[tuple[int, int]]], own: bool = False) -> FlowGraph:
+    def _by_level(
+        self, edges_of: Callable[[order.Adjacency, Sequence[int]], Iterable[tuple[int, int]]], own: bool = False
+    ) -> FlowGraph:
         """Return the graph of the edges that ``edges_of`` finds when the surest edges are there, then the next, ….
 
-        With ``own``, an edge counts only where it is as sure as the least sure ones that are there.
+        It is given the successors and the descendants of the steps. With ``own``, an edge counts only where it is as
+        sure as the least sure ones that are there.
         """
         if not self.confidences:
-            return replace(self, edges=tuple(edges_of(self)))
+            return self._in_same_order(dict.fromkeys(edges_of(self.successors, self.descendants), 1.0))
         found: dict[tuple[int, int], float] = {}
         for level in sorted(set(self.confidences), reverse=True):
-            at_least = self._with_edges({edge: c for edge, c in self.confidence.items() if c >= level})
-            for edge in edges_of(at_least):
+            following = order.adjacency((edge for edge, c in self.confidence.items() if c >= level), len(self))
+            for edge in edges_of(following, order.reachable(following, self.topological_order)):
                 if not own or self.confidence[edge] == level:
                     found.setdefault(edge, level)
-        return self._with_edges(found)
+        return self._in_same_order(found)
+
+    def _in_same_order(self, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
+        """Return the graph with other edges that imply the same order: what was checked need not be checked again."""
+        ordered = dict(sorted(confidence.items()))
+        made = object.__new__(type(self))
+        vars(made).update({field.name: getattr(self, field.name) for field in fields(self)})
+        vars(made)["edges"] = tuple(ordered)
+        vars(made)["confidences"] = tuple(ordered.values()) if min(ordered.values(), default=1.0) < 1.0 else ()
+        vars(made).update(topological_order=self.topological_order, descendants=self.descendants)
+        return made
 
     def transitive_reduction(self) -> FlowGraph:
         """Return the same order with as few edges as possible: an edge goes where surer ones, or equals, imply it."""
-        return self._by_level(lambda flow: order.reduction_edges(flow.successors, flow.descendants), own=True)
+        return self._by_level(order.reduction_edges, own=True)
 
     def transitive_closure(self) -> FlowGraph:
         """Return the same order with an edge for every pair (a, b) with a before b, as sure as what implies it."""
-        return self._by_level(lambda flow: order.closure_edges(flow.descendants))
+        return self._by_level(lambda successors, descendants: order.closure_edges(descendants))
 
     def without(self, steps: Iterable[StepReference]) -> FlowGraph:
         """Return the graph without the given steps; their predecessors now come before their successors.

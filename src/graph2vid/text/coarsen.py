@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 from graph2vid.flow import FlowGraph
 from graph2vid.text.parsed_text import EntityGraph, Parse, Procedure, Reason
@@ -86,6 +87,23 @@ def reason(before: int, after: int, rule: str, made: str, used: str) -> Reason:
     return Reason(before, after, rule, f"{made or '…'} → {used}")
 
 
+class Links(NamedTuple):
+    """Links between instructions: those that go forward in the text, and those that go back; groups of alternatives."""
+
+    forward: tuple[Reason, ...]
+    backward: tuple[Reason, ...]
+    alternatives: list[list[int]]
+
+
+def distinct_links(procedure: Procedure, reasons: Iterable[Reason]) -> Links:
+    """Return the links between different instructions, each once, shared among alternatives."""
+    groups = alternative_groups(procedure.texts)
+    distinct = dict.fromkeys(share_links(reasons, groups) if groups else reasons)
+    forward = tuple(reason for reason in distinct if reason.before < reason.after)
+    backward = tuple(reason for reason in distinct if reason.before > reason.after)
+    return Links(forward, backward, groups)
+
+
 def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entities: EntityGraph | None = None) -> Parse:
     """Merge all nodes of an instruction, keep the connections, and make them a flow graph.
 
@@ -107,11 +125,8 @@ def coarsen(procedure: Procedure, reasons: Iterable[Reason], parser: str, entiti
     -------
     Parse
     """
-    groups = alternative_groups(procedure.texts)
-    distinct = dict.fromkeys(share_links(reasons, groups) if groups else reasons)
-    forward = tuple(reason for reason in distinct if reason.before < reason.after)
-    backward = tuple(reason for reason in distinct if reason.before > reason.after)
-    texts, edges = procedure.texts, {(reason.before, reason.after) for reason in forward}
+    links = distinct_links(procedure, reasons)
+    texts, edges = procedure.texts, {(reason.before, reason.after) for reason in links.forward}
     optional = (number for number, text in enumerate(texts) if is_optional(text))
-    flow = FlowGraph.from_edges(texts, edges, procedure.title, optional=optional, alternatives=groups)
-    return Parse(procedure, flow.transitive_reduction(), parser, forward, backward, entities)
+    flow = FlowGraph.from_edges(texts, edges, procedure.title, optional=optional, alternatives=links.alternatives)
+    return Parse(procedure, flow.transitive_reduction(), parser, links.forward, links.backward, entities)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.text.coarsen import coarsen, reason
+from graph2vid.text.coarsen import coarsen, distinct_links, reason
 from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.decode import FORBIDDEN as FORBIDDEN
 from graph2vid.text.learned.learned_parser import SHIPPED as SHIPPED
@@ -22,6 +23,7 @@ from graph2vid.text.learned.network_numpy import mean_pool as mean_pool
 from graph2vid.text.learned.network_numpy import span_pools as span_pools
 from graph2vid.text.learned.pairs import SIZES as SIZES
 from graph2vid.text.learned.pairs import pair_features as pair_features
+from graph2vid.text.learned.parallel import one_thread as one_thread
 from graph2vid.text.learned.tensors import Tensors as Tensors
 from graph2vid.text.learned.tensors import quantise as quantise
 from graph2vid.text.learned.tensors import read_safetensors as read_safetensors
@@ -39,7 +41,7 @@ from graph2vid.text.learned.words import Span as Span
 from graph2vid.text.learned.words import sentence_numbers as sentence_numbers
 from graph2vid.text.learned.words import spans_of as spans_of
 from graph2vid.text.learned.words import stem as stem
-from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure
+from graph2vid.text.parsed_text import Entity, EntityEdge, EntityGraph, Parse, Procedure, Reason
 
 _MOST_CHARACTERS = 20_000
 """Of an enormous instruction so much is read."""
@@ -71,7 +73,10 @@ class Observed:
 
     Attributes
     ----------
-    parse : Parse
+    procedure : Procedure
+    graph : EntityGraph
+    reasons : list of Reason
+        All links between instructions, plain additions freed of each other.
     links : list of (int, int)
         Instructions that an edge joins, in the direction of the edge; plain additions are not freed of each other.
     best, single : array, shape (n, n)
@@ -84,7 +89,9 @@ class Observed:
         Whether an instruction is a plain addition.
     """
 
-    parse: Parse
+    procedure: Procedure
+    graph: EntityGraph
+    reasons: list[Reason]
     links: list[tuple[int, int]]
     best: npt.NDArray[np.float64]
     single: npt.NDArray[np.float64]
@@ -93,9 +100,20 @@ class Observed:
     actions: npt.NDArray[np.int64]
     additions: npt.NDArray[np.bool_]
 
+    @cached_property
+    def forward(self) -> tuple[Reason, ...]:
+        """The links that go forward in the text, each once: the reasons of the flow graph."""
+        return distinct_links(self.procedure, self.reasons).forward
 
+    @cached_property
+    def parse(self) -> Parse:
+        """The flow graph."""
+        return coarsen(self.procedure, self.reasons, "learned", self.graph)
+
+
+@one_thread()
 def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed:
-    """Parse a procedure, and keep what lies behind its graph; the arguments are those of :func:`parse_by_model`."""
+    """Look at a procedure with the network; the arguments are those of :func:`parse_by_model`."""
     model = RecipeModel.load(weights)
     texts = procedure.texts
     words, places, units = [], [], []
@@ -129,7 +147,9 @@ def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed
         np.maximum.at(best, ends, stretch.weighed.likely)
         np.maximum.at(single, ends, stretch.weighed.strong)
     return Observed(
-        coarsen(procedure, reasons, "learned", graph),
+        procedure,
+        graph,
+        reasons,
         [(int(of[edge.dependent]), int(of[edge.head])) for edge in edges],
         best,
         single,

@@ -39,13 +39,14 @@ def best_tags(scores: npt.NDArray[np.float32], transitions: npt.NDArray[np.float
     """
     if not len(scores):
         return []
-    steps, every = np.ascontiguousarray((transitions + FORBIDDEN).T), np.arange(len(TAGS))
+    steps = np.ascontiguousarray((transitions + FORBIDDEN).T)
     best = scores[0] + FORBIDDEN[TAGS.index("O")]
     came = np.zeros(scores.shape, dtype=np.intp)
     for word in range(1, len(scores)):
         paths = steps + best  # [to, from]
-        came[word] = paths.argmax(axis=1)
-        best = paths[every, came[word]] + scores[word]
+        paths.argmax(axis=1, out=came[word])
+        best = paths.max(axis=1)
+        best += scores[word]
     found = [int(best.argmax())]
     for word in range(len(scores) - 1, 0, -1):
         found.append(int(came[word, found[-1]]))

@@ -29,6 +29,8 @@ _MATRICES, _NORMS = ("qkv", "out", "up", "down"), ("norm1", "norm2")
 _PARTS = ("dependent", "head", "labelled", "labelling")
 """What an entity is in an edge and in its label: computed at once."""
 _SCORED = ("arc", "same")
+_BLOCK = 1 << 16
+"""So many numbers that stand for pairs are worked on at once: they stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,6 @@ class Network:
         kinds = [CLASSES.index(span.kind) for span in spans]
         ends = np.cumsum([arc, arc, self.shape.label])
         read = read_spans(spans, np.concatenate(words, axis=1))
-        pair = self._pairs(features)
         scores = np.zeros((len(_SCORED), count, count), dtype=np.float32)
         label = np.zeros((len(LABELS), count, count), dtype=np.float32)
         meeting = np.zeros((2, count, branches * size, len(_SCORED)), dtype=np.float32)
@@ -270,22 +271,27 @@ class Network:
             label += np.matmul(label_dependent, by_label)
             label += _times(label_dependent, branch.labelled).T[:, :, None]
             label += _times(label_head, branch.labelling).T[:, None]
-        flat = pair.reshape(count * count, -1).T
-        both = (self._pair_weights @ flat + self._pair_bias).reshape(-1, count, count)
-        scores += both[: len(_SCORED)]
-        label += both[len(_SCORED) :]
-        scores += np.matmul(pair, meeting[0]).transpose(2, 0, 1)
-        scores += np.matmul(pair.transpose(1, 0, 2), meeting[1]).transpose(2, 1, 0)
+        dependents = max(_BLOCK // (count * branches * size), 1)
+        for first in range(0, count, dependents):
+            these = slice(first, first + dependents)
+            pair = self._pairs(features[these])
+            both = self._pair_weights @ pair.reshape(-1, branches * size).T
+            both += self._pair_bias
+            both = both.reshape(len(both), -1, count)
+            some = scores[:, these]
+            some += both[: len(_SCORED)]
+            some += np.matmul(pair, meeting[0, these]).transpose(2, 0, 1)
+            some += np.matmul(pair.transpose(1, 0, 2), meeting[1]).transpose(2, 1, 0)
+            label[:, these] += both[len(_SCORED) :]
         scores /= branches
         label /= branches
         arcs, same = scores
         return EdgeScores(arcs, same, label.transpose(1, 2, 0))
 
     def _pairs(self, features: Features) -> Floats:
-        """Return what stands for the features of pairs: shape (entities, entities, branches · pair)."""
-        count = len(features)
+        """Return what stands for the features of pairs: shape (dependents, entities, branches · pair)."""
         values = np.moveaxis(features, -1, 0)
-        found = np.zeros((count, count, self.shape.branches * self.shape.pair), dtype=np.float32)
+        found = np.zeros((*features.shape[:2], self.shape.branches * self.shape.pair), dtype=np.float32)
         looked_up = np.empty_like(found)
         for numbers, table in zip(_TOGETHER, self._features, strict=True):
             row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])

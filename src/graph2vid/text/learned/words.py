@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -91,6 +92,7 @@ def tidy(word: str) -> str:
     return "".join(sign for sign in decomposed if unicodedata.category(sign) not in ("Mn", "Cc", "Cf"))
 
 
+@lru_cache(50_000)
 def stem(word: str) -> str:
     """Cut common endings, so that "tomatoes" and "tomato", "mashed" and "mash", "slicing" and "slice" agree."""
     word = word.lower()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from graph2vid.flow import FlowGraph, bits
 from graph2vid.text.coarsen import coarsen
+from graph2vid.text.learned import one_thread
 from graph2vid.text.parsed_text import Parse, Procedure, Reason
 from graph2vid.text.precedence.order_network import FARTHEST as FARTHEST
 from graph2vid.text.precedence.order_network import FEATURES as FEATURES
@@ -41,6 +42,7 @@ MOST_STEPS = 80
 """A longer procedure is read in parts of so many steps; between parts the written order holds."""
 
 
+@one_thread()
 def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     """Find the flow graph of a procedure from the probability of every precedence.
 
@@ -70,9 +72,9 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
         none = np.zeros((size, size), dtype=bool)
         probability[here, here] = network.probabilities(network.logits(seen, fold), "auto", none)
         probability[:first, here] = 1
-        for reason in seen.learned.reasons:
+        for reason in seen.observed.forward:
             reasons.append(Reason(reason.before + first, reason.after + first, reason.rule, reason.words))
-        entities = seen.learned.entities if size == n else None
+        entities = seen.observed.graph if size == n else None
     kept = closed(probability >= LEAST)
     found = [reason for reason in reasons if kept[reason.before, reason.after]]
     written = [Reason(i, j, WRITTEN, f"{probability[i, j]:.0%}") for i, j in np.argwhere(kept).tolist()]
@@ -101,6 +103,7 @@ def _with_soft_precedence(
     return replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
 
 
+@one_thread()
 def probabilities(parse: Parse) -> npt.NDArray[np.float32]:
     """Return the probability that each step must come before each later one, given what a parser found, [n, n]."""
     if parse.probabilities is not None:

@@ -73,6 +73,7 @@ class OrderNetwork:
     def __init__(self, tensors: Tensors, calibration: Mapping[str, Sequence[float]]) -> None:
         self.tensors = tensors
         self.calibration = {name: tuple(map(float, numbers)) for name, numbers in calibration.items()}
+        self._together: dict[tuple[str, tuple[int, ...]], tuple[Floats, Floats]] = {}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None) -> OrderNetwork:
@@ -101,34 +102,52 @@ class OrderNetwork:
         """
         scaled = (inputs(seen) - self.tensors["mean"]) / self.tensors["deviation"]
         features: Floats = np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32)
-        folds = range(FOLDS) if fold is None else (fold,)
-        found: Floats = np.mean([self._weigh(features, seen.meaning, number) for number in folds], axis=0)
+        weighed = self._weigh(features, seen.meaning, tuple(range(FOLDS)) if fold is None else (fold,))
+        found: Floats = np.mean(weighed, axis=0)
         return found
 
-    def _weigh(self, features: Floats, meaning: Floats, fold: int) -> Floats:
+    def _stacked(self, name: str, folds: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Return weights [folds, in, out] and biases [folds, 1, out] of a layer."""
+        found = self._together.get((name, folds))
+        if found is None:
+            weights, biases = ([self.tensors[f"{fold}.{name}.{part}"] for fold in folds] for part in ("weight", "bias"))
+            found = self._together[name, folds] = np.stack(weights), np.stack(biases)[:, None]
+        return found
+
+    def _weigh(self, features: Floats, meaning: Floats, folds: tuple[int, ...]) -> Floats:
+        """Return what each network says, [folds, n, n]."""
         n = len(features)
         later = np.triu(np.ones((n, n), dtype=np.float32), 1)[..., None]
 
         def layer(name: str, values: Floats) -> Floats:
-            found: Floats = values @ self.tensors[f"{fold}.{name}.weight"] + self.tensors[f"{fold}.{name}.bias"]
-            return found
+            """Return what a layer makes of rows [folds, …, in], or of the same for all."""
+            weight, bias = self._stacked(name, folds)
+            rows = values.reshape(len(values), -1, values.shape[-1])
+            found: Floats = rows @ weight
+            found += bias
+            return found.reshape(len(folds), *values.shape[1:-1], -1)
 
-        means = np.tanh(layer("meaning", meaning))
-        width = means.shape[1]
-        one = np.broadcast_to(means[:, None], (n, n, width))
-        other = np.broadcast_to(means[None], (n, n, width))
-        first = np.maximum(layer("first", np.concatenate([features, one, other, one * other], axis=-1)), 0) * later
-        of_one = first.sum(axis=1, keepdims=True) / np.maximum(later.sum(axis=1, keepdims=True), 1)
-        of_other = first.sum(axis=0, keepdims=True) / np.maximum(later.sum(axis=0, keepdims=True), 1)
-        of_all = first.sum(axis=(0, 1), keepdims=True) / max(later.sum(), 1)
+        means = np.tanh(layer("meaning", meaning[None]))
+        size = (len(folds), n, n)
+        one, other = (np.broadcast_to(side, (*size, means.shape[-1])) for side in (means[:, :, None], means[:, None]))
+        known = np.broadcast_to(features, (*size, features.shape[-1]))
+        first = layer("first", np.concatenate([known, one, other, one * other], axis=-1))
+        np.maximum(first, 0, out=first)
+        first *= later
+        of_one = first.sum(axis=2, keepdims=True) / np.maximum(later.sum(axis=1, keepdims=True), 1)
+        of_other = first.sum(axis=1, keepdims=True) / np.maximum(later.sum(axis=0, keepdims=True), 1)
+        of_all = first.sum(axis=(1, 2), keepdims=True) / max(later.sum(), 1)
         left, right = (_sigmoid(layer(name, first)) * later for name in ("left", "right"))
-        best, mean = np.zeros_like(left), np.zeros_like(left)
-        for step in range(n):  # [third, other, …] at a time
-            between = left[step][:, None] * right
-            best[step], mean[step] = between.max(axis=0), between.mean(axis=0)
+        best, mean = np.empty_like(left), np.empty_like(left)
+        for step in range(n):  # [folds, third, other, …] at a time
+            between = left[:, step, :, None] * right
+            between.max(axis=1, out=best[:, step])
+            between.mean(axis=1, out=mean[:, step])
         around = [np.broadcast_to(part, first.shape) for part in (of_one, of_other, of_all)]
-        second = np.maximum(layer("second", np.concatenate([first, *around, best, mean], axis=-1)), 0)
-        return (NETWORK_SHARE * layer("last", second) + (1 - NETWORK_SHARE) * layer(PLAIN, features))[..., 0]
+        second = layer("second", np.concatenate([first, *around, best, mean], axis=-1))
+        np.maximum(second, 0, out=second)
+        plain = layer(PLAIN, features[None])
+        return (NETWORK_SHARE * layer("last", second) + (1 - NETWORK_SHARE) * plain)[..., 0]
 
     def probabilities(self, logits: Floats, parser: str, has: npt.NDArray[np.bool_]) -> Floats:
         """Return calibrated probabilities, [n, n]: 0 where a step is not written before the other.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.text.learned import observe
+from graph2vid.text.learned import Observed, observe
 from graph2vid.text.lexicon import words
-from graph2vid.text.parsed_text import Parse, Procedure
+from graph2vid.text.parsed_text import Parse, Procedure, Reason
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -60,7 +61,7 @@ class StepPairs:
     text : float32 array, shape (TEXT_FEATURES,)
     meaning : float32 array, shape (n, width)
         The words of each step as the encoder of the learned parser reads them, on average.
-    learned : Parse
+    observed : Observed
         By the learned parser.
     """
 
@@ -68,7 +69,12 @@ class StepPairs:
     pairs: Floats
     text: Floats
     meaning: Floats
-    learned: Parse
+    observed: Observed
+
+    @property
+    def learned(self) -> Parse:
+        """What the learned parser makes of the procedure."""
+        return self.observed.parse
 
 
 def step_pairs(procedure: Procedure) -> StepPairs:
@@ -88,7 +94,7 @@ def step_pairs(procedure: Procedure) -> StepPairs:
     for before, after in seen.links:
         linked[before, after] = before < after
     reached = closed(linked)
-    freed = closed(_matrix(seen.parse, n))
+    freed = closed(_matrix(seen.forward, n))
     mentioned, definite, known, used = _mentions(split, content)
     later, earlier = np.maximum(np.arange(n)[::-1], 1), np.maximum(np.arange(n), 1)
     at = np.arange(n) / max(n - 1, 1)
@@ -115,18 +121,6 @@ def step_pairs(procedure: Procedure) -> StepPairs:
     unit = seen.meaning / np.maximum(np.linalg.norm(seen.meaning, axis=1, keepdims=True), 1e-9)
     alike = unit @ unit.T
     mean_alike = (alike.sum() - n) / max(n * n - n, 1)
-    number = {word: sum(word in words for words in content) for word in set().union(*content)}
-    shared = np.zeros((5, n, n))
-    for i in range(n):
-        for j in range(i + 1, n):
-            both = content[i] & content[j]
-            shared[:, i, j] = (
-                len(both),
-                len(both) / max(len(content[i] | content[j]), 1),
-                sum(1 / number[word] for word in both),
-                len(both & title),
-                _same_beginning(stems[i], stems[j]),
-            )
     verbs = np.array([words[0] if words else "" for words in stems])
     grids = [
         distance,
@@ -138,7 +132,8 @@ def step_pairs(procedure: Procedure) -> StepPairs:
         _logit(strong),
         _logit(np.triu(seen.single, 1)),
         _logit(paths),
-        *shared,
+        *_shared(content, title),
+        _same_beginnings(stems),
         verbs[:, None] == verbs[None, :],
         alike,
         alike - mean_alike,
@@ -159,7 +154,7 @@ def step_pairs(procedure: Procedure) -> StepPairs:
         ],
         dtype=np.float32,
     )
-    return StepPairs(steps, pairs, text, seen.meaning, seen.parse)
+    return StepPairs(steps, pairs, text, seen.meaning, seen)
 
 
 def closed(relation: Flags) -> Flags:
@@ -196,9 +191,9 @@ def _mentions(
     return mentioned, definite, (known / size).tolist(), (used / size).tolist()
 
 
-def _matrix(parse: Parse, n: int) -> Flags:
+def _matrix(reasons: Iterable[Reason], n: int) -> Flags:
     found = np.zeros((n, n), bool)
-    for reason in parse.reasons:
+    for reason in reasons:
         found[reason.before, reason.after] = True
     return found
 
@@ -225,6 +220,7 @@ def _logit(share: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return found
 
 
+@lru_cache(50_000)
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
@@ -236,7 +232,31 @@ def _content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(_stem(word) for word in words if word not in _PLAIN and len(word) >= _SHORTEST)
 
 
-def _same_beginning(one: list[str], other: list[str]) -> int:
+def _shared(content: Sequence[frozenset[str]], title: frozenset[str]) -> npt.NDArray[np.float64]:
+    """Return of each step and a later one how many words they share: so many, as a share of all their words, each
+    divided by the number of steps that have it, and of the words of the title; shape (4, n, n).
+    """
+    columns = {word: column for column, word in enumerate(sorted(frozenset[str]().union(*content)))}
+    has = np.zeros((len(content), len(columns)))
+    for step, of_step in enumerate(content):
+        has[step, [columns[word] for word in of_step]] = 1
+    both, size = has @ has.T, has.sum(axis=1)
+    rare = (has / np.maximum(has.sum(axis=0), 1)) @ has.T
+    told = has * [word in title for word in columns]
+    found = [both, both / np.maximum(size[:, None] + size - both, 1), rare, told @ has.T]
+    return np.triu(np.stack(found), 1)
+
+
+def _same_beginnings(steps: Sequence[Sequence[str]]) -> npt.NDArray[np.int64]:
+    """Return with how many equal words each step and a later one begin, [n, n]."""
+    found = np.zeros((len(steps), len(steps)), dtype=np.int64)
+    for i, one in enumerate(steps):
+        for j in range(i + 1, len(steps)):
+            found[i, j] = _same_beginning(one, steps[j])
+    return found
+
+
+def _same_beginning(one: Sequence[str], other: Sequence[str]) -> int:
     for number, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return number
