@@ -283,7 +283,7 @@ def test_a_prototype_of_background_is_learnt_and_used_beside_the_features(tmp_pa
     assert evaluation is not None
     plain = whole.module({name: value for name, value in whole.weights.items() if name != "prototype"})
     costs = [evaluation.results(one).videos[0].costs for one in (mlp, plain)]
-    assert np.array_equal(costs[0].match, costs[1].match)
+    np.testing.assert_allclose(costs[0].match, costs[1].match, rtol=1e-4, atol=1e-5)  # products of other shapes
     assert len(np.unique(costs[0].drop)) > 1 and len(np.unique(costs[1].drop)) == 1
     (recording, vectors), *_ = evaluation.found
     features = TrainedFeatures(tmp_path, mlp, {"comparison": "cosine"})
