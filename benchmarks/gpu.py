@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -263,7 +263,7 @@ def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
         for what, videos in product([what for what in KINDS if _kind(what).gradient], SKIP_VIDEOS):
             batch = _Batch.of([tsort] * videos, [SKIP_CLIPS] * videos)
             plain = _kind(what)
-            kind = replace(plain, skips=True)
+            kind = plain._replace(skips=True)
             row = {"name": "skips", "what": what, "states": tsort.n_states, "clips": SKIP_CLIPS, "videos": videos}
             row["seconds"], row["plain_seconds"] = (_seconds(partial(batch.run, k), effort) for k in (kind, plain))
             batch.refuse_if_videos_differ(kind)
@@ -365,10 +365,10 @@ def _ceiling() -> float:
     blocks, rounds = device.multi_processor_count * 8, 4096
     out = torch.empty(blocks * 256, device="cuda")
     code = compile_cuda(CEILING, "ceiling.cu", [f"--gpu-architecture=sm_{device.major}{device.minor}"])
-    module = Module(code)
+    kernel = Module(code).kernel("ceiling", 256)
     arguments = [ctypes.c_uint64(out.data_ptr()), ctypes.c_int32(rounds)]
     stream = torch.cuda.current_stream().cuda_stream
-    seconds = _seconds(lambda: module.launch("ceiling", (blocks, 1), 256, 0, stream, arguments), Effort(0.2))
+    seconds = _seconds(lambda: kernel.launch(blocks, stream, *arguments), Effort(0.2))
     return blocks * 256 * rounds * 4 / seconds
 
 

@@ -83,6 +83,29 @@ def test_a_second_derivative_is_refused() -> None:
         torch.autograd.grad(cost, match, create_graph=True)
 
 
+def test_a_graph_that_is_kept_gives_the_same_again() -> None:
+    match, drop, skip = batch(3)
+    cost = soft_cost(TSORTS, match, drop, skip, LENGTHS)
+    once, twice = (torch.autograd.grad(2 * cost.sum(), (match, skip), retain_graph=True) for _ in range(2))
+    last = torch.autograd.grad(cost.sum(), (match, skip))
+    for one, two, half in zip(once, twice, last, strict=True):
+        assert torch.equal(one, two) and torch.equal(one, 2 * half)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(cost.sum(), match)
+
+
+def test_what_was_asked_before_is_told_from_what_is_asked_now() -> None:
+    match, drop, _ = batch(3)
+    lengths = list(LENGTHS)
+    before = soft_cost(TSORTS, match, drop, None, lengths, gamma=1)
+    lengths[1] = 5
+    after = soft_cost(TSORTS, match, drop, None, lengths, gamma=1)
+    wanted = soft_cost(TSORTS[1:2], match[1:2], drop[1:2], None, torch.tensor([5]), gamma=1.0)
+    assert torch.equal(before[::2], after[::2]) and before[1] != after[1] and after[1] == wanted[0]
+    with pytest.raises(InputError, match="gamma"):
+        soft_cost(TSORTS, match, drop, None, lengths, gamma=True)
+
+
 def test_without_gradients_nothing_is_kept() -> None:
     match, drop, _ = batch(4)
     with torch.no_grad():
@@ -106,6 +129,8 @@ def test_the_operator_can_be_compiled_in_one_piece(skips: bool) -> None:
     expected = torch.autograd.grad(loss(match, drop, skip), match)[0]
     compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
     assert torch.allclose(torch.autograd.grad(compiled(match, drop, skip), match)[0], expected)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.allclose(torch.autograd.grad(compiled(match, drop, skip), match)[0], expected)
 
 
 def embeddings(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, list[Any]]:

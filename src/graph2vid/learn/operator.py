@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -25,11 +25,15 @@ from graph2vid.alignment import (
 )
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
+from graph2vid.learn.cuda import CudaError, Kind, automata_on_gpu, costs_on_gpu, scaled_on_gpu
+from graph2vid.learn.cuda.compiler import nvrtc
 from graph2vid.learn.padded import Lengths, Skip, clips_of
 from graph2vid.tsort import TSortGraph
 
 TSorts: TypeAlias = Sequence[TSortGraph]
-Found: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+Shape: TypeAlias = tuple[int, ...]
+Found: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
+"""Cost [B] and its gradients by match, drop and skip; None where they are not wanted."""
 
 
 @dataclass(frozen=True)
@@ -129,75 +133,99 @@ def soft_cost(
         The gradient of such a video is zero. NaN and -inf among the costs are refused; on the GPU, where looking would
         make everything wait, the cost of such a video is NaN.
     """
-    how = SoftOptions(**options)
-    clips = check_costs(tsorts, match, drop, skip, lengths)
-    kind = match.device.type
-    with torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext():
-        costs = _in_one_dtype(match, drop, skip)
-        gradient = torch.is_grad_enabled() and any(cost is not None and cost.requires_grad for cost in costs)
-        if torch.compiler.is_compiling():
-            if (how.repeat, how.durations, how.violation) != (None, None, 1.0):
-                raise InputError("repeat, durations and violation cannot be compiled: use torch.compiler.disable")
-            flags = [how.smoothing == "smoothmin", how.contiguous, gradient]
-            opaque: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, how.gamma, flags)[0]
-            return opaque
-        found: Tensor = _SoftCost.apply(*costs, tsorts, clips, how, gradient)  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling():
+        return _opaque_cost(tsorts, match, drop, skip, lengths, SoftOptions(**options))
+    clips = None
+    if lengths is not None:
+        clips = tuple(lengths.tolist() if isinstance(lengths, Tensor) else np.asarray(lengths).tolist())
+    given = (tuple(tsorts), match.shape, drop.shape, None if skip is None else skip.shape, clips)
+    try:
+        asked = _asked(*given, **options)
+    except TypeError:  # something among them has no hash
+        asked = _asked.__wrapped__(*given, **options)
+    match, drop, skip = _in_one_dtype(match, drop, skip)
+    gradient = torch.is_grad_enabled() and _varies(match, drop, skip)
+    found: Tensor = _SoftCost.apply(match, drop, skip, asked, gradient)  # type: ignore[no-untyped-call]
     return found
+
+
+class _Asked(NamedTuple):
+    """What is asked of a batch, checked."""
+
+    tsorts: tuple[TSortGraph, ...]
+    clips: Sequence[int]
+    how: SoftOptions
+    extended: bool
+
+
+@lru_cache(maxsize=64, typed=True)
+def _asked(
+    tsorts: tuple[TSortGraph, ...], match: Shape, drop: Shape, skip: Shape | None, clips: Lengths, **options: Any
+) -> _Asked:
+    """Check a batch, given the shapes of its costs; one that was seen before is not looked at again."""
+    how = SoftOptions(**options)
+    return _Asked(tsorts, tuple(check_shapes(tsorts, match, drop, skip, clips)), how, how.extended(tsorts))
+
+
+def _opaque_cost(tsorts: TSorts, match: Tensor, drop: Tensor, skip: Skip, lengths: Lengths, how: SoftOptions) -> Tensor:
+    """Return the same where torch compiles."""
+    clips = check_shapes(tsorts, match.shape, drop.shape, None if skip is None else skip.shape, lengths)
+    if (how.repeat, how.durations, how.violation) != (None, None, 1.0):
+        raise InputError("repeat, durations and violation cannot be compiled: use torch.compiler.disable")
+    costs = _in_one_dtype(match, drop, skip)
+    flags = [how.smoothing == "smoothmin", how.contiguous, torch.is_grad_enabled() and _varies(*costs)]
+    found: Tensor = _soft_cost(*costs, [tsort.number for tsort in tsorts], clips, how.gamma, flags)[0]
+    return found
+
+
+def _varies(match: Tensor, drop: Tensor, skip: Skip) -> bool:
+    return match.requires_grad or drop.requires_grad or (skip is not None and skip.requires_grad)
 
 
 def _in_one_dtype(match: Tensor, drop: Tensor, skip: Skip) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return costs in the dtype of the match costs, half precision in float32."""
     dtype = torch.float64 if match.dtype == torch.float64 else torch.float32
+    if skip is None and match.dtype == dtype and drop.dtype == dtype:
+        return match, drop, None
     return match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
 
 
-def check_costs(tsorts: TSorts, match: Tensor, drop: Tensor, skip: Skip, lengths: Lengths) -> list[int]:
+def check_shapes(tsorts: TSorts, match: Shape, drop: Shape, skip: Shape | None, lengths: Lengths) -> list[int]:
     """Return the clips of each video of a batch; name what does not fit."""
-    shape = tuple(match.shape)
-    if len(tsorts) == 0 or match.ndim != 3 or shape[0] != len(tsorts) or 0 in shape:
+    shape = tuple(match)
+    if len(tsorts) == 0 or len(shape) != 3 or shape[0] != len(tsorts) or 0 in shape:
         raise InputError(f"match has shape {shape}; it must be [{len(tsorts)} videos, steps, clips]")
     for name, part, wanted, axes in (("drop", drop, shape[::2], "[B, N]"), ("skip", skip, shape[:2], "[B, K]")):
-        if part is not None and part.shape != wanted:
-            raise InputError(f"{name} has shape {tuple(part.shape)}; beside match {shape} it must be {axes}")
+        if part is not None and part != wanted:
+            raise InputError(f"{name} has shape {tuple(part)}; beside match {shape} it must be {axes}")
     for at, tsort in enumerate(tsorts):
         if not isinstance(tsort, TSortGraph):
             raise InputError(f"video {at}: its graph must be a TSortGraph (TSortGraph.compile(flow)), not {tsort!r}")
-        if tsort.n_steps > match.shape[1]:
-            raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {match.shape[1]} rows")
-    return clips_of(lengths, len(tsorts), match.shape[2])
+        if tsort.n_steps > shape[1]:
+            raise InputError(f"video {at}: its graph has {tsort.n_steps} steps, match only {shape[1]} rows")
+    return clips_of(lengths, len(tsorts), shape[2])
 
 
-def _compute(
-    match: Tensor, drop: Tensor, skip: Skip, tsorts: TSorts, lengths: Sequence[int], how: SoftOptions, gradient: bool
-) -> Found:
-    """Return cost [B] and its gradients by match, drop and skip (empty where they are not wanted)."""
-    extended = how.extended(tsorts)
+def _compute(match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Found:
+    tsorts, clips, how, extended = asked
     if extended and gradient and skip is not None and skip.requires_grad:
         raise InputError("the extended model knows no gradient of skip costs: detach them (skip.detach())")
     if match.is_cuda:
         if gpu_kernels():
-            from graph2vid.learn.cuda import Kind, automata_on_gpu, costs_on_gpu
-
             if extended:
-                problems = _on_automata(tsorts, lengths, skip, how)
-                gpu = automata_on_gpu(problems, match, drop, lengths, gamma=how.gamma, gradient=gradient)
-            else:
-                kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
-                gpu = costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=how.gamma, kind=kind)
-            if gpu.match is None or gpu.drop is None or gpu.skip is None:
-                return gpu.cost, match.new_empty(0), match.new_empty(0), match.new_empty(0)
-            return gpu.cost, gpu.match, gpu.drop, gpu.skip
+                problems = _on_automata(tsorts, clips, skip, how)
+                return automata_on_gpu(problems, match, drop, clips, gamma=how.gamma, gradient=gradient)
+            kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
+            return costs_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kind)
         _warn_of_detour("NVRTC is not installed")
-    own = own_costs(tsorts, lengths, match, drop, skip)
+    own = own_costs(tsorts, clips, match, drop, skip)
     if extended:
         found = [how.posterior(*video) for video in own]
     else:
         found = soft_costs(own, gamma=how.gamma, smoothing=how.smoothing, contiguous=how.contiguous, gradient=gradient)
-    cost, *gradients = padded_results(found, match, ("match", "drop", "skip"))
-    for at, part in enumerate((match, drop, skip)):
-        if part is None or not gradient:
-            gradients[at] = match.new_empty(0)
-    return cost, *gradients  # type: ignore[return-value]
+    wanted = () if not gradient else ("match", "drop") if skip is None else ("match", "drop", "skip")
+    cost, *gradients = padded_results(found, match, wanted)
+    return cost, *gradients, *[None] * (3 - len(gradients))  # type: ignore[return-value]
 
 
 def _on_automata(tsorts: TSorts, lengths: Sequence[int], skip: Skip, how: SoftOptions) -> list[AutomatonProblem]:
@@ -266,7 +294,9 @@ def _soft_cost(
     """
     smooth, contiguous, gradient = flags
     how = SoftOptions(gamma, "smoothmin" if smooth else "softmin", contiguous)
-    return _compute(match, drop, skip, [TSortGraph.numbered(number) for number in graphs], lengths, how, gradient)
+    tsorts = tuple(TSortGraph.numbered(number) for number in graphs)
+    cost, *gradients = _compute(match, drop, skip, _Asked(tsorts, lengths, how, how.extended(tsorts)), gradient)
+    return cost, *(match.new_empty(0) if part is None else part for part in gradients)  # type: ignore[return-value]
 
 
 @_soft_cost.register_fake
@@ -278,57 +308,55 @@ def _(match: Tensor, drop: Tensor, skip: Skip, *rest: Any) -> Found:
     return cost, *like  # type: ignore[return-value]
 
 
-def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: Found) -> None:
+def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(*output)
-    ctx.skips = inputs[2] is not None
 
 
-def _refuse_second_derivative() -> None:
+def _kept(ctx: Any) -> tuple[Tensor, list[Tensor | None]]:
+    """Return what forward kept: the cost, and of its gradients those that are needed."""
     if torch.is_grad_enabled():
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
         )
+    cost, *gradients = ctx.saved_tensors
+    return cost, [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
 
 
-def _backward(ctx: Any, cost_grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    _refuse_second_derivative()
-    cost, match_grad, drop_grad, skip_grad = ctx.saved_tensors
+def _scaled(cost: Tensor, gradients: Iterable[Tensor | None], above: Tensor) -> list[Tensor | None]:
     # What is impossible passes no gradient, whatever arrives from above.
-    scale = torch.where(cost < torch.inf, cost_grad, 0.0)
-    by_skip = scale[:, None] * skip_grad if ctx.skips else None
-    return scale[:, None, None] * match_grad, scale[:, None] * drop_grad, by_skip, *[None] * 4
+    scale = torch.where(cost < torch.inf, above, 0.0)
+    return [None if part is None else scale.view(-1, *[1] * (part.ndim - 1)) * part for part in gradients]
+
+
+def _backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    return *_scaled(*_kept(ctx), above), *[None] * 4
 
 
 _soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
+_graph_is_kept: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 
 
 class _SoftCost(torch.autograd.Function):
     """The same for plain calls: the operator's way through torch takes longer than a short video."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        output = _compute(*inputs)
-        _keep_gradients(ctx, inputs, output)
-        return output[0]
+    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Tensor:
+        found = _compute(match, drop, skip, asked, gradient)
+        ctx.save_for_backward(*found)
+        return found[0]
 
     @staticmethod
-    def backward(ctx: Any, cost_grad: Tensor) -> tuple[Tensor | None, ...]:
-        if not (cost_grad.is_cuda and gpu_kernels()):
-            return _backward(ctx, cost_grad)
-        from graph2vid.learn.cuda import scaled_on_gpu
-
-        _refuse_second_derivative()
-        cost, *gradients = ctx.saved_tensors
-        wanted = [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
-        return *scaled_on_gpu(cost, cost_grad, wanted), *[None] * 4
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        kept = _kept(ctx)
+        if not (above.is_cuda and gpu_kernels()):
+            return *_scaled(*kept, above), None, None
+        # Where the graph is not kept, no other pass reads what forward found.
+        return *scaled_on_gpu(*kept, above, in_place=not _graph_is_kept()), None, None
 
 
 @cache
 def gpu_kernels() -> bool:
     """Whether CUDA kernels can be compiled here."""
-    from graph2vid.learn.cuda import CudaError
-    from graph2vid.learn.cuda.compiler import nvrtc
-
     with suppress(CudaError):
         nvrtc()
         return True
@@ -418,18 +446,16 @@ def posteriors(
         Whether each step is one unbroken segment of clips.
     """
     gamma = check_gamma(gamma)
-    clips = check_costs(tsorts, match, drop, skip, lengths)
+    clips = check_shapes(tsorts, match.shape, drop.shape, None if skip is None else skip.shape, lengths)
     refuse_extended(tsorts, "graph2vid.posterior knows them")
     match, drop, skip = _in_one_dtype(match, drop, skip)
     if match.is_cuda and gpu_kernels():
-        from graph2vid.learn.cuda import Kind, costs_on_gpu
-
         kind = Kind("softmin", contiguous, gradient=True, skips=skip is not None)
         shown = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
         assert shown.match is not None and shown.drop is not None
         begun = None
         if contiguous:
-            begun = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=replace(kind, starts=True)).match
+            begun = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind._replace(starts=True)).match
         return Posteriors(shown.cost, shown.match, shown.drop, begun)
     own = own_costs(tsorts, clips, match, drop, skip)
     found = soft_costs(own, gamma=gamma, smoothing="softmin", contiguous=contiguous, starts=contiguous)

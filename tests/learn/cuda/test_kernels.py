@@ -49,7 +49,7 @@ def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> No
     if SHAPES[shape].width:  # forward and backward apart
         if shape == "shared" and not (kind.contiguous and kind.smoothing != "smoothmin" and bytes_ == 4):
             return
-        known = [kind] if kind.smoothing == "smoothmin" and kind.contiguous else [kind, replace(kind, skips=True)]
+        known = [kind] if kind.smoothing == "smoothmin" and kind.contiguous else [kind, kind._replace(skips=True)]
         for one in known:
             compiles_to_ptx(one, SHAPES[shape], bytes_, {"forward"})
             if kind.gradient:
@@ -58,7 +58,7 @@ def test_every_kernel_compiles_to_ptx(kind: Kind, shape: str, bytes_: int) -> No
     entries = {"forward", "backward", "collect"} if kind.gradient else {"forward"}
     compiles_to_ptx(kind, SHAPES[shape], bytes_, entries)
     skips = {"collect_skips"} if kind.gradient else set()
-    compiles_to_ptx(replace(kind, skips=True), SHAPES[shape], bytes_, entries | skips)
+    compiles_to_ptx(kind._replace(skips=True), SHAPES[shape], bytes_, entries | skips)
 
 
 def compiles_to_ptx(kind: Kind, shape: Shape, bytes_: int, entries: set[str]) -> None:

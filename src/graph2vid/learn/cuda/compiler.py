@@ -80,51 +80,57 @@ def _driver() -> ctypes.CDLL:
         raise CudaError("there is no CUDA driver on this machine") from error
 
 
-def _call(name: str, *arguments: object, expected: int = 0) -> bool:
-    """Call the driver; whether it answered what may be expected, and a `CudaError` where it refused otherwise."""
-    status = getattr(_driver(), name)(*arguments)
-    if status and status != expected:
+def _call(name: str, *arguments: object) -> None:
+    """Call the driver; a `CudaError` says why it refused."""
+    _refuse(name, getattr(_driver(), name)(*arguments))
+
+
+def _refuse(name: str, status: int) -> None:
+    if status:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(status, ctypes.byref(text))
         raise CudaError(f"{name}: {(text.value or b'unknown error').decode()}")
-    return bool(status)
 
 
 class Module:
     """Loaded machine code, for the device whose context is current."""
 
     MOST_SHARED_WITHOUT_ASKING = 48 * 1024
-    _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
     _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
     def __init__(self, code: bytes) -> None:
-        self._context = ctypes.c_void_p()
-        _call("cuCtxGetCurrent", ctypes.byref(self._context))
+        self.context = ctypes.c_void_p()
+        _call("cuCtxGetCurrent", ctypes.byref(self.context))
         self._handle = ctypes.c_void_p()
         _call("cuModuleLoadData", ctypes.byref(self._handle), code)
-        self._functions: dict[str, ctypes.c_void_p] = {}
         self._shared: dict[str, int] = {}
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int],
-        threads: int,
-        shared: int,
-        stream: int,
-        arguments: Sequence[ctypes._SimpleCData[int] | ctypes.Structure],
-    ) -> None:
-        """Start a kernel: ``grid`` blocks of ``threads`` threads with ``shared`` bytes of shared memory each."""
-        if name not in self._functions:
-            function = ctypes.c_void_p()
-            _call("cuModuleGetFunction", ctypes.byref(function), self._handle, name.encode())
-            self._functions[name], self._shared[name] = function, self.MOST_SHARED_WITHOUT_ASKING
-        function = self._functions[name]
-        if shared > self._shared[name]:
+    def kernel(self, name: str, threads: int, shared: int = 0, across: int = 1) -> Kernel:
+        """Return a kernel whose blocks have so many threads and bytes of shared memory, ``across`` of them in y."""
+        function = ctypes.c_void_p()
+        _call("cuModuleGetFunction", ctypes.byref(function), self._handle, name.encode())
+        if shared > self._shared.get(name, self.MOST_SHARED_WITHOUT_ASKING):
             _call("cuFuncSetAttribute", function, self._MAX_DYNAMIC_SHARED, shared)
             self._shared[name] = shared
-        places = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        given = (function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), places, None)
-        if _call("cuLaunchKernel", *given, expected=self._NO_CONTEXT):  # a thread of torch's that is new to the driver
-            _call("cuCtxSetCurrent", self._context)
-            _call("cuLaunchKernel", *given)
+        return Kernel(self, function, (across, 1, threads, 1, 1, shared))
+
+
+class Kernel:
+    """A function of a module, to be launched often: what stays the same is looked up once."""
+
+    _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+    _PLACES = tuple(ctypes.c_void_p * count for count in range(4))
+
+    def __init__(self, module: Module, function: ctypes.c_void_p, sizes: tuple[int, ...]) -> None:
+        self._module, self._function, self._sizes, self._start = module, function, sizes, _driver().cuLaunchKernel
+
+    def launch(self, blocks: int, stream: int, *arguments: ctypes._SimpleCData[int] | ctypes.Structure) -> None:
+        """Start so many blocks on a stream."""
+        places = self._PLACES[len(arguments)](*map(ctypes.addressof, arguments))
+        given = (self._function, blocks, *self._sizes, ctypes.c_void_p(stream), places, None)
+        status = self._start(*given)
+        if status == self._NO_CONTEXT:  # a thread of torch's that is new to the driver
+            _call("cuCtxSetCurrent", self._module.context)
+            status = self._start(*given)
+        if status:
+            _refuse("cuLaunchKernel", status)

@@ -152,7 +152,7 @@ def automata_on_gpu(
         batch = _Batch(problems, match.contiguous(), drop.contiguous(), lengths)
         found = Costs(match.new_empty(len(problems)))
         if gradient:
-            found = Costs(found.cost, torch.zeros_like(batch.match), torch.zeros_like(batch.drop), match.new_empty(0))
+            found = Costs(found.cost, torch.zeros_like(batch.match), torch.zeros_like(batch.drop))
         for part in parts_of(batch.sizes, _free(match.device) // 16):
             batch.run(part, found, gamma)
         return found
@@ -218,7 +218,7 @@ class _Batch:
         threads = min(1024, -(-widest // 32) * 32)
         module = _module(device.index, match.dtype == torch.float64)
         for name in ("forward", "backward") if found.match is not None else ("forward",):
-            module.launch(name, (len(part), 1), threads, 8 * threads, _stream(device.index), [batch])
+            module.kernel(name, threads, 8 * threads).launch(len(part), _stream(device.index), batch)
 
 
 def _in_one_piece(arrays: Iterable[tuple[str, NDArray[Any]]], device: torch.device) -> tuple[Tensor, dict[str, int]]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graph2vid.errors import TooLargeError
-from graph2vid.learn.cuda.compiler import Module, compile_cuda
+from graph2vid.learn.cuda.compiler import Kernel, Module, compile_cuda
 from graph2vid.learn.cuda.cuda_graphs import DeviceGraph, graph_on, layout_of
 from graph2vid.learn.cuda.cuda_packs import Pack
 from graph2vid.learn.cuda.plan import CHUNK, Fit, Int64s, Numbers, Part, Shape, plan
@@ -39,8 +38,7 @@ class BatchStruct(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What is computed.
 
     Attributes
@@ -110,8 +108,7 @@ def _most_shared(device: int) -> int:
     return int(properties.shared_memory_per_block_optin)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """What the GPU found.
 
     Attributes
@@ -119,7 +116,7 @@ class Costs:
     cost : Tensor [B]
         +inf where no alignment is possible.
     match, drop, skip : Tensor [B, K, N], [B, N], [B, K], or None
-        Gradients; zero beyond a video's steps and clips, and where no alignment is possible.
+        Gradients where they are wanted; zero beyond a video's steps and clips, and where no alignment is possible.
     """
 
     cost: Tensor
@@ -160,39 +157,39 @@ def costs_on_gpu(
     -------
     Costs
     """
-    here = torch.cuda.current_device() == match.device.index
-    with nullcontext() if here else torch.cuda.device(match.device):
-        given = (match.contiguous(), drop.contiguous(), match.new_empty(0) if skip is None else skip.contiguous())
-        try:
-            return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
-        except torch.OutOfMemoryError:
-            # Others took memory since the batch was laid out, or what is free lies in pieces.
-            _prepared.cache_clear()
-            torch.cuda.empty_cache()
-            return _costs(tsorts, *given, lengths, gamma, kind, _free(match.device) // 16)
+    if torch.cuda.current_device() != match.device.index:
+        with torch.cuda.device(match.device):
+            return costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=gamma, kind=kind, memory_limit=memory_limit)
+    given = (match.contiguous(), drop.contiguous(), None if skip is None else skip.contiguous())
+    try:
+        return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
+    except torch.OutOfMemoryError:
+        # Others took memory since the batch was laid out, or what is free lies in pieces.
+        _prepared.cache_clear()
+        torch.cuda.empty_cache()
+        return _costs(tsorts, *given, lengths, gamma, kind, _free(match.device) // 16)
 
 
 def _costs(
     tsorts: Sequence[TSortGraph],
     match: Tensor,
     drop: Tensor,
-    skip: Tensor,
+    skip: Tensor | None,
     lengths: Sequence[int],
     gamma: float,
     kind: Kind,
     memory_limit: int | None,
 ) -> Costs:
-    asked, numbers = (tuple(tsorts), tuple(lengths)), kind.numbers(match.dtype)
-    place = (tuple(match.shape), match.device, memory_limit)
-    parts = _prepared(*asked, kind.gradient, kind.skips, numbers, *place)
-    found = Costs(match.new_empty(len(tsorts)))
+    parts = _prepared(tuple(tsorts), tuple(lengths), kind, match.dtype, match.shape, match.device, memory_limit)
+    cost = match.new_empty(match.shape[0])
     if kind.gradient:
-        found = Costs(
-            found.cost, torch.empty_like(match), torch.empty_like(drop), torch.empty_like(skip) if kind.skips else skip
-        )
-    scratch = match.new_empty(max(part.scratch for part in parts))  # one after the other, all parts use it
+        by_skip = None if skip is None else torch.empty_like(skip)
+        found = Costs(cost, torch.empty_like(match), torch.empty_like(drop), by_skip)
+    else:
+        found = Costs(cost)
+    scratch = match.new_empty(max([part.scratch for part in parts]))  # one after the other, all parts use it
     for part in parts:
-        part.run(match, drop, skip, found, scratch, gamma, kind)
+        part.run(match, drop, skip, found, scratch, gamma)
     return found
 
 
@@ -210,14 +207,14 @@ def _budget(wanted: int, device: torch.device) -> int:
 def _prepared(
     tsorts: tuple[TSortGraph, ...],
     lengths: tuple[int, ...],
-    gradient: bool,
-    skips: bool,
-    numbers: Numbers,
+    kind: Kind,
+    dtype: torch.dtype,
     shape: tuple[int, ...],
     device: torch.device,
     memory_limit: int | None,
 ) -> tuple[_Prepared, ...]:
     """Lay a batch out; the same batch again costs nothing."""
+    numbers, skips = kind.numbers(dtype), kind.skips
     place: dict[TSortGraph, int] = {}
     which = np.array([place.setdefault(tsort, len(place)) for tsort in tsorts], np.int64)
     layouts = tuple(layout_of(tsort, skips) for tsort in place)
@@ -225,7 +222,7 @@ def _prepared(
     sizes = np.array([numbers.column(layout, resident=True) for layout in layouts])[which]
     budget = memory_limit or _budget(int(((clips + 2) * sizes).sum()) * numbers.bytes, device)
     try:
-        parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget, gradient)
+        parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget, kind.gradient)
     except MemoryError as error:
         raise TooLargeError(
             f"the table of one video needs {error} of GPU memory, even with checkpoints; {budget / 2**30:.1f} GiB are "
@@ -233,7 +230,7 @@ def _prepared(
         ) from None
     graphs = tuple(graph_on(tsort, skips, device) for tsort in place)
     return tuple(
-        _Prepared(part, graphs, which[part.videos], clips[part.videos], gradient, numbers, shape) for part in parts
+        _Prepared(part, graphs, which[part.videos], clips[part.videos], kind, numbers, shape) for part in parts
     )
 
 
@@ -248,33 +245,35 @@ class ScaledStruct(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("cost", "above", "videos", "stride")),
-        *((name, ctypes.c_uint64 * 3) for name in ("each", "of", "to")),
+        *((f"{name}{part}", ctypes.c_uint64) for name in ("each", "of", "to") for part in range(3)),
     )
 
 
 @cache
-def _scaling(device: int, bytes_: int) -> Module:
+def _scaling(device: int, bytes_: int) -> Kernel:
     major, minor = torch.cuda.get_device_capability(device)
     code = Path(__file__).with_name("scaled.cu").read_text()
     options = [f"--gpu-architecture=sm_{major}{minor}", f"-DDOUBLE={int(bytes_ == 8)}"]
-    return Module(compile_cuda(code, "scaled.cu", options))
+    return Module(compile_cuda(code, "scaled.cu", options)).kernel("scaled", 256)
 
 
-def scaled_on_gpu(cost: Tensor, above: Tensor, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+def scaled_on_gpu(
+    cost: Tensor, gradients: Sequence[Tensor | None], above: Tensor, in_place: bool = False
+) -> list[Tensor | None]:
     """Return the gradients by match, drop and skip of each video times what arrives from above, in one launch.
 
-    What is impossible passes zero, whatever arrives. None: not wanted.
+    What is impossible passes zero, whatever arrives. None: not wanted. ``in_place``: they are written over those given.
     """
-    found = [None if part is None else torch.empty_like(part) for part in gradients]
-    sizes = [0 if part is None else part.numel() // len(cost) for part in gradients]
+    device, videos = cost.device, cost.shape[0]
+    if torch.cuda.current_device() != device.index:
+        with torch.cuda.device(device):
+            return scaled_on_gpu(cost, gradients, above, in_place)
+    found = [part if part is None or in_place else torch.empty_like(part) for part in gradients]
+    sizes = [0 if part is None else part.numel() // videos for part in gradients]
     of, to = ([0 if part is None else part.data_ptr() for part in parts] for parts in (gradients, found))
-    struct = ScaledStruct(
-        cost.data_ptr(), above.data_ptr(), len(cost), above.stride(0), tuple(sizes), tuple(of), tuple(to)
-    )
-    blocks = min(-(-max(sizes) * len(cost) // 256), 4096)
-    device = cost.device.index
-    with nullcontext() if torch.cuda.current_device() == device else torch.cuda.device(device):
-        _scaling(device, cost.itemsize).launch("scaled", (max(blocks, 1), 1), 256, 0, _stream(device), [struct])
+    struct = ScaledStruct(cost.data_ptr(), above.data_ptr(), videos, above.stride(0), *sizes, *of, *to)
+    blocks = min(-(-max(sizes) * videos // 256), 4096)
+    _scaling(device.index, cost.itemsize).launch(max(blocks, 1), _stream(device.index), struct)
     return found
 
 
@@ -287,11 +286,12 @@ class _Prepared:
         graphs: tuple[DeviceGraph, ...],
         which: Int64s,
         clips: Int64s,
-        gradient: bool,
+        kind: Kind,
         numbers: Numbers,
         shape: tuple[int, ...],
     ) -> None:
-        self.part, self.numbers, self.resident = part, numbers, part.forward.width > 0
+        self.part, self.kind, self.numbers, self.resident = part, kind, numbers, part.forward.width > 0
+        gradient = kind.gradient
         self.longest = int(clips.max())
         self.pieces = -(-self.longest // part.kept) if gradient else 1
         which = which[part.starts[:-1]]  # of each block
@@ -307,8 +307,8 @@ class _Prepared:
         columns = (
             np.minimum(longest, part.kept) + 1 if gradient else np.full_like(longest, 0 if part.forward.width else 2)
         )
-        kernels = (part.forward, part.backward) if gradient else (part.forward,)
-        working = max(kernel.working for kernel in kernels)
+        shapes = (part.forward, part.backward) if gradient else (part.forward,)
+        working = max(one.working for one in shapes)
         self.column = int(sizes[0])
         table, table_at = _places(columns * sizes)
         waiving = np.array([0 if self.resident else numbers.waiving(layout) for layout in layouts])[which]
@@ -320,10 +320,17 @@ class _Prepared:
         places = np.cumsum([0, table, carry, spilled, shifts + (table + carry + spilled + shifts) % 2])
         self.scratch = int(places[-1]) + len(clips) * 8 // numbers.bytes
         self.offsets = [int(place) * numbers.bytes for place in places]
-        self._kernels: dict[Kind, dict[str, tuple[Module, Shape]]] = {}
         states = max(layout.states / layout.steps for layout in layouts)
         self.group = 32 if states > 64 else 8 if states > 4 else 1
-        device, blocks = graphs[0].device, len(which)
+        device, self.blocks = graphs[0].device, (blocks := len(which))
+        modules = [_module(device.index, kind, numbers, one.kernel) for one in shapes]
+        self.kernels = {
+            name: module.kernel(name, one.threads, one.shared)
+            for name, module, one in zip(("forward", "backward"), modules, shapes, strict=False)
+        }
+        if gradient and not self.resident:
+            for name in ("collect", "collect_skips") if kind.skips else ("collect",):
+                self.kernels[name] = modules[-1].kernel(name, 256, across=len(clips))
         if self.resident:
             kinds = dict.fromkeys(zip(which.tolist(), part.packed.tolist(), strict=True))
             self.graphs = [self._pack(graphs[at], count) for at, count in kinds]
@@ -361,82 +368,61 @@ class _Prepared:
         return graph.packs[key]
 
     def run(
-        self, match: Tensor, drop: Tensor, skip: Tensor, found: Costs, scratch: Tensor, gamma: float, kind: Kind
+        self, match: Tensor, drop: Tensor, skip: Tensor | None, found: Costs, scratch: Tensor, gamma: float
     ) -> None:
         """Compute costs and gradients."""
+        kind, at = self.kind, scratch.data_ptr()
         batch = BatchStruct.from_buffer_copy(self.struct)
-        batch.match, batch.drop, batch.skip = match.data_ptr(), drop.data_ptr(), skip.data_ptr()
-        batch.gamma, batch.cost = gamma, found.cost.data_ptr()
-        at = scratch.data_ptr()
+        batch.match, batch.drop, batch.cost = match.data_ptr(), drop.data_ptr(), found.cost.data_ptr()
+        batch.gamma = gamma
         batch.table, batch.carry, batch.spilled, batch.shift, batch.base = [at + offset for offset in self.offsets]
-        if found.match is not None and found.drop is not None and found.skip is not None:
+        if skip is not None:
+            batch.skip = skip.data_ptr()
+        if found.match is not None and found.drop is not None:
             batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
+        if found.skip is not None:
             batch.skip_grad = found.skip.data_ptr()
-        launch = _Launch(self, batch, kind, _stream(match.device.index))
+        stream = _stream(match.device.index)
         if self.pieces != 1:
-            self._run_in_pieces(launch, scratch, match.shape[2])
+            self._run_in_pieces(batch, stream, scratch)
         else:
-            launch.start("forward", 0, self.longest)
+            self._forward(batch, stream, 0, self.longest)
             if kind.gradient:
-                launch.backward(0, match.shape[2])
+                self._backward(batch, stream, 0, batch.columns)
         if kind.gradient and kind.skips and not self.resident:
-            launch.collect_skips(match.shape[1])
+            self.kernels["collect_skips"].launch(batch.rows, stream, batch)
 
-    def kernels(self, kind: Kind) -> dict[str, tuple[Module, Shape]]:
-        """Return the compiled kernels by name, and how each runs."""
-        if kind not in self._kernels:
-            shapes = {"forward": self.part.forward} | ({"backward": self.part.backward} if kind.gradient else {})
-            self._kernels[kind] = {
-                name: (_module(self.places.device.index, kind, self.numbers, shape.kernel), shape)
-                for name, shape in shapes.items()
-            }
-        return self._kernels[kind]
+    def _forward(self, batch: BatchStruct, stream: int, first: int, last: int) -> None:
+        batch.first, batch.last = first, last
+        self.kernels["forward"].launch(self.blocks, stream, batch)
 
-    def _run_in_pieces(self, launch: _Launch, scratch: Tensor, end: int) -> None:
+    def _backward(self, batch: BatchStruct, stream: int, first: int, last: int) -> None:
+        batch.first, batch.last = first, last
+        self.kernels["backward"].launch(self.blocks, stream, batch)
+        if not self.resident:
+            blocks = -(-(last - first) // (256 // self.group))
+            self.kernels["collect"].launch(blocks, stream, batch, ctypes.c_int32(self.group))
+
+    def _run_in_pieces(self, batch: BatchStruct, stream: int, scratch: Tensor) -> None:
         """Compute one video from checkpoints: the column before each piece."""
         kept, column = self.part.kept, self.column
         saved = scratch.new_empty((self.pieces, column))
         place, step = saved.data_ptr(), column * self.numbers.bytes
         for piece in range(self.pieces):
-            launch.batch.resumed = place + piece * step
-            launch.batch.to_resume = place + (piece + 1) * step if piece < self.pieces - 1 else 0
-            launch.start("forward", piece * kept, (piece + 1) * kept)
-        launch.batch.to_resume = 0
+            batch.resumed = place + piece * step
+            batch.to_resume = place + (piece + 1) * step if piece < self.pieces - 1 else 0
+            self._forward(batch, stream, piece * kept, (piece + 1) * kept)
+        batch.to_resume = 0
         for piece in reversed(range(self.pieces)):
             if piece < self.pieces - 1:
-                launch.batch.resumed = place + piece * step
-                launch.start("forward", piece * kept, (piece + 1) * kept)
-            launch.backward(piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else end)
+                batch.resumed = place + piece * step
+                self._forward(batch, stream, piece * kept, (piece + 1) * kept)
+            self._backward(
+                batch, stream, piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else batch.columns
+            )
 
 
 def _places(sizes: Int64s) -> tuple[int, Int64s]:
     """Return the sum of all sizes, and where each begins."""
     ends = np.cumsum(sizes)
     return int(ends[-1]), ends - sizes
-
-
-class _Launch:
-    """Starts the kernels of one part of a batch."""
-
-    def __init__(self, prepared: _Prepared, batch: BatchStruct, kind: Kind, stream: int) -> None:
-        self.prepared, self.batch, self.stream = prepared, batch, stream
-        self.kernels = prepared.kernels(kind)
-
-    def backward(self, first: int, last: int) -> None:
-        self.start("backward", first, last)
-        if self.prepared.resident:
-            return
-        group = self.prepared.group
-        grid = (-(-(last - first) // (256 // group)), len(self.prepared.part.videos))
-        module, _ = self.kernels["backward"]
-        module.launch("collect", grid, 256, 0, self.stream, [self.batch, ctypes.c_int32(group)])
-
-    def collect_skips(self, steps: int) -> None:
-        module, _ = self.kernels["backward"]
-        module.launch("collect_skips", (steps, len(self.prepared.part.videos)), 256, 0, self.stream, [self.batch])
-
-    def start(self, name: str, first: int, last: int) -> None:
-        self.batch.first, self.batch.last = first, last
-        module, shape = self.kernels[name]
-        grid = (len(self.prepared.part.packed), 1)
-        module.launch(name, grid, shape.threads, shape.shared, self.stream, [self.batch])
