@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -472,3 +474,13 @@ def test_impossible_gamma_is_refused_when_used() -> None:
     features, steps = embeddings()
     with pytest.raises(InputError, match="gamma must be"):
         GraphDropDTWLoss(gamma=-1)(features, steps, FLOWS, LENGTHS)
+
+
+def test_nothing_is_left_when_python_ends() -> None:
+    code = (
+        "import torch; from graph2vid.flow import FlowGraph; from graph2vid.tsort import TSortGraph;"
+        "from graph2vid.learn import soft_cost;"
+        "soft_cost([TSortGraph.compile(FlowGraph.chain(['a']))], torch.ones(1, 1, 3), torch.ones(1, 3))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "leaked" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -158,13 +159,16 @@ class _Asked(NamedTuple):
     extended: bool
 
 
-@lru_cache(maxsize=64, typed=True)
+@lru_cache(maxsize=16, typed=True)
 def _asked(
     tsorts: tuple[TSortGraph, ...], match: Shape, drop: Shape, skip: Shape | None, clips: Lengths, **options: Any
 ) -> _Asked:
     """Check a batch, given the shapes of its costs; one that was seen before is not looked at again."""
     how = SoftOptions(**options)
     return _Asked(tsorts, tuple(check_shapes(tsorts, match, drop, skip, clips)), how, how.extended(tsorts))
+
+
+atexit.register(_asked.cache_clear)  # graphs hold what is compiled, which nanobind wants to be gone by then
 
 
 def _opaque_cost(tsorts: TSorts, match: Tensor, drop: Tensor, skip: Skip, lengths: Lengths, how: SoftOptions) -> Tensor:
