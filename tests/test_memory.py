@@ -35,15 +35,15 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             path.write_text(text.replace("{point}", str(tmp_path / "cgroup")))
         monkeypatch.setattr(_memory, "_read", read)
         monkeypatch.setattr(_memory, "_rlimits", lambda: iter(()))
-        _memory._cgroup_folders.cache_clear()
+        _memory._cgroup_files.cache_clear()
         return _memory.available_memory()
 
-    def read(path: str | Path) -> str:
-        inside = Path(path) if Path(path).is_relative_to(tmp_path) else tmp_path / str(path).removeprefix("/")
+    def read(path: Path) -> str:
+        inside = path if path.is_relative_to(tmp_path) else tmp_path / str(path).removeprefix("/")
         return inside.read_text() if inside.is_file() else ""
 
     yield answer
-    _memory._cgroup_folders.cache_clear()
+    _memory._cgroup_files.cache_clear()
 
 
 MEMINFO = {"/proc/meminfo": "MemTotal: 20971520 kB\nMemAvailable: 10485760 kB\n"}

@@ -16,6 +16,7 @@ FREE_BYTES = 64 << 20
 
 _UNKNOWN = 4 << 30  # where the system does not say how much there is
 
+_MEMINFO, _STATUS = Path("/proc/meminfo"), Path("/proc/self/status")
 _CGROUP_FILES = {
     "cgroup2": ("memory.max", "memory.current", "inactive_file"),
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -66,7 +67,7 @@ def in_units(count: int) -> str:
 
 def _system() -> int:
     """Return what the system could give without swapping."""
-    if (known := _kibibytes("/proc/meminfo", "MemAvailable:")) is not None:
+    if (known := _kibibytes(_MEMINFO, "MemAvailable:")) is not None:
         return known
     if sys.platform == "win32":
         return _windows()
@@ -97,41 +98,45 @@ def _windows() -> int:
 
 def _cgroups() -> Iterator[int]:
     """Yield what each memory cgroup of the process leaves, where it has a limit."""
-    for folder, limit_file, used_file, cached in _cgroup_folders():
-        limit = _number(folder / limit_file)
+    for limit_file, used_file, stat_file, cached in _cgroup_files():
+        limit = _number(limit_file)
         if limit is None or limit >= 1 << 62:  # "max", or v1's word for none
             continue
-        used = _number(folder / used_file) or 0
+        used = _number(used_file) or 0
         # Files that were read count as used and are given up when memory is short.
-        stat = (line.partition(" ") for line in _read(folder / "memory.stat").splitlines())
+        stat = (line.partition(" ") for line in _read(stat_file).splitlines())
         used -= sum(int(value) for name, _, value in stat if name == cached)
         yield limit - max(used, 0)
 
 
 @cache
-def _cgroup_folders() -> tuple[tuple[Path, str, str, str], ...]:
-    """Return the folders of the memory cgroups of this process, each with the names of its limit, use and cache."""
+def _cgroup_files() -> tuple[tuple[Path, Path, Path, str], ...]:
+    """Return of each memory cgroup of this process the files of its limit, use and statistics, and their cache field.
+
+    The paths are made once: that takes about as long as reading the files.
+    """
     own = {"cgroup2": "", "cgroup": ""}  # the path of its group in each hierarchy
-    for line in _read("/proc/self/cgroup").splitlines():
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
             own["cgroup2"] = path
         elif "memory" in controllers.split(","):
             own["cgroup"] = path
     found = []
-    for line in _read("/proc/self/mountinfo").splitlines():
+    for line in _read(Path("/proc/self/mountinfo")).splitlines():
         mount, _, system = line.partition(" - ")
         kind, _, options = system.split(" ", 2)
         if kind not in own or not own[kind] or (kind == "cgroup" and "memory" not in options.split(" ")[-1].split(",")):
             continue
         root, point = mount.split(" ")[3:5]
-        names = _CGROUP_FILES[kind]
+        limit, used, cached = _CGROUP_FILES[kind]
         # In a container the mount shows a part of the hierarchy, maybe not the one that the path counts from.
         inner, outer = PurePosixPath(own[kind]), PurePosixPath(root)
         inside = inner.relative_to(outer) if inner.is_relative_to(outer) else inner.relative_to("/")
         parts = () if ".." in inside.parts else inside.parts
         levels = (Path(point).joinpath(*parts[:depth]) for depth in range(len(parts) + 1))
-        found += [(level, *names) for level in levels if (level / names[0]).is_file()]
+        limited = (level for level in levels if (level / limit).is_file())
+        found += [(level / limit, level / used, level / "memory.stat", cached) for level in limited]
     return tuple(found)
 
 
@@ -148,18 +153,18 @@ def _rlimits() -> Iterator[int]:
         limit = resource.RLIM_INFINITY if kind is None else resource.getrlimit(kind)[0]
         if limit == resource.RLIM_INFINITY:
             continue
-        yield limit - (_kibibytes("/proc/self/status", field) or 0)
+        yield limit - (_kibibytes(_STATUS, field) or 0)
 
 
-def _read(path: str | Path) -> str:
+def _read(path: Path) -> str:
     """Return a file of the system, empty where there is none."""
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
+        return path.read_bytes().decode(errors="replace")
     except OSError:
         return ""
 
 
-def _kibibytes(path: str, field: str) -> int | None:
+def _kibibytes(path: Path, field: str) -> int | None:
     """Return the bytes of a field that a file of the system gives in KiB; None where there is none."""
     lines = (line for line in _read(path).splitlines() if line.startswith(field))
     return next((int(line.split()[1]) * 1024 for line in lines), None)

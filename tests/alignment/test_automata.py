@@ -309,3 +309,29 @@ def test_the_automaton_is_built_once() -> None:
     first = automata.automaton_problem(problem, problem.costs, None)
     again = automata.automaton_problem(problem, problem.costs, None)
     assert first.automaton is again.automaton
+
+
+def test_costs_of_arcs_are_kept_as_long_as_they_are_the_same() -> None:
+    def asked(repeat: float, skip: float, dtype: type) -> automata.AutomatonProblem:
+        problem = Problem(FlowGraph.chain(ABC), np.zeros((3, 4), dtype), 1.0, skip, repeat=repeat)
+        return automata.automaton_problem(problem, problem.costs, None)
+
+    first = asked(1.0, 2.0, np.float32)
+    assert asked(1.0, 2.0, np.float32).arc is first.arc
+    for repeat, skip, dtype in [(1.0, 2.0, np.float64), (3.0, 2.0, np.float32), (1.0, 4.0, np.float32)]:
+        other = asked(repeat, skip, dtype)
+        assert other.automaton is first.automaton
+        arc, end = other.automaton.costs(np.full(3, skip), np.full(3, repeat), np.zeros(0))
+        np.testing.assert_array_equal(other.arc, arc.astype(dtype), strict=True)
+        np.testing.assert_array_equal(other.end, end.astype(dtype), strict=True)
+    np.testing.assert_array_equal(asked(1.0, 2.0, np.float32).arc, first.arc)
+
+
+def test_how_much_memory_there_is_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 steps there might be a million nodes; once the automaton is built, there are 21."""
+    problem = Problem(FlowGraph.chain(list("abcdefghijklmnopqrst")), np.zeros((20, 30)), 1.0, repeat=1.0)
+    asked = []
+    monkeypatch.setattr(automata, "memory_bound", lambda limit: asked.append(limit) or 1 << 30)
+    first = automata.automaton_problem(problem, problem.costs, None)
+    assert automata.automaton_problem(problem, problem.costs, None).automaton is first.automaton
+    assert len(asked) == 1

@@ -111,16 +111,20 @@ def automaton_problem(
         Where the automaton or its tables are too large.
     """
     flow = problem.flow
+    if np.isinf(problem.violation):
+        flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     n_steps, n_clips = costs.match.shape
     never = np.full(n_steps, np.inf)
     skip = never if costs.skip is None else costs.skip.astype(np.float64)
     repeat = never if problem.repeat is None else problem.repeat
+    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat))
+    built = Automaton.built_before(flow, may_skip, may_repeat)
     durations = problem.durations or Durations.least(1, n_steps)
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
     outlook = n_clips // 8 + 8 if longest > 1 and work == 1 else 0  # numbers of each node, beside the table
     of_node, each = _node_bytes(n_steps, n_clips, longest, work), 8 * (tables * (n_clips + 8) + outlook)
-    most_nodes = 2 ** min(n_steps + sum(map(len, flow.alternatives)), 64)
+    most_nodes = built.n_nodes if built else 2 ** min(n_steps + sum(map(len, flow.alternatives)), 64)
     # Small ones are not worth asking for the memory.
     small = memory_limit is None and of_node + each * most_nodes <= FREE_BYTES
     bound = FREE_BYTES if small else memory_bound(memory_limit)
@@ -134,9 +138,6 @@ def automaton_problem(
     if not small:  # rounded, so that a little more or less free memory finds the automaton that is kept
         limit = min(limit, 1 << fitting.bit_length() >> 1)
     most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
-    if np.isinf(problem.violation):
-        flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
-    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat))
     try:
         automaton, made_certain = _fitting(flow, may_skip, may_repeat, limit, most)
         if most is not None and automaton.n_states > most:
@@ -150,7 +151,7 @@ def automaton_problem(
         raise TooLargeError(f"{error}; align with method='exact' goes further, and takes its time") from error
     sure = np.array([flow.confidence[edge] for edge in automaton.edges])
     violation = problem.violation * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
-    arc, end = automaton.costs(skip, repeat, violation)
+    arc, end = _costs(automaton, costs.match.dtype, skip, repeat, violation)
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
@@ -182,6 +183,21 @@ def _fitting(
 
     number = bisect_left(range(len(soft)), True, key=fits) if soft else 0
     return Automaton.compile(certain(number), may_skip, may_repeat, limit), tuple(soft[:number])
+
+
+def _costs(automaton: Automaton, dtype: np.dtype[Any], *given: NDArray[np.float64]) -> tuple[Floats, Floats]:
+    """Return what arcs and ends cost, read-only; of each dtype, those asked for last are kept with the automaton."""
+    kept = vars(automaton).setdefault("_costs", {})
+    key = tuple(cost.tobytes() for cost in given)
+    known, *found = kept.get(dtype, (None,))
+    if known != key:
+        with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
+            found = [cost.astype(dtype, copy=False) for cost in automaton.costs(*given)]
+        for cost in found:
+            cost.setflags(write=False)
+        kept[dtype] = key, *found
+    arc, end = found
+    return arc, end
 
 
 def _native(automaton: Automaton) -> Any:

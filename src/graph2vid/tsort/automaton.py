@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,11 @@ class Automaton:
         """
         return _compile(flow, may_skip, may_repeat, limit)
 
+    @classmethod
+    def built_before(cls, flow: FlowGraph, may_skip: int, may_repeat: int) -> Automaton | None:
+        """Return the automaton that :meth:`compile` built last of these, as long as somebody holds it; else None."""
+        return _built.get((flow, may_skip, may_repeat))
+
     def costs(self, skip: Costs, repeat: Costs, violation: Costs) -> tuple[Costs, Costs]:
         """Return what each arc costs, [E], and ending at each node, [I].
 
@@ -194,6 +200,9 @@ class _Segments(NamedTuple):
         return _Segments(*columns)
 
 
+_built: WeakValueDictionary[tuple[FlowGraph, int, int], Automaton] = WeakValueDictionary()
+
+
 @lru_cache(maxsize=16)
 def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Automaton:
     layout = _Layout(flow)
@@ -225,9 +234,9 @@ def _compile(flow: FlowGraph, may_skip: int, may_repeat: int, limit: int) -> Aut
                 f"the procedure of {len(flow)} steps, with what may be skipped, chosen and done in another order, has "
                 f"more than {limit:,} nodes: give more order, or certain edges"
             )
-    return _assemble(
-        layout, np.concatenate(nodes), _Segments.together(found).where(slice(1, None))
-    )  # without the start
+    segments = _Segments.together(found).where(slice(1, None))  # without the start
+    built = _built[flow, may_skip, may_repeat] = _assemble(layout, np.concatenate(nodes), segments)
+    return built
 
 
 def _segments_of(layout: _Layout, level: Masks, step: int, may_skip: int, may_repeat: int, first: int) -> _Segments:
