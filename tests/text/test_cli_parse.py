@@ -192,3 +192,20 @@ def test_words_are_no_flow_graph(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bread.txt"
     path.write_text(text)
     assert len(read_flow(path, "linear")) == len(read_flow(path, "linear").edges) + 1 == 2
+
+
+def test_the_rules_do_without_torch(tmp_path: Path) -> None:
+    """spaCy would import it; and what comes after the parse may use it."""
+    pytest.importorskip("spacy", reason="the extra 'text' is not installed")
+    pytest.importorskip("torch", reason="the extra 'learn' is not installed")
+    (tmp_path / "tea.txt").write_text("Boil the water. Pour the water over the tea.")
+    code = (
+        "import sys; from graph2vid.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "assert 'spacy' in sys.modules and 'torch' not in sys.modules\n"
+        "import torch; torch.ones(2)"
+    )
+    command = [sys.executable, "-c", code, "parse", str(tmp_path / "tea.txt"), "--parser", "rules"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -135,6 +135,10 @@ def ground(
     if given.transpose:
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
     features = None if given.model is None else _trained(given.model)
+    if options.procedure.parser == "rules":
+        from graph2vid.text.rules import spare_torch
+
+        spare_torch()
     with progress("reading the procedure") as tell:
         procedures: list[Any] = sources
         if flags_given(context, "violation"):

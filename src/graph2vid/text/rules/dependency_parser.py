@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,19 @@ _TAGS = (
 _TAGS_OF = dict(entry.split(": ") for entry in _TAGS.split("; "))
 PARTS_OF_SPEECH = {tag: part for part, tags in _TAGS_OF.items() for tag in tags.split()}
 """From tags of the Penn treebank to universal parts of speech."""
+
+
+_spares_torch = False
+
+
+def spare_torch() -> None:
+    """Let spaCy not import torch, which takes longer than all the rest where it is installed.
+
+    No model of ours needs it. For commands, which have their process for themselves: in others somebody may want
+    spaCy with torch, which then takes torch for missing.
+    """
+    global _spares_torch
+    _spares_torch = True
 
 
 @cache
@@ -63,8 +78,7 @@ def language_model(model: str | None = None) -> Any:
         )
     if Path(place).parent.name == CARRIER:
         check_weights(CARRIER, Path(place).parent)
-    import spacy
-
+    spacy = _import_spacy(with_torch=model is not None or not _spares_torch)
     try:
         nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if model is None else ())))
     except (OSError, ValueError, ImportError) as error:
@@ -79,6 +93,16 @@ def language_model(model: str | None = None) -> Any:
     spacy.language.Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)
     nlp.add_pipe("graph2vid_parts_of_speech", before="lemmatizer" if "lemmatizer" in nlp.pipe_names else None)
     return nlp
+
+
+def _import_spacy(with_torch: bool) -> Any:
+    if with_torch or "torch" in sys.modules:
+        return import_module("spacy")
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        return import_module("spacy")
+    finally:
+        del sys.modules["torch"]
 
 
 def _set_parts_of_speech(doc: Any) -> Any:
