@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 from graph2vid.learn.cuda import CudaError, Kind, compile_cuda, cuda_costs  # noqa: E402
 from graph2vid.learn.cuda.compiler import nvrtc  # noqa: E402
 from graph2vid.learn.cuda.cuda_costs import source  # noqa: E402
-from graph2vid.learn.cuda.plan import Numbers, Shape  # noqa: E402
+from graph2vid.learn.cuda.cuda_numbers import Numbers  # noqa: E402
+from graph2vid.learn.cuda.plan import Shape  # noqa: E402
 
 try:
     nvrtc()

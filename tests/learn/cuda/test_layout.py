@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,8 +16,9 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 from benchmarks.cases import salads, threads  # noqa: E402
 from graph2vid import TSortGraph, align  # noqa: E402
 from graph2vid.learn.cuda.cuda_graphs import MOST_ALONE, Layout  # noqa: E402
+from graph2vid.learn.cuda.cuda_numbers import CHUNK, Numbers  # noqa: E402
 from graph2vid.learn.cuda.cuda_packs import Pack, spread  # noqa: E402
-from graph2vid.learn.cuda.plan import CHUNK, MOST_THREADS, Fit, Numbers, plan, together  # noqa: E402
+from graph2vid.learn.cuda.plan import MOST_THREADS, Fit, plan, together  # noqa: E402
 
 SHARED = 227 * 1024
 
@@ -91,40 +94,51 @@ def test_entries_are_all_ways_to_begin_a_step_and_none_twice(flow, seed) -> None
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 600)), min_size=1, max_size=40),
     st.sampled_from([Numbers(4), Numbers(4, smoothmin=True, contiguous=False), Numbers(8, smoothmin=True)]),
+    st.booleans(),
     st.integers(20, 30),
 )
 @settings(max_examples=60, deadline=None)
-def test_parts_hold_every_video_once_and_fit(videos, numbers, power) -> None:
-    layouts = tuple(Layout.of(TSortGraph.compile(flow)) for flow in FLOWS)
+def test_parts_hold_every_video_once_and_fit(videos, numbers, skips, power) -> None:
+    layouts, numbers = LAYOUTS[skips], replace(numbers, skips=skips)
     which, clips = (np.array(column) for column in zip(*videos, strict=True))
     budget = 2**power
     try:
         parts = plan(layouts, which, clips, numbers, SHARED, budget)
     except MemoryError:
-        column = max(numbers.column(layouts[at], resident=True) for at in which) * numbers.bytes
-        assert (CHUNK + 2) * column > budget / 2
+        fits = [Fit.of(layout, numbers, SHARED, int((which == at).sum()), True) for at, layout in enumerate(layouts)]
+        assert any(needs_at_least(fits[at], layouts[at], numbers, own) > budget for at, own in videos)
         return
     assert sorted(np.concatenate([part.videos for part in parts])) == list(range(len(videos)))
     for part in parts:
-        resident = part.forward.rows > 0
-        columns = np.array([numbers.column(layouts[at], resident) for at in which[part.videos]]) * numbers.bytes
+        fit, own = Fit(part.forward, part.backward), [layouts[at] for at in which[part.videos]]
+        columns = np.array([fit.column(layout, numbers) for layout in own]) * numbers.bytes
+        needed = clips[part.videos] + [fit.lag(layout, numbers) for layout in own]
         assert part.starts[0] == 0 and part.starts[-1] == len(part.videos)
         for first, last, room in zip(part.starts[:-1], part.starts[1:], part.packed, strict=True):
             assert 0 < last - first <= room
             assert len({*which[part.videos[first:last]]}) == 1
-        if part.kept >= clips[part.videos].max():
-            assert ((clips[part.videos] + 2) * columns).sum() <= budget
+        if part.kept >= needed.max():
+            assert ((needed + 2) * columns).sum() <= budget
         else:
             assert len(part.videos) == 1
             assert part.kept % CHUNK == 0
-            pieces = -(-int(clips[part.videos[0]]) // part.kept)
-            assert (part.kept + 2 + pieces) * columns[0] <= budget
+            pieces = -(-int(needed[0]) // part.kept)
+            left = pieces * fit.in_flight(own[0], numbers) * numbers.bytes
+            assert (part.kept + 2 + pieces) * columns[0] + left <= budget
         for kernel in (part.forward, part.backward):
             assert kernel.shared <= SHARED
             assert kernel.threads <= min(kernel.bound, MOST_THREADS)
 
 
+def needs_at_least(fit: Fit, layout: Layout, numbers: Numbers, clips: int) -> int:
+    """Return the bytes of a video with as many checkpoints as there can be."""
+    columns = clips + fit.lag(layout, numbers)
+    own = fit.column(layout, numbers) + fit.in_flight(layout, numbers)
+    return ((CHUNK + 2 + -(-columns // CHUNK)) * own + fit.aside(layout, numbers)) * numbers.bytes
+
+
 FLOWS = (threads(2, 2, 3, ends=True), threads(3, 3, 3, 3, ends=True), salads())
+LAYOUTS = [tuple(Layout.of(TSortGraph.compile(flow), skips) for flow in FLOWS) for skips in (False, True)]
 
 
 def test_small_procedures_stay_in_registers_and_large_ones_do_not() -> None:

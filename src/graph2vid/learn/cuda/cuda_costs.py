@@ -15,8 +15,9 @@ from torch import Tensor
 from graph2vid.errors import TooLargeError
 from graph2vid.learn.cuda.compiler import Kernel, Module, compile_cuda
 from graph2vid.learn.cuda.cuda_graphs import DeviceGraph, graph_on, layout_of
+from graph2vid.learn.cuda.cuda_numbers import CHUNK, Numbers
 from graph2vid.learn.cuda.cuda_packs import Pack
-from graph2vid.learn.cuda.plan import CHUNK, Fit, Int64s, Numbers, Part, Shape, plan
+from graph2vid.learn.cuda.plan import Fit, Int64s, Part, Shape, plan
 from graph2vid.tsort import TSortGraph
 
 SMOOTHINGS = ("hard", "softmin", "smoothmin")
@@ -219,8 +220,9 @@ def _prepared(
     which = np.array([place.setdefault(tsort, len(place)) for tsort in tsorts], np.int64)
     layouts = tuple(layout_of(tsort, skips) for tsort in place)
     clips = np.array(lengths, np.int64)
-    sizes = np.array([numbers.column(layout, resident=True) for layout in layouts])[which]
-    budget = memory_limit or _budget(int(((clips + 2) * sizes).sum()) * numbers.bytes, device)
+    sizes = np.array([numbers.most(layout) for layout in layouts])[which]
+    lags = np.array([layout.steps for layout in layouts])[which]
+    budget = memory_limit or _budget(int(((clips + lags + 2) * sizes).sum()) * numbers.bytes, device)
     try:
         parts = plan(layouts, which, clips, numbers, _most_shared(device.index), budget, kind.gradient)
     except MemoryError as error:
@@ -292,15 +294,19 @@ class _Prepared:
     ) -> None:
         self.part, self.kind, self.numbers, self.resident = part, kind, numbers, part.forward.width > 0
         gradient = kind.gradient
-        self.longest = int(clips.max())
-        self.pieces = -(-self.longest // part.kept) if gradient else 1
-        which = which[part.starts[:-1]]  # of each block
-        longest = np.maximum.reduceat(clips, part.starts[:-1])
         layouts = [graph.layout for graph in graphs]
         fit = Fit(part.forward, part.backward)
+        columns = clips + np.array([fit.lag(layout, numbers) for layout in layouts])[which]
+        self.longest = int(columns.max())
+        self.pieces = -(-self.longest // part.kept) if gradient else 1
+        which = which[part.starts[:-1]]  # of each block
+        longest = np.maximum.reduceat(columns, part.starts[:-1])
+        in_registers = part.forward.rows > 0
         if self.resident:
             packed = zip(which.tolist(), part.packed.tolist(), strict=True)
-            sizes = np.array([numbers.pack_column(layouts[at], count) for at, count in packed])
+            sizes = np.array(
+                [numbers.pack_column(layouts[at], count, in_registers=in_registers) for at, count in packed]
+            )
         else:
             sizes = np.array([fit.column(layout, numbers) for layout in layouts])[which]
         # Without a gradient columns are needed only where states stay in memory, and then two of them.
@@ -309,13 +315,14 @@ class _Prepared:
         )
         shapes = (part.forward, part.backward) if gradient else (part.forward,)
         working = max(one.working for one in shapes)
-        self.column = int(sizes[0])
+        # What a part of a video leaves to the next: a column, and what is told there.
+        self.left = int(sizes[0]) + (fit.in_flight(layouts[which[0]], numbers) if self.pieces > 1 else 0)
         table, table_at = _places(columns * sizes)
         waiving = np.array([0 if self.resident else numbers.waiving(layout) for layout in layouts])[which]
         carried = gradient and (self.pieces > 1 or not self.resident)
-        carry, carry_at = _places(sizes + waiving if carried else 0 * sizes)
+        carry, carry_at = _places(sizes + waiving + self.left - int(sizes[0]) if carried else 0 * sizes)
         spilled, spilled_at = _places(np.full_like(sizes, working))
-        shifts = len(clips) * -(-shape[2] // CHUNK) if gradient else 0
+        shifts = len(clips) * (-(-shape[2] // CHUNK) + 2) if gradient else 0  # lanes are behind by two chunks at most
         # All in one piece of memory, what is kept in float64 last.
         places = np.cumsum([0, table, carry, spilled, shifts + (table + carry + spilled + shifts) % 2])
         self.scratch = int(places[-1]) + len(clips) * 8 // numbers.bytes
@@ -361,7 +368,7 @@ class _Prepared:
 
     def _pack(self, graph: DeviceGraph, videos: int) -> tuple[Tensor, bytes]:
         forward, backward = self.part.forward, self.part.backward
-        column = self.numbers.pack_column(graph.layout, videos)
+        column = self.numbers.pack_column(graph.layout, videos, in_registers=forward.rows > 0)
         key = (videos, forward.width, backward.width, self.numbers, column, forward.rows > 0)
         if key not in graph.packs:
             graph.packs[key] = Pack(graph.layout, *key).on(graph.device)
@@ -388,7 +395,7 @@ class _Prepared:
         else:
             self._forward(batch, stream, 0, self.longest)
             if kind.gradient:
-                self._backward(batch, stream, 0, batch.columns)
+                self._backward(batch, stream, 0, max(self.longest, batch.columns))
         if kind.gradient and kind.skips and not self.resident:
             self.kernels["collect_skips"].launch(batch.rows, stream, batch)
 
@@ -405,9 +412,9 @@ class _Prepared:
 
     def _run_in_pieces(self, batch: BatchStruct, stream: int, scratch: Tensor) -> None:
         """Compute one video from checkpoints: the column before each piece."""
-        kept, column = self.part.kept, self.column
-        saved = scratch.new_empty((self.pieces, column))
-        place, step = saved.data_ptr(), column * self.numbers.bytes
+        kept = self.part.kept
+        saved = scratch.new_empty((self.pieces, self.left))
+        place, step = saved.data_ptr(), self.left * self.numbers.bytes
         for piece in range(self.pieces):
             batch.resumed = place + piece * step
             batch.to_resume = place + (piece + 1) * step if piece < self.pieces - 1 else 0
@@ -417,9 +424,8 @@ class _Prepared:
             if piece < self.pieces - 1:
                 batch.resumed = place + piece * step
                 self._forward(batch, stream, piece * kept, (piece + 1) * kept)
-            self._backward(
-                batch, stream, piece * kept, (piece + 1) * kept if piece < self.pieces - 1 else batch.columns
-            )
+            last = (piece + 1) * kept if piece < self.pieces - 1 else max(self.longest, batch.columns)
+            self._backward(batch, stream, piece * kept, last)
 
 
 def _places(sizes: Int64s) -> tuple[int, Int64s]:

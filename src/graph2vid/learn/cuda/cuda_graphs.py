@@ -57,6 +57,8 @@ class Waivers:
         The sets, a bit for each step.
     out_start, out : int32 [ideals + 1], [arcs]
         The arcs out of each ideal.
+    ancestors : tuple of int
+        Those of each step, a bit for each.
     """
 
     start: Ints
@@ -66,6 +68,7 @@ class Waivers:
     sets: NDArray[np.uint64]
     out_start: Ints
     out: Ints
+    ancestors: tuple[int, ...]
 
     @cached_property
     def roots(self) -> Ints:
@@ -209,7 +212,8 @@ def _waivers(
     order, start = _grouped(state_at[state].astype(np.int32), tsort.n_states)
     from_ideal: Ints = rank[origin[order]].astype(np.int32)
     out, out_start = _grouped(from_ideal, tsort.n_ideals)
-    return Waivers(start, from_ideal, which_set[: len(state)][order], which_set[len(state) :], sets, out_start, out)
+    waived, ends_ = which_set[: len(state)][order], which_set[len(state) :]
+    return Waivers(start, from_ideal, waived, ends_, sets, out_start, out, tsort.flow.ancestors)
 
 
 def _grouped(values: Ints, count: int) -> tuple[Ints, Ints]:

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
-from graph2vid.learn.cuda.cuda_waiving import ALL, waiving_of
-from graph2vid.learn.cuda.plan import Numbers
+from graph2vid.learn.cuda.cuda_nodes import Woven, nodes_of
+from graph2vid.learn.cuda.cuda_numbers import Numbers
+from graph2vid.learn.cuda.cuda_waiving import waiving_of
 
 # The pointers of ``Pack`` of packs.cuh, in their order; with SKIPS some more.
 ARRAYS = (
@@ -20,10 +21,11 @@ ARRAYS = (
     *("back_lane", "back_own", "back_target", "back_label", "back_slot", "back_sum", "sum_start"),
 )
 ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
-WAIVING = (
-    *("link_waived", "wide_waived", "back_waived", "missing", "job", "job_start", "path", "path_link", "wide_arc"),
-    *("back_arc", "back_rows", "back_root", "back_end"),
+NODES = (
+    *("missing", "level", "back_level", "tied", "loose", "loose_rows"),
+    *("back_to", "back_node", "gather", "gather_rows", "level_start", "adder", "back_end"),
 )
+WAIVING = ("missing", "wide_waived", "back_waived", "job", "wide_arc", "back_arc", "back_rows", "back_root", "back_end")
 BANKS = 32  # of shared memory, a word wide each
 
 
@@ -63,8 +65,9 @@ class Pack:
         layout, videos = self.layout, self.videos
         ideals, steps, states = layout.ideals, layout.steps, layout.states
         out_count = np.diff(layout.out_start)
-        arcs = None if layout.waivers is None else waiving_of(layout, videos, self.in_registers)
-        lane = np.argsort(-np.tile(layout.count, videos), kind="stable") if arcs is None else arcs.lane
+        nodes = nodes_of(layout) if layout.waivers is not None and self.in_registers else None
+        arcs = waiving_of(layout) if layout.waivers is not None and not self.in_registers else None
+        lane = np.argsort(-np.tile(layout.count, videos), kind="stable") if nodes is None else nodes.lane(videos)
         # Of each state: the ideal it ends in, and its place among those that are entered from the same one.
         ends_in = np.concatenate([np.arange(size) for size in np.diff(layout.place)])
         among = np.empty(states, np.int64)
@@ -74,7 +77,11 @@ class Pack:
         video = np.arange(videos)[:, None]
         values = -(-videos * states // 4) * 4  # where the ideals begin in a column
         label = video * (steps + 1) + layout.step
-        sum_of = (video * steps + layout.step).reshape(-1)
+        sum_of, sum_sizes = (video * steps + layout.step).reshape(-1), np.tile(np.diff(layout.label_starts), videos)
+        if nodes is not None:  # side by side those of a level, too: they are of one clip
+            sum_of = sum_of * steps + np.tile(nodes.level[layout.origin], videos)
+            by_level = np.bincount(sum_of, minlength=videos * steps * steps).reshape(-1, steps)
+            sum_sizes = ((by_level + 3) // 4 * 4).reshape(-1)
 
         def rowed(
             lanes: NDArray[np.int64], width: int, back: bool, *values: tuple[NDArray[np.int64], int]
@@ -103,10 +110,16 @@ class Pack:
         rows_of_values = np.concatenate([np.full((1, len(lane)), values), enter_row])
         if arcs is not None:
             by_count = arcs.back_region
+        if nodes is not None:
+            by_count = nodes.back_region(videos)
         rank = spread(by_count, np.bincount(by_count), np.concatenate([lane[None], origin]), words, rows_of_values)
         back_lane = np.argsort(rank)
-        slot = place[among] + rank[video * ideals + layout.origin]  # [videos, states]
-        slots = np.where(origin < 0, self.column - 4, enter_row + np.append(rank, 0)[origin]).astype(np.int32)
+        # The position of each ideal among those with more than so many states.
+        has = np.tile(out_count, videos)[back_lane] > np.arange(layout.out_width)[:, None]
+        position = np.empty((layout.out_width, videos * ideals), np.int64)
+        position[:, back_lane] = np.cumsum(has, axis=1) - 1
+        slot = place[among] + position[among, video * ideals + layout.origin]  # [videos, states]
+        (slots,) = rowed(lane, self.width, False, (slot, self.column - 4))
         numbered = np.arange(videos * states).reshape(videos, states)
         ends = (video * ideals + ends_in, -1)
         target, back_label, back_slot, back_state = rowed(
@@ -115,18 +128,31 @@ class Pack:
         back_told = spread(
             of_video, np.bincount(of_video), np.concatenate([back_lane[None], target]), self.numbers.told * words
         )
-        summed = spread(sum_of, np.tile(np.diff(layout.label_starts), videos), back_state, words)
-        value_slot, all_ = values + rank, layout.gradients
+        summed = spread(sum_of, sum_sizes, back_state, words)
+        value_slot, sum_start = values + rank, np.append(0, np.cumsum(sum_sizes))
         entered = np.append(told, videos * ideals)[origin]
         waiving: dict[str, Any] = {}
+        if layout.waivers is not None:
+            missing = np.tile(layout.waivers.sets[layout.waivers.ends, 0], videos)
+            waiving = {"missing": missing[lane], "back_end": told[back_lane]}
+        if nodes is not None:
+            woven = Woven(nodes, videos, self.width, self.back_width, lane, back_lane, told, self.numbers.shares)
+            to, back_node = woven.leave()
+            of_node, tied = rowed(lane, self.width, False, (woven.enter(), -1), (woven.tied_slot, woven.count + 2))
+            entered = np.where(of_node < 0, entered, of_node)
+            back = rowed(back_lane, self.back_width, True, (to, woven.places[1]), (back_node, woven.count))
+            level = np.tile(nodes.level, videos)
+            waiving |= {"tied": tied, "back_to": back[0], "back_node": back[1], "sizes": woven.sizes}
+            waiving |= {"level": level[lane], "back_level": level[back_lane] + 1}
+            waiving |= {"loose": woven.loose, "loose_rows": nodes.loose_rows(videos)}
+            waiving |= {"gather": woven.gather, "gather_rows": nodes.gather_rows(videos)}
+            waiving |= {"level_start": sum_start, "adder": self._adders(by_level > 0)}
         if arcs is not None:
-            (root,) = rowed(lane, self.width, False, (arcs.number, -1))
+            (root,) = rowed(lane, self.width, False, (arcs.number[None], -1))
             entered = np.where(root < 0, entered, videos * ideals + 1 + root)
-            (back_root,) = rowed(back_lane, self.back_width, True, (arcs.number, -1))
-            waiving = arcs.forward(told) | arcs.backward(back_lane)
+            (back_root,) = rowed(back_lane, self.back_width, True, (arcs.number[None], -1))
+            waiving |= arcs.forward(told) | arcs.backward(back_lane)
             waiving["back_root"] = np.where(back_root < 0, arcs.roots, back_root).astype(np.int32)
-            waiving["missing"] = np.append(arcs.missing, ALL)[lane]
-            waiving["back_end"] = told[back_lane]
         return {
             "lane": lane.astype(np.int32),
             "own": np.append(told, videos * ideals)[lane],
@@ -138,20 +164,35 @@ class Pack:
             "back_target": np.append(back_told, videos * ideals)[target].astype(np.int32),
             "back_label": back_label,
             "back_slot": np.concatenate([back_slot, value_slot[back_lane][None].astype(np.int32)]),
-            "back_sum": np.append(summed, videos * all_)[back_state].astype(np.int32),
-            "sum_start": np.append(video * all_ + layout.label_starts[:-1], videos * all_).astype(np.int32),
+            "back_sum": np.append(summed, sum_start[-1])[back_state].astype(np.int32),
+            "sum_start": (sum_start if nodes is None else sum_start[::steps]).astype(np.int32),
             **waiving,
         }
+
+    @staticmethod
+    def _adders(there: NDArray[np.bool_]) -> Ints:
+        """Return of each thing that adds up gradients its label, its level at first, the lowest and the highest one.
+
+        There are as many of a label as it has levels: each follows a clip through them, and then takes the next one.
+        """
+        found = []
+        for label, levels in enumerate(there):
+            own = np.flatnonzero(levels)
+            lowest, highest = int(own[0]), int(own[-1])
+            found += [(label, level, lowest, highest) for level in range(lowest, highest + 1)]
+        return np.array(found, np.int32)
 
     @property
     def places(self) -> dict[str, Any]:
         """The same with places in bytes."""
-        told = ("back_own", "back_target")
-        kept = {"lane", "back_lane", "sum_start", "link_waived", "wide_waived", "back_waived", "missing"}
-        kept |= {"job", "job_start", "path", "back_rows"}
-        words = {"back_arc": self.numbers.passes} | dict.fromkeys(told, self.numbers.told)
-        sizes = {name: self.numbers.bytes * words.get(name, 1) for name in self.arrays}
-        return {name: array if name in kept else array * sizes[name] for name, array in self.arrays.items()}
+        bytes_ = self.numbers.bytes
+        told = dict.fromkeys(("back_own", "back_target"), self.numbers.told * bytes_)
+        own = dict.fromkeys(
+            ("own", "enter", "label", "slot", "back_label", "back_slot", "back_sum", "back_end"), bytes_
+        )
+        nodes = dict.fromkeys(("tied", "back_node"), self.numbers.node_bytes) | {"back_to": self.numbers.parts * bytes_}
+        sizes = told | own | nodes
+        return {name: array * sizes.get(name, 1) for name, array in self.arrays.items()}
 
     @property
     def rows(self) -> dict[str, Any]:
@@ -168,8 +209,8 @@ class Pack:
         target = compact("back_target", back_counts) * size | compact("back_sum", back_counts) << 16
         waiving: dict[str, Any] = {}
         if layout.waivers is not None:
-            waiving = {name: self.places[name] for name in WAIVING}
-            waiving["back_arc"] = arrays["back_arc"] * size
+            waiving = {name: arrays[name] for name in WAIVING}
+            waiving |= {name: arrays[name] * size for name in ("wide_arc", "back_arc", "back_end")}
             waiving["back_root"] = compact("back_root", back_counts) * size
             target |= waiving["back_root"] < layout.roots * size  # places are whole words: the last bit is free
         return {
@@ -187,23 +228,25 @@ class Pack:
 
     def on(self, device: torch.device) -> tuple[torch.Tensor, bytes]:
         """Return the numbers in the memory of a device, and ``Pack`` of packs.cuh over them."""
-        parts = {
-            name: (part if part.dtype == np.uint64 else part.astype(np.int32)).reshape(-1).view(np.int32)
-            for name, part in (self.places if self.in_registers else self.rows).items()
-        }
+        names: tuple[str, ...] = ARRAYS if self.in_registers else ROWS
+        if self.layout.waivers is not None:
+            names = (*names, *(NODES if self.in_registers else WAIVING))
+        given = self.places if self.in_registers else self.rows
+        parts = [given[name] for name in names]
+        parts = [
+            (part if part.dtype == np.uint64 else part.astype(np.int32)).reshape(-1).view(np.int32) for part in parts
+        ]
         # Each begins at 16 bytes.
-        padded = [np.append(part, np.zeros(-part.size % 4, np.int32)) for part in parts.values()]
+        padded = [np.append(part, np.zeros(-part.size % 4, np.int32)) for part in parts]
         numbers = torch.from_numpy(np.concatenate(padded)).to(device)
-        starts = np.cumsum([0, *(part.size for part in padded)])
-        at = {name: numbers.data_ptr() + 4 * int(start) for name, start in zip(parts, starts[:-1], strict=True)}
+        starts = np.cumsum([0, *(part.size for part in padded)])[:-1]
         layout, videos = self.layout, self.videos
-        sizes = (layout.steps, layout.ideals, videos, len(self.arrays["lane"]), layout.full, layout.empty)
-        given = [np.array([*sizes, videos * layout.steps, self.column], np.int32)]
-        given += [np.array([at[name] for name in (ARRAYS if self.in_registers else ROWS)], np.uint64)]
+        sizes = [layout.steps, layout.ideals, videos, len(self.arrays["lane"]), layout.full, layout.empty]
+        sizes += [videos * layout.steps, self.column]
         if layout.waivers is not None:
-            given += [np.array(waiving_of(layout, videos, self.in_registers).sizes, np.int32)]
-            given += [np.array([at[name] for name in WAIVING], np.uint64)]
-        return numbers, b"".join(part.tobytes() for part in given)
+            sizes += self.arrays["sizes"].tolist()
+        pointers = numbers.data_ptr() + 4 * starts.astype(np.uint64)
+        return numbers, np.array([*sizes, *[0] * (len(sizes) % 2)], np.int32).tobytes() + pointers.tobytes()
 
 
 def spread(

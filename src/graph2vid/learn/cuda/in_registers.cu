@@ -30,9 +30,37 @@ __device__ __forceinline__ real minimum(real a, real b) {
 // How a mean changes with one of its members, a, of this share.
 __device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
 
-#if SKIPS
-// Where the roots are in a column, in numbers.
-__device__ __forceinline__ int roots_at(const Pack &pack) { return pack.column - 4 - (TOLD * pack.roots + 3 & ~3); }
+#if NODES
+// Where the nodes are in a column, in numbers. Behind them are two that are none, and what is no one's; then all means.
+__device__ __forceinline__ int nodes_at(const Pack &pack) { return pack.column - 4 - ((int)(NODE_SPACE * TOLD * sizeof(Kept) / sizeof(real)) + 3 & ~3); }
+#endif
+
+#if NODES && GROUP == 0
+// A node, of its parts: the first, and the second one.
+struct Beside {
+    real low, gap, mean;
+    __device__ __forceinline__ Beside() : low(0), gap(0), mean(0) {}
+    __device__ __forceinline__ Beside(real a, real a_mean, real b, real b_mean) : low(least(a, b)), gap(b - a), mean(0) {
+#if !HARD
+        const real far = exp2_(-fabs(gap));
+        low -= log2_(1 + far);
+#if FLAT
+        const real minor = far * inverse_(1 + far);
+        mean = gap > 0 ? a_mean + (b_mean - a_mean) * minor : b_mean + (a_mean - b_mean) * minor;
+#endif
+#endif
+    }
+    // What a column keeps of it: how far its parts are apart, in half precision, or its value.
+    __device__ __forceinline__ Kept kept() const {
+#if SHARES
+        Kept half_;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half_) : "f"(gap));
+        return half_;
+#else
+        return low;
+#endif
+    }
+};
 #endif
 
 #if GROUP == 0
@@ -40,21 +68,25 @@ __device__ __forceinline__ int roots_at(const Pack &pack) { return pack.column -
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __grid_constant__ Batch batch) {
     Block block(batch);
     const Pack &pack = block.pack;
-    const int ideals = block.ideals, told_each = ideals + 1 + ROOTS, told_size = TOLD * told_each;
+    const int ideals = block.ideals, told_each = NODES ? NODES_TOLD + TOLD_SPACE : ideals + 1, told_size = TOLD * told_each;
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *table = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;
     real *told = block.working;  // two of them, for even clips and for odd ones
     real *column = block.working + ((2 * told_size + 3) & ~3);  // STAGES of them
     const int column_end = (pack.column - 4) * sizeof(real);
     __syncthreads();
-#if SKIPS
-    block.prepare_arcs(batch, scale);
-    const int warp = __reduce_max_sync(~0u, threadIdx.x / 32), column_roots = roots_at(pack);
-    const int job_begin = warp * 32 < pack.lanes ? pack.job_start[warp] : 0;
-    const int job_end = warp * 32 < pack.lanes ? pack.job_start[warp + 1] : 0;
-    const int4 first_job = job_begin < job_end ? pack.job[job_begin] : make_int4(0, 0, 0, 0);
-    const int2 first_path = warp < pack.paths ? pack.path[warp] : make_int2(0, 0);
-    bool enters_path = false;  // some state of the warp
+#if NODES
+    block.prepare_skips(batch, scale);
+    const int warp = __reduce_max_sync(~0u, threadIdx.x / 32), column_nodes = nodes_at(pack);
+    const int loose_begin = warp * 32 < pack.lanes ? pack.loose_rows[warp] : 0;
+    const int loose_end = warp * 32 < pack.lanes ? pack.loose_rows[warp + 1] : 0;
+    real skip[WIDTH];      // of the step of each state
+    int level = 0;
+    unsigned cost_at = 0;  // where the costs of its clip are
+#if KEEP && !SHARES
+    unsigned tied[WIDTH];  // in bytes
+#endif
+    const unsigned cost_end = CHUNKS * CHUNK * block.stride;
 #endif
     const int last = block.last(batch);
 
@@ -75,6 +107,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         drop_at[r] = (video[r] * block.labels + pack.steps) * sizeof(real);
         full[r] = index == video[r] * pack.ideals + pack.full;
         until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
+#if NODES
+        level = index < 0 ? 0 : pack.level[lane];
+        cost_at = (batch.first + CHUNKS * CHUNK - level) % (CHUNKS * CHUNK) * block.stride;
+#endif
         value_slot[r] = index < 0 ? column_end : pack.slot[WIDTH * pack.lanes + lane];
         mean_slot[r] = value_slot[r] + (index < 0 ? 0 : ideals * sizeof(real));
         int count = 0;
@@ -82,10 +118,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             const int n = w * pack.lanes + lane;
             slot[r][w] = index < 0 ? column_end : pack.slot[n];
             enter[r][w] = index < 0 ? ideals * sizeof(real) : pack.enter[n];
-#if SKIPS
-            enters_path |= enter[r][w] - (ideals + 1) * sizeof(real) < pack.chains * sizeof(real);
-#endif
             label[r][w] = index < 0 ? 0 : pack.label[n];
+#if NODES
+#if KEEP && !SHARES
+            tied[w] = index < 0 ? (pack.nodes + 2) * sizeof(Kept) : pack.tied[n];
+#endif
+            const int label_ = label[r][w] / sizeof(real) - video[r] * block.labels;
+            skip[w] = label_ < pack.steps ? block.skips[video[r] * pack.steps + label_] : FAR;
+#endif
             x[r][w] = FAR;
             if (slot[r][w] == column_end || until[r] == 0) continue;
             count = w + 1;
@@ -107,8 +147,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             if (FLAT) at(told + told_each, own_at[r]) = mean_[r];
         }
     }
-#if SKIPS
-    enters_path = __any_sync(~0u, enters_path);
+#if NODES
+    // What was told before, and what is late of the last column.
+    const int told_rounded = told_size + 3 & ~3;
+    const real *const resumed = batch.resumed + pack.column;
+    __syncthreads();
+    for (int n = threadIdx.x; batch.first > 0 && n < told_size; n += blockDim.x) told[n] = resumed[n];
+#if KEEP
+    for (int n = threadIdx.x; batch.first > 0 && n < pack.column; n += blockDim.x) {
+        column[n] = resumed[told_rounded + n];
+        if (!SHARES) table[n] = resumed[told_rounded + pack.column + n];
+    }
+    __syncthreads();
+#if SHARES
+    // The share of nothing, and of all.
+    if (threadIdx.x < 2 * STAGES)
+        ((Kept *)(column + threadIdx.x / 2 * pack.column + column_nodes))[pack.nodes + threadIdx.x % 2] = threadIdx.x % 2 ? 0xfc00 : 0x7c00;
+#else
+    if (batch.first == 0 && until[0]) {
+        at(column, value_slot[0]) = own[0];
+        if (SMOOTH) at(column, mean_slot[0]) = mean_[0];
+    }
+#endif
+#endif
 #endif
 
     real *kept = table + (SHARES ? 0 : pack.column);  // where the next column goes
@@ -133,6 +194,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 EACH_STATE(w, WIDTH) x[r][w] -= lost;
                 at(told, own_at[r]) -= lost;
                 if (FLAT) at(told + told_each, own_at[r]) -= lost;
+#if NODES
+                EACH_STATE(w, WIDTH) {
+                    told[NODES_TOLD + w * ideals + threadIdx.x] -= lost;
+                    if (FLAT) told[told_each + NODES_TOLD + w * ideals + threadIdx.x] -= lost;
+                }
+                for (int n = loose_begin; n < loose_end; ++n) {
+                    const int place = block.loose[32 * n + threadIdx.x % 32].to;
+                    told[place] -= lost;
+                    if (FLAT) told[told_each + place] -= lost;
+                }
+#endif
             }
             __syncthreads();
         }
@@ -140,34 +212,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         real *next = told + (1 - (begin & 1)) * told_size;
         for (int j = begin; j < end; ++j, cost += block.stride) {
             real *after = column + (j & STAGES - 1) * pack.column;
-#if SKIPS
-            const auto tell = [&](int place, real value, real mean) {
-                real *const roots = (real *)now + ideals + 1, *const kept_ = after + column_roots;
-                at(roots, place) = value;
-                if (FLAT) at(roots + told_each, place) = mean;
-                if (KEEP) at(kept_, place) = SHARES && !(value < FAR / 2) ? -FAR : value;
-                if (KEEP && FLAT) at(kept_ + pack.roots, place) = mean;
-            };
-            block.follow_paths(warp, first_path, now, told_each, tell);
-            // A warp that enters nothing but wide roots of its own does not wait for paths.
-            if (enters_path) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
-            else asm volatile("bar.arrive 1, %0;" ::"r"(blockDim.x) : "memory");
-            for (int n = job_begin; n < job_end; ++n)
-                block.enter_wide(n == job_begin ? first_job : pack.job[n], now, told_each, tell);
-            if (job_begin < job_end) __syncwarp();
+#if NODES
+            cost = block.ring + cost_at;
+            cost_at += block.stride;
+            if (cost_at == cost_end) cost_at = 0;
+            real *const late = column + (j + 1 & STAGES - 1) * pack.column;  // where what is late by one goes
+            const bool is_on = (unsigned)(j - level) < (unsigned)until[0];
+            Kept *const of_nodes = (Kept *)((SHARES ? late : after) + column_nodes);
+#else
+            real *const late = after;
+            constexpr bool is_on = true;
 #endif
-            EACH_ROW(r) if (ALONE || until[r]) {
-                if (ALONE || j < until[r]) for_states(widest[r], [&](auto count) {
+            EACH_ROW(r) if (is_on && (ALONE || until[r])) {
+                const real before = SMOOTH && !FLAT ? mean_[r] : own[r], before_mean = mean_[r];
+                if (NODES || ALONE || j < until[r]) for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
                     const real drop = at(cost, drop_at[r]);
-                    const real rest = SMOOTH && !FLAT ? mean_[r] : own[r];
-                    const real idle = CONTIGUOUS || empty[r] ? drop + rest : FAR;
+                    const real idle = CONTIGUOUS || empty[r] ? drop + before : FAR;
                     real low = idle;
+#if NODES
+                    Beside beside[2 * PAIRS]{};
+#endif
 #if CONTIGUOUS && SMOOTHING == 1
                     real both_[N], least_[N], began[N];
                     EACH_STATE(w, N) {
                         const real old = x[r][w], in = at(now, enter[r][w]), gap = in - old;
                         const real far = exp2_(-fabs(gap));
+#if NODES
+                        beside[w] = Beside(before, 0, in + skip[w], 0);
+#endif
                         both_[w] = 1 + far;
                         if (SHARES) began[w] = copysign(far * inverse_(both_[w]), gap);
                         least_[w] = at(cost, label[r][w]) + least(in, old);
@@ -183,16 +256,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     own[r] = low - log2_(total);
 #if SHARES
                     const real inverse = inverse_(total);
-                    EACH_STATE(w, N) at(after, slot[r][w]) = both(signed_share(both_[w] * inverse), began[w]);
-                    at(after, value_slot[r]) = left * inverse;
-                    if (SKIPS) at(after, mean_slot[r]) = rest;
+                    EACH_STATE(w, N) at(after, slot[r][w]) = both(signed_share(__saturatef(both_[w] * inverse)), began[w]);
+                    at(late, value_slot[r]) = left * inverse;
 #endif
 #else
                     EACH_STATE(w, N) {
                         const real old = x[r][w], in = at(now, enter[r][w]);
+                        const real in_mean = FLAT ? at(now + told_each, enter[r][w]) : 0;
+#if NODES
+                        beside[w] = Beside(before, before_mean, in + skip[w], in_mean + skip[w]);
+#endif
 #if FLAT
                         const Pair pair(in, old);
-                        const real in_mean = at(now + told_each, enter[r][w]);
                         real value = at(cost, label[r][w]) + pair.first() * in_mean + pair.second() * old;
 #else
                         real value = at(cost, label[r][w]) + minimum(in, old);
@@ -213,22 +288,54 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     if (SMOOTH) mean_[r] = low + moment * inverse_(total);
 #endif
 #endif
-                    if (KEEP && !SHARES) {
+#if NODES
+                    EACH_STATE(w, N) {
+                        real *const to = next + NODES_TOLD + w * ideals + threadIdx.x;
+                        *to = beside[w].low;
+                        if (FLAT) to[told_each] = beside[w].mean;
+#if SHARES
+                        if (w % 2 == 0) ((real *)of_nodes)[w / 2 * ideals + threadIdx.x] = both(beside[w].gap, beside[w + 1].gap);
+#elif KEEP
+                        at(of_nodes, tied[w]) = beside[w].low;
+                        if (FLAT) at(of_nodes + NODE_SPACE, tied[w]) = beside[w].mean;
+#endif
+                    }
+#endif
+                    if (KEEP && !SHARES && !NODES) {
                         EACH_STATE(w, N) at(after, slot[r][w]) = x[r][w];
                         at(after, value_slot[r]) = own[r];
                         if (SMOOTH) at(after, mean_slot[r]) = mean_[r];
                     }
                 });
-                at(next, own_at[r]) = SMOOTH && !FLAT ? mean_[r] : own[r];
-                if (FLAT) at(next + told_each, own_at[r]) = mean_[r];
+                at(next, own_at[r]) = NODES ? before : SMOOTH && !FLAT ? mean_[r] : own[r];
+                if (FLAT) at(next + told_each, own_at[r]) = NODES ? before_mean : mean_[r];
+#if NODES
+                Node coming{};
+                if (loose_begin < loose_end) coming = block.loose[32 * loose_begin + threadIdx.x % 32];
+                for (int n = loose_begin; n < loose_end; ++n) {
+                    const Node node = coming;
+                    const real b = now[node.second] + node.cost, b_mean = FLAT ? now[told_each + node.second] + node.cost : 0;
+                    if (n + 1 < loose_end) coming = block.loose[32 * (n + 1) + threadIdx.x % 32];
+                    const Beside found(next[node.first], FLAT ? next[told_each + node.first] : 0, b, b_mean);
+                    next[node.to] = found.low;
+                    if (FLAT) next[told_each + node.to] = found.mean;
+                    if (KEEP) of_nodes[node.slot] = found.kept();
+                    if (KEEP && FLAT) of_nodes[NODE_SPACE + node.slot] = found.mean;
+                }
+#endif
             }
+#if NODES && KEEP && !SHARES
+            if (until[0]) {  // before its first clip and after its last one, too
+                EACH_STATE(w, WIDTH) at(after, slot[0][w]) = x[0][w];
+                at(late, value_slot[0]) = own[0];
+                if (SMOOTH) at(late, mean_slot[0]) = mean_[0];
+            }
+#endif
             // Half of the ring goes to the table at a time, when what was in the other half has left it.
             constexpr int half = STAGES / 2;
             const bool full_ = KEEP && (j % half == half - 1 || j + 1 == last);
-            if (full_) {
-                complete_column();
-                written();
-            }
+            if (full_) complete_column();
+            if (NODES ? KEEP && j % half == (half - 2 & half - 1) : full_) written();
             __syncthreads();
             if (full_) {
                 const int columns = (j % half + 1) * pack.column;
@@ -249,9 +356,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             at(batch.to_resume, value_slot[r]) = own[r];
             if (SMOOTH) at(batch.to_resume, mean_slot[r]) = mean_[r];
         }
+#if NODES
+        const real *const now = told + (last & 1) * told_size;
+        real *const left = batch.to_resume + pack.column;
+        for (int n = threadIdx.x; n < told_size; n += blockDim.x) left[n] = now[n];
+        for (int n = threadIdx.x; KEEP && n < pack.column; n += blockDim.x) {
+            left[told_rounded + n] = column[(last & STAGES - 1) * pack.column + n];
+            if (!SHARES) left[told_rounded + pack.column + n] = column[(last - 1 & STAGES - 1) * pack.column + n];
+        }
+        __syncthreads();
+#endif
     }
     if (threadIdx.x < block.videos) batch.base[block.start + threadIdx.x] = block.base[threadIdx.x];
-#if SKIPS
+#if NODES
     if (until[0]) {  // what is never shown is waived
         const real rest = block.waived(pack.missing[threadIdx.x] | (unsigned long long)video[0] << 56);
         at(told, own_at[0]) = own[0] + rest;
@@ -283,17 +400,24 @@ struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(
 
 // Copies a column from the table ahead of its use, by all threads, in pieces of 16 bytes.
 __device__ __forceinline__ void fetch(real *to, const real *from, int numbers) {
-    constexpr int numbers_ = WIDTH * (SKIPS ? 1 + TOLD : 1) + PARTS, each = 16 / sizeof(real);
-    constexpr int most = (ROWS * numbers_ + each - 1) / each + SKIPS;  // pieces of a thread
-    _Pragma("unroll") for (int n = 0; n < most; ++n) {
-        const int m = (n * blockDim.x + threadIdx.x) * each;
-        if (m >= numbers) continue;
+    constexpr int each = 16 / sizeof(real);
+#if NODES
+    constexpr int of_nodes = 2 * PAIRS * TOLD * sizeof(Kept) / sizeof(real);
+#else
+    constexpr int of_nodes = 0;
+#endif
+    constexpr int most = (ROWS * (WIDTH + PARTS) + of_nodes + each - 1) / each;  // pieces of a thread
+    const auto piece = [&](int m) {
+        if (m >= numbers) return;
 #if __CUDA_ARCH__ >= 800
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + m)), "l"(from + m) : "memory");
 #else
         *(int4 *)(to + m) = *(const int4 *)(from + m);
 #endif
-    }
+    };
+    _Pragma("unroll") for (int n = 0; n < most; ++n) piece((n * blockDim.x + threadIdx.x) * each);
+    if (NODES)  // those that are tied to no state
+        for (int m = (most * blockDim.x + threadIdx.x) * each; m < numbers; m += blockDim.x * each) piece(m);
 }
 // The end of what was fetched for one clip.
 __device__ __forceinline__ void fetched() {
@@ -308,16 +432,26 @@ __device__ __forceinline__ void await() {
 #endif
 }
 
-#if SKIPS
-// What a root passes on to all that it is entered from, and what their values are compared with (SHARES: a column has it).
-struct __align__(FLAT ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(real)) Passed {
-    real part;
-#if !SHARES
-    real all;
+#if NODES
+#if SHARES
+__device__ __forceinline__ real share_of_second(Kept kept) {
+    real gap;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(gap) : "h"(kept));
+    return inverse_(1 + exp2_(gap));
+}
 #endif
+// What lanes pass on to nodes of others, or to their own.
+struct __align__(TOLD * sizeof(real)) Passed {
+    real pull;
 #if FLAT
-    real chosen;
+    real pull_mean;
 #endif
+    __device__ __forceinline__ void add(const Passed &other) {
+        pull += other.pull;
+#if FLAT
+        pull_mean += other.pull_mean;
+#endif
+    }
 };
 #endif
 
@@ -328,24 +462,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const int ideals = block.ideals, none = pack.sum_start[pack.sums];
     const int shown_spaced = (none + 32 & ~31) + 32 / TOGETHER;  // no two clips in one bank
     // The threads that have least to do add gradients up.
-    const int item = blockDim.x - 1 - threadIdx.x ^ 31, items = pack.sums * TOGETHER * GROUP;
+    const int item = blockDim.x - 1 - threadIdx.x ^ 31;
+#if !NODES
+    const int items = pack.sums * TOGETHER * GROUP;
     const Sum sum_(pack, item, shown_spaced, block.stride);
+#endif
     const real scale = 1.4426950408889634 / batch.gamma;
     const real *table = batch.table + batch.table_at[blockIdx.x];
     const int column_end = (pack.column - 4) * sizeof(real);
     real *ring = block.working;                          // [STAGES][pack.column]
     Told *told = (Told *)(ring + STAGES * pack.column);  // [2][ideals + 1]
-    real *shown = (real *)((char *)told + rounded(2 * (ideals + 1) * sizeof(Told)));  // [2 * TOGETHER][shown_spaced]
-#if SKIPS
-    Passed *const passes = (Passed *)(shown + 2 * TOGETHER * shown_spaced);  // [roots + 1]: the last is no one's
-    const unsigned no_root = pack.roots * sizeof(real);
-    const int column_roots = roots_at(pack);
+#if NODES
+    // Two of them, each followed by what nodes are passed.
+    const int told_bytes = rounded((ideals + 1) * sizeof(Told)), told_all = told_bytes + rounded((pack.places + 1) * sizeof(Passed));
+    real *shown = (real *)((char *)told + 2 * told_all);
+    const int column_nodes = nodes_at(pack);
+    for (int n = threadIdx.x; n < 2 * told_all / (int)sizeof(real); n += blockDim.x) ((real *)told)[n] = 0;
+#else
+    const int told_all = (ideals + 1) * sizeof(Told);
+    real *shown = (real *)((char *)told + rounded(2 * told_all));  // [2 * TOGETHER][shown_spaced]
 #endif
     for (int n = threadIdx.x; n < 2 * TOGETHER * shown_spaced; n += blockDim.x) shown[n] = 0;
     for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) ring[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
     __syncthreads();
-#if SKIPS
-    block.prepare_arcs(batch, scale);
+#if NODES
+    block.prepare_skips(batch, scale);
 #endif
     const int last = block.last(batch);
     // What is beyond all of its videos, chunk by chunk.
@@ -370,19 +511,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     unsigned label[ROWS][WIDTH];
 #endif
     int video[ROWS], until[ROWS], widest[ROWS];
-#if SKIPS
+#if NODES
     real begun[WIDTH];  // the gradients of all beginnings
-    unsigned root[WIDTH];
-#if !SHARES
-    real entered[WIDTH], entered_mean[WIDTH];  // of roots: what they are entered from at this clip
-#endif
+    unsigned passes_to[WIDTH], node[WIDTH];  // in bytes
+    int level = 0;
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
-    const int arcs_begin = warp * 32 < ideals ? pack.back_rows[warp] : 0;
-    const int arcs_end = warp * 32 < ideals ? pack.back_rows[warp + 1] : 0;
-    constexpr int HELD = 4;  // arcs that a lane has in registers
-    Arc held[HELD];
-    _Pragma("unroll") for (int n = 0; n < HELD; ++n)
-        held[n] = arcs_begin + n < arcs_end ? block.back_arcs[32 * (arcs_begin + n) + threadIdx.x % 32] : Arc{FAR, 0};
+    const int gather_begin = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
+    const int gather_end = warp * 32 < ideals ? pack.gather_rows[warp + 1] : 0;
 #endif
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
@@ -390,8 +525,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         own_at[r] = index < 0 ? ideals * sizeof(Told) : pack.back_own[lane];
         video[r] = index < 0 ? 0 : index / pack.ideals;
         until[r] = index < 0 || video[r] >= block.videos ? 0 : block.clips[video[r]];
+#if NODES
+        level = index < 0 ? 0 : pack.back_level[lane];
+        const bool ends = until[r] && until[r] + level <= last;
+        if (until[r]) until[r] = until[r] + level < last ? until[r] + level : last;
+#else
         until[r] = until[r] < last ? until[r] : last;
         const bool ends = until[r] && until[r] == block.clips[video[r]];
+#endif
         const real *after = table + (until[r] - batch.first) * (long long)pack.column;
         int count = 0;
         EACH_STATE(w, WIDTH) {
@@ -400,14 +541,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             const bool there = slot[r][w] < column_end && until[r] > batch.first;
             target[r][w] = index < 0 ? ideals * sizeof(Told) : pack.back_target[n];
             sum[r][w] = index < 0 ? none * sizeof(real) : pack.back_sum[n];
-#if SKIPS
-            root[w] = index < 0 ? no_root : pack.back_root[n];
+#if NODES
+            passes_to[w] = index < 0 ? pack.places * sizeof(Passed) : pack.back_to[n];
+            node[w] = index < 0 ? pack.nodes * sizeof(Kept) : pack.back_node[n];
             begun[w] = 0;
-#if !SHARES
-            const bool is_root = there && root[w] < no_root;
-            entered[w] = is_root ? at(after + column_roots, root[w]) : 0;
-            entered_mean[w] = FLAT && is_root ? at(after + column_roots + pack.roots, root[w]) : 0;
-#endif
 #endif
             grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
 #if !SHARES
@@ -426,7 +563,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         value_slot[r] = pack.back_slot[WIDTH * ideals + lane];
         mean_slot[r] = value_slot[r] + ideals * sizeof(real);
         const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
-#if SKIPS
+#if NODES
         own[r].pull = ends ? at(block.ends(batch), pack.back_end[lane]) : at(carry, value_slot[r]);
 #else
         own[r].pull = ends ? (real)(index == video[r] * pack.ideals + pack.full && possible) : at(carry, value_slot[r]);
@@ -436,19 +573,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
 #if SMOOTH
         own[r].pull_mean = ends ? own[r].pull : at(carry, mean_slot[r]);
-#if SKIPS
+#if NODES
         if (ends) own[r].pull_mean = at(block.ends(batch) + ideals, pack.back_end[lane]);
 #endif
         own[r].mean = at(after, mean_slot[r]);
 #endif
-        at(told, own_at[r]) = at(told + ideals + 1, own_at[r]) = own[r];
+        at(told, own_at[r]) = at((Told *)((char *)told + told_all), own_at[r]) = own[r];
     }
+#if NODES
+    __syncthreads();
+    if (batch.last < block.clips[0] + LAG && carry) {  // what the part of the video after this one has told
+        real *const to = (real *)((char *)told + (1 - (last & 1)) * told_all);
+        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) to[n] = carry[pack.column + n];
+    }
+    // The columns that are added up together begin at a multiple of their number.
+    block.begin_adders(batch, (last - 1) / TOGETHER * TOGETHER + TOGETHER - 1, batch.last < block.clips[0] + LAG);
+#endif
     if (threadIdx.x < 2) {
         Told nobody{};
 #if !SHARES
         nobody.value = FAR;
 #endif
-        told[threadIdx.x * (ideals + 1) + ideals] = nobody;
+        ((Told *)((char *)told + threadIdx.x * told_all))[ideals] = nobody;
     }
     await();
     __syncthreads();
@@ -460,11 +606,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             block.shift[threadIdx.x] = begin > 0 ? batch.shift[block.shift_at(batch, threadIdx.x, begin)] : (real)0;
         block.stage(batch, begin, end, last, scale);
 #endif
-        Told *next = told + (end & 1) * (ideals + 1), *to = told + (1 - (end & 1)) * (ideals + 1);
+        Told *next = (Told *)((char *)told + (end & 1) * told_all), *to = (Told *)((char *)told + (1 - (end & 1)) * told_all);
         for (int j = end - 1; j >= begin; --j) {
             real *column = ring + (j & STAGES - 1) * pack.column;
             real *out = shown + (j & (2 * TOGETHER - 1)) * shown_spaced;
-            EACH_ROW(r) if (ALONE || j < until[r]) {
+#if NODES
+            const Kept *const nodes = (const Kept *)(column + column_nodes);
+            const Passed *const passed_to = (const Passed *)((const char *)to + told_bytes);
+            Passed *const passed_next = (Passed *)((char *)next + told_bytes);
+            const bool is_on = j < until[0] && j >= level;
+#else
+            constexpr bool is_on = true;
+#endif
+            EACH_ROW(r) if (is_on && (NODES || ALONE || j < until[r])) {
                 Told passed{};
                 for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
@@ -473,35 +627,53 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     real pull[N], kept[N];
                     EACH_STATE(w, N) kept[w] = at(column, slot[r][w]);
                     EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
+#if NODES
+                    real all[N], of_second[N];
+                    EACH_STATE(w, N) all[w] = passed_to[w * ideals + threadIdx.x].pull;
+                    EACH_STATE(w, N) of_second[w] = share_of_second(at(nodes, node[w]));
+#endif
                     EACH_STATE(w, N) {
                         real share, began;
                         apart(kept[w], share, began);
                         const real g = grad[r][w] + pull[w] * whole_share(share), start = g * whole_share(began);
                         grad[r][w] = g - start;
-#if SKIPS
+#if NODES
                         begun[w] += start;
-                        at(passes, root[w]).part = start;
-                        if (root[w] == no_root) passed.pull += start;
+                        all[w] += start;
+                        of_second[w] *= all[w];
+                        passed.pull += all[w] - of_second[w];
 #else
                         passed.pull += start;
 #endif
                         pull[w] = STARTS ? start : g;
                     }
+#if NODES
+                    EACH_STATE(w, N) at(passed_next, passes_to[w]).pull = of_second[w];
+#endif
                     EACH_STATE(w, N) at(out, sum[r][w]) = pull[w];
 #else
+#if NODES
+                    const int clip = j - level;
+                    const real *cost = block.chunk_of(block.ring_of_costs, clip) + clip % CHUNK * block.stride;
+#else
                     const real *cost = block.costs + (j - begin) * block.stride;
+#endif
+                    // What is late is from before what values lost one column ago.
                     const real lost = j == begin ? block.shift[video[r]] : 0;
+                    const real late = NODES && j == begin + 1 ? block.shift[video[r]] : 0;
                     const real drop = cost[video[r] * block.labels + pack.steps];
                     passed.value = at(column, value_slot[r]);
-                    const real own_in = passed.value - lost;
+                    const real rest = passed.value - late - (NODES ? 0 : lost), own_in = passed.value - late - lost;
+                    real own_mean_in = 0, rest_mean = 0;
 #if SMOOTH
                     passed.mean = at(column, mean_slot[r]);
-                    const real own_mean = passed.mean - lost;
+                    own_mean_in = passed.mean - late - lost;
+                    rest_mean = passed.mean - late - (NODES ? 0 : lost);
 #endif
 #if CONTIGUOUS && SMOOTH
-                    passed.pull = own[r].pull * slope(weight(drop + own_mean - own[r].value), drop + own_mean, own[r].mean);
+                    passed.pull = own[r].pull * slope(weight(drop + rest_mean - own[r].value), drop + rest_mean, own[r].mean);
 #elif CONTIGUOUS
-                    passed.pull = own[r].pull * weight(drop + own_in - own[r].value);
+                    passed.pull = own[r].pull * weight(drop + rest - own[r].value);
 #endif
                     real result[N];
                     EACH_STATE(w, N) {
@@ -510,21 +682,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                         const real share = weight(value - there.value);
                         x[r][w] = at(column, slot[r][w]);
                         const real old = x[r][w] - lost;
-#if SKIPS
-                        const bool is_root = root[w] < no_root;
-                        const real in = is_root ? entered[w] : own_in;
-#if SMOOTH
-                        const real in_mean = is_root ? entered_mean[w] : own_mean;
-#endif
-                        if (is_root) {  // of the clip before
-                            entered[w] = at(column + column_roots, root[w]);
-                            if (FLAT) entered_mean[w] = at(column + column_roots + pack.roots, root[w]);
-                        }
+#if NODES
+                        const bool is_node = node[w] < pack.nodes * sizeof(Kept);
+                        const real in = is_node ? at(nodes, node[w]) - lost : own_in;
+                        const real in_mean = !FLAT ? 0 : is_node ? at(nodes + NODE_SPACE, node[w]) - lost : own_mean_in;
 #else
-                        const real in = own_in;
-#if SMOOTH
-                        const real in_mean = own_mean;
-#endif
+                        const real in = own_in, in_mean = own_mean_in;
 #endif
 #if FLAT
                         real g = grad[r][w] + share * (there.pull_mean - there.pull * (value - there.mean) * LN2);
@@ -570,72 +733,86 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                         const real by_mean = g * to_mean;
 #endif
 #endif
-#if SKIPS
-                        if (is_root) {
-                            Passed passing{start, in < FAR / 2 ? in : -FAR};
+#if NODES
+                        // Of the node: the part of the ideal itself, if it is simple.
+                        Passed all = passed_to[w * ideals + threadIdx.x], second;
+                        const bool simple = is_node && passes_to[w] < pack.inner * sizeof(Passed);
+                        const real of_first = !is_node ? 1 : simple ? weight(own_in - in) : 0;
+                        all.pull += start;
+                        second.pull = all.pull - all.pull * of_first;
+                        passed.pull += all.pull * of_first;
 #if FLAT
-                            passing.chosen = chosen;
-#endif
-                            at(passes, root[w] * (sizeof(Passed) / sizeof(real))) = passing;
-                        }
-                        const bool direct = !is_root;
-#else
-                        const bool direct = true;
-#endif
-                        if (direct) passed.pull += start;
-#if FLAT
-                        if (direct) passed.pull_mean += by_mean;
-#if SKIPS
+                        all.pull_mean += by_mean;
+                        const real moved = simple ? all.pull * of_first * (own_mean_in - in_mean) * LN2 : 0;
+                        second.pull_mean = all.pull_mean - all.pull_mean * of_first + moved;
+                        passed.pull_mean += all.pull_mean * of_first - moved;
                         begun[w] += by_mean;
-#endif
-#elif SKIPS
+#else
                         begun[w] += start;
+#endif
+                        at(passed_next, passes_to[w]) = second;
+#else
+                        passed.pull += start;
+#if FLAT
+                        passed.pull_mean += by_mean;
+#endif
 #endif
                         result[w] = STARTS ? start : g;
                     }
                     EACH_STATE(w, N) at(out, sum[r][w]) = result[w];
 #endif
                 });
-                own[r] = passed;
-                if (!SKIPS) at(next, own_at[r]) = passed;
-            }
-#if SKIPS
-            __syncthreads();
-            if (ALONE || j < until[0]) {
-                const Arc *arc = block.back_arcs + threadIdx.x % 32;
-#if SHARES
-                const real from = at(column, mean_slot[0]);
-#else
-                const real lost = j == begin ? block.shift[video[0]] : 0, from = own[0].value - lost;
+#if NODES
+                // The other nodes, and what comes from nodes of others.
+                Passed all{};
+#if !SHARES
+                const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
-                real pull = own[0].pull;
-                const auto add = [&](const Arc out_) {
-                    const Passed root_ = at(passes, out_.place);
+                Gathered coming{};
+                if (gather_begin < gather_end) coming = block.gathered[32 * gather_begin + threadIdx.x % 32];
+                for (int n = gather_begin; n < gather_end; ++n) {
+                    const Gathered one = coming;
+                    const unsigned in_column = one.y >> 16, first_to = one.y & 0xffff;
+                    if (n + 1 < gather_end) coming = block.gathered[32 * (n + 1) + threadIdx.x % 32];
 #if SHARES
-                    const real all = at(column + column_roots, out_.place);
+                    const real share = share_of_second(nodes[in_column]);
 #else
-                    const real all = root_.all;
+                    const bool is_node = in_column < pack.nodes, of_node = one.z < pack.nodes;
+                    const real share = is_node ? weight((of_node ? nodes[one.z] : passed.value - late) - nodes[in_column]) : 1;
 #endif
-                    const real part = root_.part * exp2_(all - from - out_.cost);
-                    pull += part;
+                    all.add((one.x & INNER ? passed_next : passed_to)[one.x & INNER - 1]);
+                    if (first_to == OPEN) continue;
+                    Passed first = all, second{};
+#if SHARES
+                    second.pull = all.pull * share;
+                    first.pull -= second.pull;
+#else
+                    first.pull *= share;
+                    second.pull = all.pull - first.pull;
 #if FLAT
-                    own[0].pull_mean += part * (1 - (own[0].mean - lost + out_.cost - root_.chosen) * LN2);
+                    const real *const means = nodes + NODE_SPACE;
+                    const real moved = is_node ? first.pull * ((of_node ? means[one.z] : passed.mean - late) - means[in_column]) * LN2 : 0;
+                    first.pull_mean = all.pull_mean * share - moved;
+                    second.pull_mean = all.pull_mean - first.pull_mean;
 #endif
-                };
-                if (arcs_begin < arcs_end) {
-                    _Pragma("unroll") for (int n = 0; n < HELD; ++n) add(held[n]);
-                    int n = arcs_begin + HELD;
-                    for (; n + 4 <= arcs_end; n += 4) {
-                        Arc four[4];
-                        _Pragma("unroll") for (int m = 0; m < 4; ++m) four[m] = arc[32 * (n + m)];
-                        _Pragma("unroll") for (int m = 0; m < 4; ++m) add(four[m]);
+#endif
+                    passed_next[one.x >> 16] = second;
+                    if (first_to == PULL) {
+                        passed.pull += first.pull;
+#if FLAT
+                        passed.pull_mean += first.pull_mean;
+#endif
+                    } else {
+                        passed_next[first_to] = first;
                     }
-                    for (; n < arcs_end; ++n) add(arc[32 * n]);
+                    all = Passed{};
                 }
-                own[0].pull = pull;
-                at(next, own_at[0]) = own[0];
-            }
+                at(next, own_at[r]) = own[r];  // late by one
+#else
+                at(next, own_at[r]) = passed;
 #endif
+                own[r] = passed;
+            }
             Told *other = to;
             to = next;
             next = other;
@@ -646,20 +823,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             ahead -= pack.column;
             if (j % TOGETHER) continue;
             // The gradients of each label in these clips, added up; they take the place of its costs.
+#if NODES
+            for (int first = 0; first < pack.adders; first += blockDim.x) block.add_up(first + item, j, out, shown_spaced);
+#else
             real *sums = block.costs + (j - begin) * block.stride;
             sum_.add_up(out, sums);
             for (int first = blockDim.x; first < items; first += blockDim.x)
                 Sum(pack, first + item, shown_spaced, block.stride).add_up(out, sums);
+#endif
         }
         __syncthreads();
         block.write_gradients(batch, begin, end);
     }
-#if SKIPS
+#if NODES
+    __syncthreads();
     EACH_STATE(w, WIDTH) at(shown, sum[0][w]) = begun[w];
     __syncthreads();
     block.write_skip_gradients(batch, last, shown, pack.sum_start);
 #endif
     if (carry && batch.first > 0) {
+#if NODES
+        const real *const to = (const real *)((const char *)told + (1 - (batch.first & 1)) * told_all);
+        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) carry[pack.column + n] = to[n];
+        block.leave_adders(batch, batch.first - 1);
+#endif
         EACH_ROW(r) if (until[r]) {
             EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(carry, slot[r][w]) = grad[r][w];
             at(carry, value_slot[r]) = own[r].pull;

@@ -31,13 +31,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const real scale = HARD ? 1 : 1.4426950408889634 / batch.gamma;
     real *kept = KEEP ? batch.table + batch.table_at[blockIdx.x] : nullptr;  // where the next column goes
     real *told = block.working;                            // [2][ideals + 1], then the roots
-    real *column = told + ((2 * told_size + ROOTS + 3) & ~3);  // what is kept of this clip; with SKIPS, of its states alone
+    real *column = told + ((2 * told_size + ROOT_COUNT + 3) & ~3);  // what is kept of this clip; with SKIPS, of its states alone
     const int column_size = SKIPS ? states + 3 & ~3 : pack.column;
     real *x = column + (KEEP ? column_size : 0);           // [states]
     const Rows rows(x + states, pack.place, ideals);
     __syncthreads();
 #if SKIPS
-    block.prepare_arcs(batch, scale);
+    block.prepare_skips(batch, scale);
     real *const roots = told + 2 * told_size;
 #endif
     const int last = block.last(batch);
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             for (int n = 0; n < pack.jobs; n += warps) {  // the largest job, then the smallest
                 const int job = n + (n / warps & 1 ? warps - 1 - warp : warp);
                 if (job >= pack.jobs) continue;
-                block.enter_wide(pack.job[job], now, 0, [&](int place, real value, real) {
+                block.enter_wide(pack.job[job], now, [&](int place, real value) {
                     at(roots, place) = value;
                     if (KEEP) at(kept + pack.column - 4 - (pack.roots + 3 & ~3), place) = value;
                 });
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if SHARES
                 const real inverse = inverse_(total);
                 EACH_STATE(w, N)
-                    if (state[w] >= 0) at(column, link[w].y) = both(signed_share(both_[w] * inverse), began[w]);
+                    if (state[w] >= 0) at(column, link[w].y) = both(signed_share(__saturatef(both_[w] * inverse)), began[w]);
                 real *const of_ideal = SKIPS ? kept : column;
                 at(of_ideal, pack.value_slot[i]) = left * inverse;
                 if (SKIPS) at(of_ideal, pack.value_slot[i] + ideals * (int)sizeof(real)) = at(now, own_at);
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const Sum sum_(pack, threadIdx.x, 0, block.stride);
     __syncthreads();
 #if SKIPS
-    block.prepare_arcs(batch, 1.4426950408889634 / batch.gamma);
+    block.prepare_skips(batch, 1.4426950408889634 / batch.gamma);
     for (int s = threadIdx.x; s < states; s += blockDim.x) begun[s] = 0;
     int *const arc_rows = rows.width + (ideals + 31) / 32;
     for (int n = threadIdx.x; n <= (ideals + 31) / 32; n += blockDim.x) arc_rows[n] = pack.back_rows[n];

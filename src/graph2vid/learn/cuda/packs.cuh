@@ -22,27 +22,37 @@
 // share of itself began in this clip, both in half precision; of each ideal, the share of remaining in it. Of two parts that
 // make up a whole, the smaller one is kept, negative where it is the rest: either part then has the precision of a half.
 //
-// With SKIPS, a state that something can be waived for is a root: it is entered from every ideal that lacks nothing but ancestors
-// of its step, which are waived. Before the states of a clip, lanes follow paths of such ideals, and tell the minima over all so far,
-// or warps do jobs, the minima of what is no path. Backward, a root tells what it passes on, and the lane of an ideal adds up its
-// share of that of every root that it leads to. The share follows from the values of both, which a column keeps. Of an alignment a
-// step either begins or is waived: so the gradient of a skip cost is one less that of beginning the step.
+// With SKIPS, a state is entered from every ideal that lacks nothing but ancestors of its step, which are waived. The minimum
+// over these is a node: of an ideal, and of the steps of it that may be waived. A node is the minimum of two: of what has its last
+// step (the ideal itself, or a node of the ideal), and of a node, or the ideal, without it. Where states are in registers, the lane
+// of an ideal has its nodes, too. They follow from what was told for the same clip by ideals of one step less: so a lane is as
+// many clips behind as its ideal has steps, and all still takes one barrier. What it tells of an ideal is its value before the
+// clip, with its nodes. Backward, the lane is one clip further behind, since its states are those that others have forward: in a
+// column, what is kept of ideals (and shares of nodes) is late by one, so that all that a lane reads is in one. Where states are
+// in shared memory, a state that something can be waived for is a root, and warps do jobs, the minima over all its arcs; backward,
+// a root tells what it passes on, and an ideal adds up its share of that of every root that it leads to. Of an alignment a step
+// either begins or is waived: so the gradient of a skip cost is one less that of beginning the step.
 
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define SHARES (KEEP && !DOUBLE && SMOOTHING == 1 && CONTIGUOUS)
+#define NODES (SKIPS && ROWS)
 // What a column keeps of an ideal: the soft minimum of its states, and (smoothmin) their mean.
-// With SHARES and SKIPS: the share of remaining in it, and its value before the clip.
-#define PARTS (SMOOTH || SHARES && SKIPS ? 2 : 1)
+#define PARTS (SMOOTH ? 2 : 1)
 // What others read of an ideal forward: where sets of states are averaged as a whole, both.
 #define TOLD (FLAT ? 2 : 1)
 #define LN2 ((real)0.6931471805599453)
 #define FAR (HARD ? INFINITE : (real)(DOUBLE ? 1e300 : 1e30))
-#define FURTHEST ((real)(DOUBLE ? 1e306 : 1e37))  // further than sums of FAR
+#define FURTHEST (HARD ? INFINITE : (real)(DOUBLE ? 1e306 : 1e37))  // further than sums of FAR
 #define MOST ((real)(DOUBLE ? 1e290 : 1e24))  // of a finite cost, in values
 
 struct Pack {
     int steps, ideals, videos, lanes, full, empty, sums;
     int column;              // numbers of a column, a multiple of 4; the last 4 belong to no one
+#if NODES
+    int told_nodes, nodes, inner, places, loose_count, gather_count, adders;
+#elif SKIPS
+    int roots, jobs, rows, back_row_count;
+#endif
 #if ROWS
     const int *lane;         // [lanes]: video * ideals + ideal
     // Places in bytes: an address is then one addition.
@@ -72,21 +82,32 @@ struct Pack {
                                 // gradient, in numbers
     const int *sum_start;    // [sums + 1]: the gradients of each step
 #endif
-#if SKIPS
-    int roots, chains, paths, jobs, rows, back_row_count;
-    // Of arcs, or links of a path: the steps that each waives, and from bit 56 on its video; all bits are set where there is none.
-    const unsigned long long *link_waived;  // [rows of links][32]
+#if NODES
+    const unsigned long long *missing;  // [lanes]: the steps that are waived by ending with an ideal
+    const int *level;        // [lanes]: how many clips each is behind
+    const int *back_level;
+    const int *tied;         // [WIDTH][lanes]: where the node of a state is in a column, in bytes; not for shares
+    const int4 *loose;       // [loose_count][32]: nodes that are tied to no state: the skip cost, the places of first and, above 16
+                             // bits, second part, its own, and that in a column
+    const int *loose_rows;   // [warps + 1]: where those of each warp begin
+    const int *back_to;      // [WIDTH][lanes]: where the second part goes of the node that a state is entered from, in bytes
+    const int *back_node;    // [WIDTH][lanes]: where the node is in a column, in bytes; behind the last: none
+    const int4 *gather;      // [gather_count][32]: what other nodes add up: its place and, above 16 bits, that of the second part;
+                             // those of the first part and, above 16 bits, of the node in a column; that of its first part there
+    const int *gather_rows;
+    const int *level_start;  // [sums][steps], and the end: the gradients of each video's steps by the level of lanes
+    const int4 *adder;       // [adders]: a label, its level at first, the lowest and the highest one
+    const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
+#elif SKIPS
+    const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
+    // Of arcs: the steps that each waives; all bits are set where there is none.
     const unsigned long long *wide_waived;  // [rows][32]
     const unsigned long long *back_waived;  // [back_row_count][32]
-    const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
     const int4 *job;         // [jobs]: the first row, rows, lanes of a root and from bit 8 on how many roots, the first of them
-    const int *job_start;    // [warps + 1]: those of each warp of lanes
-    const int2 *path;        // [paths]: the first row of links of what a warp follows, and how many
-    const int2 *path_link;   // [rows of links][32]: where the ideal is, in bytes; the root that is entered from all so far, or < 0
     const int *wide_arc;     // [rows][32]: where the ideal is that it comes from, in bytes
     const int *back_arc;     // [back_row_count][32]: the root that it leads to, in bytes of what is passed
     const int *back_rows;    // [warps + 1]: where the rows of each warp of lanes begin
-    const int *back_root;    // [WIDTH][lanes], or [states]: the root, in bytes, or what is no one's
+    const int *back_root;    // [states]: the root, in bytes, or what is no one's
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
 #endif
 };
@@ -95,7 +116,7 @@ __device__ __forceinline__ real least(real a, real b) { return DOUBLE ? fmin(a, 
 __device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 0)); }
 
 #if SHARES
-// Two shares in half precision; of one above a half, what is left of it, negative.
+// Two shares in half precision; of one above a half, what is left of it, negative: so none may be more than all.
 __device__ __forceinline__ real signed_share(real share) { return share > 0.5f ? -(1 - share) : share; }
 __device__ __forceinline__ real whole_share(real kept) { return __float_as_int(kept) < 0 ? 1 + kept : kept; }
 __device__ __forceinline__ real both(real a, real b) {
@@ -113,22 +134,58 @@ extern __shared__ double shared_memory[];
 __device__ __forceinline__ int rounded(int bytes) { return (bytes + 15) & ~15; }
 template <class T> __device__ __forceinline__ T &at(T *base, unsigned bytes) { return *(T *)((const char *)base + bytes); }
 
-#if SKIPS
+#if NODES
+// Behind the ideals among what is told, the nodes of the lanes' w-th states lie side by side, and then those that are tied to no
+// state. In a column shares lie so, too, but in pairs.
+#define PAIRS ((WIDTH + 1) / 2)
+#define NODES_TOLD (ideals + 5 & ~3)
+#define TOLD_SPACE (pack.told_nodes + 4 & ~3)
+#define NODE_SPACE (pack.nodes + 6 & ~3)  // in a column
+// A node that is tied to no state: what its step costs, and the places of its parts, its own, and that in a column.
+struct __align__(16) Node {
+    real cost;
+    unsigned short first, second, to, slot;
+};
+// Follows the clips of a label through the levels of lanes, from the highest down, and adds up their gradients.
+struct __align__(16) Adder {
+    unsigned short label, place;  // place: among those of a clip
+    unsigned char level, lowest, highest;
+    real total;
+};
+// Of places backward: what the lane itself has told; of first parts: the ideal itself; or more is to be added first.
+#define INNER 0x8000u
+#define PULL 0xffffu
+#define OPEN 0xfffeu
+#if SHARES
+typedef uint2 Gathered;
+typedef unsigned short Kept;  // of a node, in a column
+#else
+typedef uint4 Gathered;
+typedef real Kept;
+#endif
+// How many clips the last lane is behind backward.
+#define LAG (pack.steps + 1)
+#define CHUNKS (GROUP ? (pack.steps <= CHUNK ? 2 : 4) : 2 + (pack.steps + CHUNK - 1) / CHUNK)
+#else
+#define LAG 0
+#define NODES_TOLD 0
+#define TOLD_SPACE 0
+#define CHUNKS (GROUP ? 1 : 2)
+#endif
+#if SKIPS && !ROWS
+#define ROOT_COUNT (pack.roots)
 // A way to enter a root: where it comes from, or where it leads to, in bytes, and what it waives.
 struct __align__(2 * sizeof(real)) Arc {
     real cost;
     int place;
 };
-// An ideal of a path: what the step more than the one before costs, where it is, and where the minimum of all so far goes.
-struct __align__(16) Link {
-    real cost;
-    int from, to;
-};
-// Roots follow the ideals and what belongs to no one among what is told.
-#define ROOTS (pack.roots)
 #else
-#define ROOTS 0
+#define ROOT_COUNT 0
 #endif
+
+struct __align__(16) Four {
+    real a, b, c, d;
+};
 
 struct Block {
     const Pack pack;
@@ -137,13 +194,21 @@ struct Block {
     real *const shift;    // [pack.videos]: what they lose before this chunk
     int *const clips;     // [pack.videos]
     int *const video;     // [pack.videos]: their places in the batch
-    real *costs;          // [CHUNK][stride]: relative to the cheapest label
-    real *coming;         // the same for the chunk that is read ahead; backward there is none
-#if SKIPS
+    const int chunk;      // numbers of the costs of a chunk
+    real *const ring;     // [CHUNKS][chunk]: costs, relative to the cheapest label; those that are read ahead, too
+    real *costs;          // [CHUNK][stride]: those of this chunk; or the gradients that take their place
+#if NODES
+    // Backward gradients are added up apart, since lanes are at different clips.
+    real *const ring_of_costs;
     real *const skips;    // [pack.videos][steps], scaled
-    Link *const links;    // [rows of links][32]
-    Arc *const arcs;      // [rows][32], of wide roots
-    Arc *const back_arcs; // [back_row_count][32]
+    unsigned *const level_start;  // as in Pack, and from 16 bits on how many pieces of four; backward
+    Node *const loose;         // [loose_count][32]; forward
+    Gathered *const gathered;  // [gather_count][32]; backward
+    Adder *const adders;
+#elif SKIPS
+    real *const skips;
+    Arc *const arcs;      // [rows][32], in memory
+    Arc *const back_arcs; // [back_row_count][32], in memory
 #endif
     real *const working;
 
@@ -152,17 +217,21 @@ struct Block {
           videos(batch.start[blockIdx.x + 1] - start), ideals(pack.ideals * pack.videos), labels(pack.steps + 1),
           stride(pack.videos * labels | 1), base(shared_memory), shift((real *)(base + pack.videos)),
           clips((int *)(shift + pack.videos)), video(clips + pack.videos),
-          costs((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 8)))),
-          coming((real *)((char *)costs + rounded(stride * CHUNK * sizeof(real)))),
-#if SKIPS
-          skips((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))),
-          links((Link *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))),
-          // Where states are in shared memory, there is no room for arcs.
-          arcs(ROWS ? (Arc *)(links + (GROUP ? 0 : link_count())) : (Arc *)(ends(batch) + (2 * ideals + 3 & ~3))),
-          back_arcs(arcs + (ROWS ? 0 : 32 * pack.rows)),
-          working(ROWS ? (real *)(arcs + 32 * (GROUP ? pack.back_row_count : pack.rows)) : (real *)links) {
+          chunk(rounded(stride * CHUNK * sizeof(real)) / sizeof(real)),
+          ring((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 8)))), costs(ring),
+#if NODES
+          ring_of_costs(ring + (GROUP ? CHUNKS * chunk : 0)),
+          skips(ring + CHUNKS * chunk * (GROUP && !SHARES ? 2 : 1)),
+          level_start((unsigned *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))),
+          loose((Node *)level_start),
+          gathered((Gathered *)((char *)level_start + rounded(4 * pack.sums * pack.steps))),
+          adders((Adder *)(gathered + 32 * pack.gather_count)),
+          working(GROUP ? (real *)(adders + pack.adders) : (real *)(loose + 32 * pack.loose_count)) {
+#elif SKIPS
+          skips(ring + CHUNKS * chunk), arcs((Arc *)(ends(batch) + (2 * ideals + 3 & ~3))), back_arcs(arcs + 32 * pack.rows),
+          working((real *)((char *)skips + rounded(pack.steps * sizeof(real)))) {
 #else
-          working((real *)((char *)coming + (GROUP ? 0 : rounded(stride * CHUNK * sizeof(real))))) {
+          working(ring + CHUNKS * chunk) {
 #endif
         if (threadIdx.x < videos) {
             clips[threadIdx.x] = batch.clips[start + threadIdx.x];
@@ -175,8 +244,6 @@ struct Block {
     // In memory: how the videos end, by ideals as they are told forward; of smoothmin, the slopes too.
     __device__ __forceinline__ real *ends(const Batch &batch) const { return batch.spilled + batch.spilled_at[blockIdx.x]; }
 
-    __device__ int link_count() const { return pack.paths ? 32 * (pack.path[pack.paths - 1].x + pack.path[pack.paths - 1].y) : 0; }
-
     // What is waived, as a value.
     __device__ real waived(unsigned long long set) const {
         const int video = set >> 56;
@@ -187,7 +254,7 @@ struct Block {
     }
 
     // Begins where videos are known, and ends with a barrier.
-    __device__ void prepare_arcs(const Batch &batch, real scale) const {
+    __device__ void prepare_skips(const Batch &batch, real scale) const {
         for (int n = threadIdx.x; n < pack.videos * pack.steps; n += blockDim.x) {
             const int v = n / pack.steps;
             const real given = v < videos ? batch.skip[(long long)video[v] * batch.rows + n % pack.steps] : 0;
@@ -195,10 +262,17 @@ struct Block {
             if (!(given > -INFINITE)) base[v] = NOT_A_NUMBER;
         }
         __syncthreads();
-#if GROUP == 0 && ROWS
-        for (int n = threadIdx.x, count = link_count(); n < count; n += blockDim.x)
-            links[n] = Link{waived(pack.link_waived[n]), pack.path_link[n].x, pack.path_link[n].y};
-#endif
+#if NODES && GROUP == 0
+        for (int n = threadIdx.x; n < 32 * pack.loose_count; n += blockDim.x) {
+            const int4 given = pack.loose[n];
+            loose[n] = Node{given.x < 0 ? FAR : skips[given.x], (unsigned short)given.y, (unsigned short)((unsigned)given.y >> 16),
+                            (unsigned short)given.z, (unsigned short)given.w};
+        }
+#elif NODES
+        for (int n = threadIdx.x; n < pack.sums * pack.steps; n += blockDim.x)
+            level_start[n] = pack.level_start[n] | (pack.level_start[n + 1] - pack.level_start[n]) / 4 << 16;
+        for (int n = threadIdx.x; n < 32 * pack.gather_count; n += blockDim.x) gathered[n] = *(const Gathered *)(pack.gather + n);
+#else
         const int count = 32 * (GROUP ? pack.back_row_count : pack.rows);
         const unsigned long long *const sets = GROUP ? pack.back_waived : pack.wide_waived;
         const int *const places = GROUP ? pack.back_arc : pack.wide_arc;
@@ -213,91 +287,40 @@ struct Block {
             _Pragma("unroll") for (int m = 0; m < 4; ++m)
                 if (begin + m * blockDim.x < count) (GROUP ? back_arcs : arcs)[begin + m * blockDim.x] = Arc{waived(set[m]), place[m]};
         }
+#endif
         __syncthreads();
     }
 
-#if GROUP == 0
-    // Follows N links of paths, a lane each: put(place of a root, value, mean). Means are `mean` numbers further on than values.
-    template <int N, bool FIRST, class Put>
-    __device__ __forceinline__ void follow(const Link *link, const real *values, int mean, real &low, real &middle, const Put &put) const {
-        Link own[N];
-        real x[N], m[N];
-        _Pragma("unroll") for (int n = 0; n < N; ++n) own[n] = link[32 * n];
-        _Pragma("unroll") for (int n = 0; n < N; ++n) {
-            x[n] = at(values, own[n].from);
-            if (FLAT) m[n] = at(values + mean, own[n].from);
-        }
-        _Pragma("unroll") for (int n = 0; n < N; ++n) {
-            if (FIRST && n == 0) {
-                low = x[0];
-                if (FLAT) middle = m[0];
-                continue;
-            }
-            const real a = x[n], b = low + own[n].cost, least_ = least(a, b);
-            low = least_;
-            if (!HARD) {
-                const real far = exp2_(-fabs(a - b));
-                low = least_ - log2_(1 + far);
-                if (FLAT) {
-                    const real minor = far * inverse_(1 + far), other = middle + own[n].cost;
-                    middle = a < b ? m[n] + (other - m[n]) * minor : other + (m[n] - other) * minor;
-                }
-            }
-            if (own[n].to >= 0) put(own[n].to, low, middle);
-        }
-    }
-    template <class Put> __device__ __forceinline__ void follow_paths(int warp, int2 first, const real *values, int mean, const Put &put) const {
-        for (int n = warp; n < pack.paths; n += blockDim.x / 32) {
-            const int2 path = n == warp ? first : pack.path[n];
-            const Link *link = links + 32 * path.x + threadIdx.x % 32;
-            real low, middle;
-            if (path.y == 2) {
-                follow<2, true>(link, values, mean, low, middle, put);
-            } else if (path.y == 3) {
-                follow<3, true>(link, values, mean, low, middle, put);
-            } else {
-                follow<4, true>(link, values, mean, low, middle, put);
-                for (int row = 4; row < path.y; ++row) follow<1, false>(link + 32 * row, values, mean, low, middle, put);
-            }
-        }
-    }
-
+#if GROUP == 0 && !ROWS
     // The minimum over N arcs of a lane, added to what is there.
     template <int N, bool FIRST = false>
-    __device__ __forceinline__ void enter(const Arc *arc, const real *values, int mean, real &low, real &total, real &moment) const {
-        real x[N], m[N], least_ = FIRST ? FURTHEST : low;
+    __device__ __forceinline__ void enter(const Arc *arc, const real *values, real &low, real &total) const {
+        real x[N], least_ = FIRST ? FURTHEST : low;
         _Pragma("unroll") for (int n = 0; n < N; ++n) {
             const Arc own = arc[32 * n];
             x[n] = at(values, own.place) + own.cost;
-            if (FLAT) m[n] = at(values + mean, own.place) + own.cost;
         }
         _Pragma("unroll") for (int n = 0; n < N; ++n) least_ = least(x[n], least_);
         if (!HARD) {
-            const real scale = FIRST ? 0 : exp2_(least_ - low);
-            total = FIRST ? 0 : total * scale;
-            if (FLAT) moment = FIRST ? 0 : moment * scale;
-            _Pragma("unroll") for (int n = 0; n < N; ++n) {
-                const real share = exp2_(least_ - x[n]);
-                total += share;
-                if (FLAT) moment += share * m[n];
-            }
+            total = FIRST ? 0 : total * exp2_(least_ - low);
+            _Pragma("unroll") for (int n = 0; n < N; ++n) total += exp2_(least_ - x[n]);
         }
         low = least_;
     }
 
-    // The minimum over all that each root of a job is entered from, by a warp: put as above.
-    template <class Put> __device__ __forceinline__ void enter_wide(int4 job, const real *values, int mean, const Put &put) const {
+    // The minimum over all that each root of a job is entered from, by a warp: put(place of a root, value).
+    template <class Put> __device__ __forceinline__ void enter_wide(int4 job, const real *values, const Put &put) const {
         const Arc *arc = arcs + 32 * job.x + threadIdx.x % 32;
-        real low, total, moment;
+        real low, total;
         int row = job.y < 4 ? job.y : 4;
-        if (job.y == 1) enter<1, true>(arc, values, mean, low, total, moment);
-        else if (job.y == 2) enter<2, true>(arc, values, mean, low, total, moment);
-        else if (job.y == 3) enter<3, true>(arc, values, mean, low, total, moment);
-        else enter<4, true>(arc, values, mean, low, total, moment);
-        for (; row + 4 <= job.y; row += 4) enter<4>(arc + 32 * row, values, mean, low, total, moment);
-        for (; row < job.y; ++row) enter<1>(arc + 32 * row, values, mean, low, total, moment);
+        if (job.y == 1) enter<1, true>(arc, values, low, total);
+        else if (job.y == 2) enter<2, true>(arc, values, low, total);
+        else if (job.y == 3) enter<3, true>(arc, values, low, total);
+        else enter<4, true>(arc, values, low, total);
+        for (; row + 4 <= job.y; row += 4) enter<4>(arc + 32 * row, values, low, total);
+        for (; row < job.y; ++row) enter<1>(arc + 32 * row, values, low, total);
         const int lanes = job.z & 255, own = threadIdx.x % 32 / lanes;
-        if (lanes == 32 && !DOUBLE && !FLAT) {
+        if (lanes == 32) {
             // In whole numbers the warp has an instruction for it. The order of floats is that of integers, but for the sign.
             const int bits = __float_as_int(low), order = __reduce_min_sync(~0u, bits < 0 ? bits ^ 0x7fffffff : bits);
             const real all = __int_as_float(order < 0 ? order ^ 0x7fffffff : order);
@@ -313,19 +336,14 @@ struct Block {
             _Pragma("unroll") for (int o = 16; o; o /= 2)
                 if (o < lanes) all = least(__shfl_xor_sync(~0u, all, o), all);
             if (!HARD) {
-                const real scale = exp2_(all - low);
-                total *= scale;
-                if (FLAT) moment *= scale;
-                _Pragma("unroll") for (int o = 16; o; o /= 2) {
-                    if (o >= lanes) continue;
-                    total += __shfl_xor_sync(~0u, total, o);
-                    if (FLAT) moment += __shfl_xor_sync(~0u, moment, o);
-                }
+                total *= exp2_(all - low);
+                _Pragma("unroll") for (int o = 16; o; o /= 2)
+                    if (o < lanes) total += __shfl_xor_sync(~0u, total, o);
             }
             low = all;
         }
         if (own < job.z >> 8 && threadIdx.x % lanes == 0)
-            put((job.w + own) * (int)sizeof(real), HARD ? low : least(low - log2_(total), FAR), FLAT ? least(moment * inverse_(total), FAR) : 0);
+            put((job.w + own) * (int)sizeof(real), HARD ? low : least(low - log2_(total), FAR));
     }
 #endif
 
@@ -333,9 +351,9 @@ struct Block {
     // The costs of videos that end, from what ideals tell with all that is missing waived, and how they end.
     __device__ void end(const Batch &batch, const real *told, int mean, int last, real scale) const {
         for (int v = threadIdx.x / 32; v < videos; v += blockDim.x / 32) {
-            if (clips[v] > last) continue;
+            if (clips[v] + LAG > last) continue;
             const real *values = told + v * pack.ideals;
-            real low = HARD ? INFINITE : FURTHEST, total = 0, moment = 0;
+            real low = FURTHEST, total = 0, moment = 0;
             for (int i = threadIdx.x % 32; i < pack.ideals; i += 32) low = least(values[i], low);
             for (int o = 16; o; o /= 2) low = least(__shfl_xor_sync(~0u, low, o), low);
             for (int i = threadIdx.x % 32; !HARD && i < pack.ideals; i += 32) {
@@ -371,7 +389,7 @@ struct Block {
             if (threadIdx.x % 32) continue;
             real *const to = batch.skip_grad + (long long)video[v] * batch.rows + k;
             const bool known = k < pack.steps && batch.cost[video[v]] < INFINITE && skips[v * pack.steps + k] < FAR;
-            const real waived = (clips[v] <= last ? 1 : *to) - total;
+            const real waived = (clips[v] + LAG <= last ? 1 : *to) - total;
             // A probability, but with smoothmin. The last to be done, the first clips, see that it is one.
             *to = !known ? 0 : SMOOTH || batch.first > 0 ? waived : least(waived > 0 ? waived : 0, 1);
         }
@@ -379,15 +397,16 @@ struct Block {
 #endif
 #endif
 
-    // The first clip that is not to be done; the same register for all lanes of a warp.
+    // The first column that is not to be done; the same register for all lanes of a warp.
     __device__ int last(const Batch &batch) const {
         int most = 0;
         for (int v = 0; v < videos; ++v) most = clips[v] > most ? clips[v] : most;
+        most += LAG;
         return __reduce_max_sync(~0u, batch.last < most ? batch.last : most);
     }
 
     __device__ long long shift_at(const Batch &batch, int video, int begin) const {
-        return (start + video) * (long long)((batch.columns + CHUNK - 1) / CHUNK) + begin / CHUNK;
+        return (start + video) * (long long)((batch.columns + CHUNK - 1) / CHUNK + 2) + begin / CHUNK;
     }
 
     // Reads the costs of a chunk; where the device can, without waiting for them.
@@ -411,28 +430,16 @@ struct Block {
         }
     }
 
-    // The costs of a chunk. Begins and ends with a barrier. Forward, chunks follow one another up to `last`.
-    __device__ void stage(const Batch &batch, int begin, int end, int last, real scale) {
-#if GROUP == 0
-        if (begin == batch.first) read(batch, begin, end, coming);
-#if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-        real *const staged = coming;
-        coming = costs;
-        costs = staged;
-        __syncthreads();
-        if (end < last) read(batch, end, end + CHUNK < last ? end + CHUNK : last, coming);
-#else
-        __syncthreads();
-        read(batch, begin, end, costs);
-        __syncthreads();
-#endif
+    // Where the costs of a chunk are, or the gradients that are added up.
+    __device__ __forceinline__ real *chunk_of(real *chunks, int begin) const { return chunks + begin / CHUNK % CHUNKS * chunk; }
+
+    // Makes the costs of a chunk that were read relative to the cheapest label; what they lose is a video's base.
+    __device__ void make_relative(real *chunk_, int begin, int end, real scale, bool counts) const {
         const int j = threadIdx.x % 32;
         for (int v = threadIdx.x / 32; v < videos; v += blockDim.x / 32) {
             double taken = 0;
             if (begin + j < end && begin + j < clips[v]) {
-                real *own = costs + j * stride + v * labels, low = INFINITE;
+                real *own = chunk_ + j * stride + v * labels, low = INFINITE;
                 bool strange = false;
                 for (int k = 0; k < labels; ++k) {
                     low = own[k] < low ? own[k] : low;
@@ -443,8 +450,42 @@ struct Block {
                 taken = strange ? NOT_A_NUMBER : low < INFINITE ? (double)low : 0;
             }
             for (int o = 16; o; o /= 2) taken += __shfl_xor_sync(~0u, taken, o);
-            if (j == 0) base[v] += taken;
+            if (j == 0 && counts) base[v] += taken;
         }
+    }
+
+    // The costs of a chunk. Begins and ends with a barrier. Forward, chunks follow one another up to `last`.
+    __device__ void stage(const Batch &batch, int begin, int end, int last, real scale) {
+#if GROUP == 0
+        costs = chunk_of(ring, begin);
+        // What lanes that are behind still need of a video that is done in parts, too.
+        for (int back = begin == batch.first && begin > 0 ? CHUNKS - 2 : 0; back; --back)
+            if (begin >= back * CHUNK) read(batch, begin - back * CHUNK, begin - (back - 1) * CHUNK, chunk_of(ring, begin - back * CHUNK));
+        if (begin == batch.first) read(batch, begin, end, costs);
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+        __syncthreads();
+        for (int back = begin == batch.first && begin > 0 ? CHUNKS - 2 : 0; back; --back)
+            if (begin >= back * CHUNK)
+                make_relative(chunk_of(ring, begin - back * CHUNK), begin - back * CHUNK, begin - (back - 1) * CHUNK, scale, false);
+        if (end < last) read(batch, end, end + CHUNK < last ? end + CHUNK : last, chunk_of(ring, end));
+        make_relative(costs, begin, end, scale, true);
+#elif NODES
+        // The last chunk that lanes come to; at first, all that they are in.
+        const int behind = (pack.steps + CHUNK - 1) / CHUNK * CHUNK;
+        __syncthreads();
+        for (int from = end == last ? begin : begin - behind; from >= 0 && from >= begin - behind; from -= CHUNK) 
+            read(batch, from, from + CHUNK, chunk_of(ring_of_costs, from));
+        __syncthreads();
+        for (int from = end == last ? begin : begin - behind; from >= 0 && from >= begin - behind; from -= CHUNK)
+            make_relative(chunk_of(ring_of_costs, from), from, from + CHUNK, scale, false);
+#else
+        __syncthreads();
+        read(batch, begin, end, costs);
+        __syncthreads();
+        make_relative(costs, begin, end, scale, false);
+#endif
         __syncthreads();
     }
 
@@ -452,11 +493,11 @@ struct Block {
     // The gradients of clips of a chunk: what was added up in place of the costs, or zero beyond a video's steps and clips.
     __device__ void write_gradients(const Batch &batch, int begin, int end) const {
         const int clip = begin / CHUNK * CHUNK + threadIdx.x % CHUNK;
-        if (clip < begin || clip >= end) return;
+        if (clip < begin || clip >= end || clip >= batch.columns) return;
         for (int v = 0; v < videos; ++v) {
             const long long at = video[v];
             const bool known = clip < clips[v] && batch.cost[at] < INFINITE;
-            const real *sums = costs + clip % CHUNK * stride + v * labels;
+            const real *sums = chunk_of(ring, clip) + clip % CHUNK * stride + v * labels;
             for (int k = threadIdx.x / CHUNK; k <= batch.rows; k += blockDim.x / CHUNK) {
                 if (k < batch.rows) {
                     batch.match_grad[(at * batch.rows + k) * batch.columns + clip] = known && k < pack.steps ? sums[k] : 0;
@@ -468,6 +509,56 @@ struct Block {
             }
         }
     }
+#if NODES
+    // What was added up so far of clips that a part of a video leaves to the next is kept where it will be written.
+    __device__ real *unfinished(const Batch &batch, const Adder &adder, int column) const {
+        const int clip = column - 1 - adder.level;
+        const bool there = adder.level < adder.highest && clip >= 0 && clip < clips[0];
+        return there ? batch.match_grad + ((long long)video[0] * batch.rows + adder.label) * batch.columns + clip : nullptr;
+    }
+    // Adders before column `top` is added.
+    __device__ void begin_adders(const Batch &batch, int top, bool resumed) const {
+        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) {
+            const int4 given = pack.adder[n];
+            Adder adder{(unsigned short)given.x, (unsigned short)(given.x + given.x / pack.steps), (unsigned char)given.y,
+                        (unsigned char)given.z, (unsigned char)given.w, 0};
+            const real *const before = resumed ? unfinished(batch, adder, top) : nullptr;
+            if (before) adder.total = *before;
+            adders[n] = adder;
+        }
+    }
+    __device__ void leave_adders(const Batch &batch, int top) const {
+        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x)
+            if (real *const left = unfinished(batch, adders[n], top)) *left = adders[n].total;
+    }
+    // Adds the gradients of TOGETHER columns, the last first. Lanes are behind by their level and one.
+    __device__ __forceinline__ void add_up(int n, int column, const real *shown, int spaced) const {
+        if (n >= pack.adders) return;
+        Adder adder = adders[n];
+        int level = adder.level;
+        const int lowest = adder.lowest, span = adder.highest - lowest;
+        const unsigned *start = level_start + adder.label * pack.steps + level;
+        _Pragma("unroll") for (int t = TOGETHER - 1; t >= 0; --t) {
+            const unsigned own = *start;
+            int m = t * spaced + (own & 0xffff);
+            _Pragma("unroll 1") for (int left = own >> 16; left > 0; --left, m += 4) {
+                const Four four = *(const Four *)(shown + m);
+                adder.total += four.a + four.b + (four.c + four.d);
+            }
+            --level;
+            --start;
+            if (level >= lowest) continue;
+            const int clip = column + t - 2 - level;
+            if (clip >= 0) ring[(clip & CHUNKS * CHUNK - 1) / CHUNK * chunk + clip % CHUNK * stride + adder.place] = adder.total;
+            adder.total = 0;
+            level += span + 1;
+            start += span + 1;
+        }
+        adder.level = level;
+        adders[n].level = adder.level;
+        adders[n].total = adder.total;
+    }
+#endif
 #endif
 };
 
@@ -520,9 +611,7 @@ __device__ __forceinline__ void written() {
 
 #else
 // The gradients of one label in one clip, added up by GROUP threads; those of a label lie side by side, and zeros between.
-struct __align__(16) Four {
-    real a, b, c, d;
-};
+#if !NODES
 struct Sum {
     int from, to, at;
     // The n-th item of all labels in TOGETHER clips.
@@ -543,4 +632,5 @@ struct Sum {
         if (at >= 0) sums[at] = total;
     }
 };
+#endif
 #endif

@@ -9,138 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
-from graph2vid.learn.cuda.cuda_waiving import LANES, MOST_STEPS, waiving_of
+from graph2vid.learn.cuda.cuda_numbers import CHUNK, MOST_ALIKE, WIDTHS, Numbers, up, width_of
+from graph2vid.learn.cuda.cuda_waiving import MOST_STEPS
 
-CHUNK = 32  # clips whose costs are staged at a time; as in common.cuh
-WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
 MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
 MOST_IN_SHARED = 65535  # places that are kept in 16 bits
 MOST_SHARED_THREADS = {"forward": 768, "backward": 1024}
-WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
-MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
-FEW_BYTES = 24576  # of columns that are read ahead
-FORWARD_BYTES = 34816  # of columns that wait to be written
 MOST_TOGETHER = 8  # videos of a block
 FULL_LANES = 320  # lanes from which on a block takes one video alone
 MANY_BLOCKS = 264  # blocks that keep a large GPU busy
-MOST_ALIKE = 128  # ideals of a procedure whose lanes do alike: a warp for each scheduler of a multiprocessor
 REGISTERS = 65536  # of a multiprocessor
-BOUNDS = (64, 96, 128, 160, 192, 224, 320, 512, 640, 704, 768, 1024)  # threads that kernels are compiled for
+RESERVED = 1024  # bytes of shared memory that a block takes beside its own
+BOUNDS = (64, 96, 128, 160, 192, 224, 288, 320, 512, 640, 704, 768, 1024)  # threads that kernels are compiled for
 
 Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What a kernel computes with: bytes of a number, how minima are smoothed, and whether steps may be left out."""
-
-    bytes: int
-    smoothmin: bool = False
-    contiguous: bool = True
-    skips: bool = False
-
-    @property
-    def parts(self) -> int:
-        """Numbers that others need of an ideal: where sets of states are averaged as a whole, two."""
-        return 2 if self.smoothmin and not self.contiguous else 1
-
-    @property
-    def kept(self) -> int:
-        """Numbers that the kernels in registers keep of an ideal."""
-        return 2 if self.smoothmin or (self.shares and self.skips) else 1
-
-    @property
-    def shares(self) -> bool:
-        """Whether the kernels in registers keep how gradients pass, in half precision, in place of values."""
-        return self.bytes == 4 and self.contiguous and not self.smoothmin
-
-    @property
-    def told(self) -> int:
-        """Numbers that states read backward of the ideal that they end in."""
-        return 4 if self.smoothmin else 1 if self.shares else 2
-
-    def together(self, layout: Layout, videos: int) -> int:
-        """Return the clips whose gradients are added up at a time."""
-        most = MANY_GRADIENTS // (2 if self.skips else 1)
-        return next(clips for clips in (4, 2, 1) if clips == 1 or clips * videos * layout.states <= most)
-
-    def stages(self, kernel: str, layout: Layout, videos: int) -> int:
-        """Return how many columns are read ahead, or wait to be written."""
-        column = self.pack_column(layout, videos) * self.bytes
-        if self.skips and kernel == "forward":
-            return next(stages for stages in (8, 4, 2) if stages == 2 or stages * column <= FORWARD_BYTES)
-        if kernel == "forward":
-            return next(stages for stages in (8, 4) if stages == 4 or stages * column <= FORWARD_BYTES)
-        return next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
-
-    def column(self, layout: Layout, resident: bool = False) -> int:
-        """Return the numbers of one column of the table of a video."""
-        return self.pack_column(layout, 1) if resident else layout.states + self.parts * layout.ideals
-
-    def pack_column(self, layout: Layout, videos: int) -> int:
-        """Return the numbers of one column of a pack of videos, in pieces of 16 bytes; the last belongs to no one."""
-        parts = (layout.states, self.kept * layout.ideals, self.parts * layout.roots)
-        return sum(_up(videos * part, 4) for part in parts) + 4
-
-    def waiving(self, layout: Layout) -> int:
-        """Return the numbers of a video's gradients of what is waived."""
-        return 0 if layout.waivers is None else layout.arcs + layout.ideals
-
-    def working(self, kernel: str, layout: Layout) -> int:
-        """Return the numbers that ideals and states tell one another."""
-        ideals = 2 * self.parts * (layout.ideals + 1)
-        states = 2 * self.parts * (layout.arcs + 1) if kernel == "backward" else 0
-        if layout.waivers is None:
-            return ideals + states
-        return ideals + states + len(layout.waivers.sets) + WIDE_PARTS * len(layout.waivers.wide)
-
-    def pack_bytes(self, kernel: str, layout: Layout, videos: int, gradient: bool) -> int:
-        """Return the bytes of shared memory of a block of the kernels in registers."""
-        ideals = videos * layout.ideals + 1
-        staged = _up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * (2 if kernel == "forward" else 1)
-        column = self.pack_column(layout, videos)
-        if kernel == "forward":
-            working = _up(2 * self.parts * (ideals + videos * layout.roots), 4)
-            working += self.stages(kernel, layout, videos) * column if gradient else 0
-        else:
-            stages, together = self.stages(kernel, layout, videos), self.together(layout, videos)
-            spaced = _up(videos * layout.gradients + 1, 32) + 32 // together
-            working = stages * column + _up(2 * self.told * ideals, 4) + 2 * together * spaced
-            working += _up(self.passes * (videos * layout.roots + 1), 4) if self.skips else 0
-        shared = _up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
-        return shared + self.waiving_bytes(kernel, layout, videos, in_registers=True)
-
-    @property
-    def passes(self) -> int:
-        """Numbers that a root tells backward to what it is entered from."""
-        return 4 if self.smoothmin else 1 if self.shares else 2
-
-    def waiving_bytes(self, kernel: str, layout: Layout, videos: int, *, in_registers: bool) -> int:
-        """Return the bytes of shared memory for skip costs and, in registers, for arcs."""
-        if not self.skips:
-            return 0
-        found = _up(videos * layout.steps * self.bytes, 16)
-        if not in_registers:
-            return found
-        waiving = waiving_of(layout, videos, paths=True)
-        if kernel == "backward":
-            return found + 2 * self.bytes * LANES * int(waiving.back_rows[-1])
-        return found + LANES * (16 * waiving.link_rows + 2 * self.bytes * waiving.rows)
-
-    def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
-        """Return the numbers of memory that a block with videos in packs takes beside its table.
-
-        They are how videos end and, where states are in shared memory, arcs and how often states begin.
-        """
-        if not self.skips:
-            return 0
-        found = _up(2 * videos * layout.ideals, 4)
-        if not in_registers:
-            waiving = waiving_of(layout, videos, paths=False)
-            found += 2 * LANES * (waiving.rows + int(waiving.back_rows[-1])) + _up(layout.states, 4)
-        return found
 
 
 @dataclass(frozen=True)
@@ -193,21 +77,16 @@ def in_registers(
 ) -> Shape | None:
     """Return how ``kernel`` ("forward" or "backward") runs with ``videos`` in a block; None: it cannot."""
     lanes = videos * layout.ideals
-    if numbers.skips and kernel == "forward":
-        lanes = len(waiving_of(layout, videos, paths=True).lane)
-    width = next(
-        (width for width in WIDTHS if width >= (layout.out_width if kernel == "backward" else layout.width)), 0
-    )
-    shared = numbers.pack_bytes(kernel, layout, videos, gradient)
-    if not width or shared > most_shared or not _waives(layout, numbers):
+    width = width_of(kernel, layout)
+    if not width or rows_needed(numbers, lanes, kernel, width) == 0 or not _waives(layout, numbers):
         return None
-    needed = registers(kernel, width, numbers)
-    most = next(most for most in (1024, 512) if most == 512 or needed * most <= REGISTERS)
-    rows = 1 if numbers.skips else -(-lanes // most)
-    if rows * width > MOST_IN_REGISTERS[kernel] or needed * -(-lanes // rows) > REGISTERS:
+    shared = numbers.pack_bytes(kernel, layout, videos, width, gradient)
+    if shared > most_shared:
         return None
-    threads, working = _up(-(-lanes // rows), 32), numbers.aside(layout, videos, in_registers=True)
-    blocks = 1 if alone else max(1, REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads)))
+    rows = rows_needed(numbers, lanes, kernel, width)
+    threads, working = up(-(-lanes // rows), 32), numbers.aside(layout, videos, in_registers=True)
+    blocks = REGISTERS // (registers(kernel, rows * width, numbers) * _bound(threads))
+    blocks = 1 if alone else max(1, min(blocks, (most_shared + RESERVED) // (shared + RESERVED)))
     if kernel == "forward":
         stages = numbers.stages(kernel, layout, videos)
         found = Shape(rows, width, _bound(threads), min(blocks, 16), False, 0, 1, stages, threads, shared, working)
@@ -221,6 +100,15 @@ def in_registers(
     return replace(found, alone=alone)
 
 
+def rows_needed(numbers: Numbers, lanes: int, kernel: str, width: int) -> int:
+    """Return how many of so many lanes' ideals a thread must have; 0: there are too many."""
+    needed = registers(kernel, width, numbers)
+    most = next(most for most in (1024, 512) if most == 512 or needed * most <= REGISTERS)
+    rows = 1 if numbers.skips else -(-lanes // most)
+    fits = rows * width <= MOST_IN_REGISTERS[kernel] and needed * -(-lanes // rows) <= REGISTERS
+    return rows if fits and (not numbers.skips or lanes <= MOST_THREADS) else 0
+
+
 def _waives(layout: Layout, numbers: Numbers) -> bool:
     """Whether the kernels with videos in packs know how a procedure's steps are left out."""
     return not numbers.skips or (layout.steps <= MOST_STEPS and not (numbers.smoothmin and numbers.contiguous))
@@ -229,9 +117,9 @@ def _waives(layout: Layout, numbers: Numbers) -> bool:
 def registers(kernel: str, states: int, numbers: Numbers) -> int:
     """Return the registers that a thread with so many states should do with."""
     wanted = 32 + (8 if kernel == "backward" and not numbers.shares else 4) * states
-    if numbers.skips:
+    if numbers.skips and not numbers.shares:
         wanted += 8 + 2 * states * (kernel == "backward")
-    return min(_up(wanted * numbers.bytes // 4, 8), 128)
+    return min(up(wanted * numbers.bytes // 4, 8), 128)
 
 
 def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, gradient: bool) -> Shape | None:
@@ -239,19 +127,19 @@ def in_shared(kernel: str, layout: Layout, numbers: Numbers, most_shared: int, g
     backward = kernel == "backward"
     width = next((width for width in WIDTHS if width >= max(layout.width, layout.out_width)), 0)
     # With skip costs, what a column holds of ideals and roots is written to memory as it comes.
-    column = _up(layout.states, 4) if numbers.skips else numbers.pack_column(layout, 1)
-    shown = _up(layout.gradients + 1, 32) if backward else column if gradient else 0
+    column = up(layout.states, 4) if numbers.skips else numbers.pack_column(layout, 1, in_registers=False)
+    shown = up(layout.gradients + 1, 32) if backward else column if gradient else 0
     rows = width + 1 + -(-layout.ideals // 32) * (2 if numbers.skips else 1) + 1
     told = 2 * (layout.ideals + 1) + (2 * (layout.roots + 1) if backward else layout.roots)
-    working = _up(told, 4) + shown + layout.states + rows
-    shared = 32 + _up(((layout.steps + 1) | 1) * CHUNK * 4, 16) * (1 if backward else 2) + working * 4
+    working = up(told, 4) + shown + layout.states + rows
+    shared = 32 + up(((layout.steps + 1) | 1) * CHUNK * 4, 16) * (1 if backward else 2) + working * 4
     shared += numbers.waiving_bytes(kernel, layout, 1, in_registers=False)
     if not numbers.shares or shared > most_shared or not _waives(layout, numbers):
         return None
     most = max(layout.gradients, 4 * (layout.ideals + 1 + layout.roots))
     if not 0 < width <= MOST_IN_REGISTERS["shared"] or most > MOST_IN_SHARED:
         return None
-    threads = min(_up(layout.ideals, 32), MOST_SHARED_THREADS[kernel])
+    threads = min(up(layout.ideals, 32), MOST_SHARED_THREADS[kernel])
     group = next(size for size in (32, 16, 8, 4, 2, 1) if size == 1 or layout.steps * size <= threads)
     working = numbers.aside(layout, 1, in_registers=False)
     return Shape(
@@ -265,12 +153,8 @@ def in_memory(kernel: str, layout: Layout, numbers: Numbers, most_shared: int) -
     working = numbers.working(kernel, layout)
     needed = fixed + working * numbers.bytes
     spills = needed > most_shared
-    threads = min(_up(layout.ideals, 32), MOST_THREADS)
+    threads = min(up(layout.ideals, 32), MOST_THREADS)
     return Shape(0, 0, MOST_THREADS, 1, spills, 0, 1, 1, threads, fixed if spills else needed, working if spills else 0)
-
-
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
 
 
 def _bound(threads: int) -> int:
@@ -280,7 +164,7 @@ def _bound(threads: int) -> int:
 def together(ideals: int, videos: int) -> int:
     """Return how many of so many videos a block takes: as fills its warps, where there are enough of them."""
     most = min(MOST_TOGETHER, max(1, FULL_LANES // ideals), max(1, videos // MANY_BLOCKS))
-    return max(range(1, most + 1), key=lambda count: (round(count * ideals / _up(count * ideals, 32), 1), -count))
+    return max(range(1, most + 1), key=lambda count: (round(count * ideals / up(count * ideals, 32), 1), -count))
 
 
 @dataclass(frozen=True)
@@ -315,7 +199,17 @@ class Fit:
 
     def column(self, layout: Layout, numbers: Numbers) -> int:
         """Return the numbers of one column of the table of a video."""
-        return numbers.column(layout, self.resident)
+        if not self.resident:
+            return layout.states + numbers.parts * layout.ideals
+        return numbers.pack_column(layout, 1, in_registers=self.forward.rows > 0)
+
+    def lag(self, layout: Layout, numbers: Numbers) -> int:
+        """Return how many more columns than clips there are: lanes lag by as many clips as their ideals have steps."""
+        return layout.steps + 1 if numbers.skips and self.forward.rows else 0
+
+    def in_flight(self, layout: Layout, numbers: Numbers) -> int:
+        """Return the numbers that a part of a video leaves to the next beside a column."""
+        return numbers.in_flight(layout, self.backward.width) if self.lag(layout, numbers) else 0
 
     def aside(self, layout: Layout, numbers: Numbers) -> int:
         """Return the numbers that a video takes beside its columns."""
@@ -348,8 +242,8 @@ class Part:
     forward, backward : Shape
         Threads and shared memory enough for all of them.
     kept : int
-        Clips whose columns are in the table at a time. Where that is not all of them, there is one video, and columns
-        are computed twice, from checkpoints.
+        Columns that are in the table at a time. Where that is not all of them, there is one video, and they are
+        computed twice, from checkpoints.
     """
 
     videos: Int64s
@@ -394,6 +288,7 @@ def plan(
         for layout, count in zip(layouts, counts, strict=True)
     ]
     pairs = list(zip(fits, layouts, strict=True))
+    clips = clips + np.array([fit.lag(layout, numbers) for fit, layout in pairs])[which]  # columns, from here on
     columns = np.array([fit.column(layout, numbers) * numbers.bytes for fit, layout in pairs])[which]
     aside = np.array([fit.aside(layout, numbers) * numbers.bytes for fit, layout in pairs])[which]
     needed = (clips + 2) * columns + aside  # the table, and a column of gradients
@@ -404,8 +299,10 @@ def plan(
         videos = np.flatnonzero(np.isin(which, members))
         for video in videos[needed[videos] > budget]:
             layout, fit = layouts[which[video]], Fit(forward, backward)
-            size, beside = (part(layout, numbers) * numbers.bytes for part in (fit.column, fit.aside))
-            kept = min(_kept(size, int(clips[video]), budget - beside), int(clips[video]))
+            size, flight, beside = (
+                part(layout, numbers) * numbers.bytes for part in (fit.column, fit.in_flight, fit.aside)
+            )
+            kept = min(_kept(size + flight, int(clips[video]), budget - beside), int(clips[video]))
             found.append(Part(np.array([video]), np.array([0, 1]), np.array([1]), fit.forward, fit.backward, kept))
         blocks = []
         for at in members:
@@ -430,7 +327,7 @@ def _largest(shapes: list[Shape]) -> Shape:
 
 
 def _kept(column: int, clips: int, budget: int) -> int:
-    """Return how many clips to keep between checkpoints: as many as fit."""
+    """Return how many of so many columns to keep between checkpoints: as many as fit."""
     for pieces in range(2, -(-clips // CHUNK) + 1):
         kept = -(-clips // (pieces * CHUNK)) * CHUNK
         if (kept + 2 + -(-clips // kept)) * column <= budget:
