@@ -32,13 +32,15 @@ from graph2vid.alignment import Durations
 from graph2vid.flow import FlowGraph
 from graph2vid.learn import GraphDropDTWLoss, soft_cost
 from graph2vid.learn.cuda import cuda_costs, plan
-from graph2vid.learn.cuda.cuda_graphs import layout_of
+from graph2vid.learn.cuda.cuda_graphs import Layout, layout_of
+from graph2vid.learn.cuda.cuda_numbers import CHUNK, Numbers
 from graph2vid.tsort import TSortGraph
 
 Worst = dict[tuple[str, ...], list[float]]
 GAMMAS = (1e-3, 0.01, 0.1, 1.0, 10.0)
-# Relative for costs, absolute for gradients; float32 promises gradients from gamma = 0.01 on.
-BOUNDS = {torch.float64: (1e-10, 1e-10), torch.float32: (1e-5, 1e-3)}
+# Of costs, relative to the sum over clips of the largest label's; of gradients, absolute. float32 promises gradients
+# from gamma = 0.01 on.
+BOUNDS = {torch.float64: (1e-13, 1e-10), torch.float32: (1e-6, 1e-3)}
 
 
 def random_flow(random: np.random.Generator, most: int) -> FlowGraph:
@@ -88,6 +90,15 @@ class Batch:
     match: torch.Tensor
     drop: torch.Tensor
     skip: torch.Tensor | None
+
+    @property
+    def magnitude(self) -> torch.Tensor:
+        """The sum over clips of each video's largest label, and of its skip costs, as far as they are finite: [B]."""
+        parts = [torch.cat([self.match, self.drop[:, None]], dim=1)]
+        if self.skip is not None:
+            parts.append(self.skip[:, None])
+        sizes = [part.double().nan_to_num(0.0, 0.0, 0.0).abs() for part in parts]
+        return sum((size.amax(dim=1).sum(dim=1) for size in sizes), torch.ones(len(self.tsorts), dtype=torch.float64))
 
     def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
         """Return the batch with other costs."""
@@ -177,13 +188,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     for name in ways:
         limit = None
         if "checkpoints" in name:
-            numbers, layouts = kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts]
-            column = max(numbers.column(layout, resident=True) for layout in layouts)
-            aside = max(
-                max(numbers.waiving(layout), numbers.aside(layout, 1, in_registers="shared" not in name))
-                for layout in layouts
-            )
-            limit = ((plan.CHUNK + 6) * column + aside) * numbers.bytes
+            limit = few_columns(kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts], name)
         with variant(name):
             found = cuda_costs.costs_on_gpu(
                 batch.tsorts,
@@ -196,20 +201,32 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
                 memory_limit=limit,
             )
         key = (name, smoothing, "contiguous" if contiguous else "interrupted", "skips" if skips else "all shown")
-        failures += not compare(wanted, found, dtype, gamma, key, worst, case)
+        failures += not compare(batch, wanted, found, gamma, key, worst, case)
     return failures
 
 
+def few_columns(numbers: Numbers, layouts: list[Layout], name: str) -> int:
+    """Return a memory limit with which videos are done in parts."""
+    with variant(name):
+        fits = [plan.Fit.of(layout, numbers, cuda_costs._most_shared(0), 1, gradient=True) for layout in layouts]
+    limits = [
+        (CHUNK + 9) * (fit.column(layout, numbers) + fit.in_flight(layout, numbers)) + fit.aside(layout, numbers)
+        for fit, layout in zip(fits, layouts, strict=True)
+    ]
+    return max(limits) * numbers.bytes
+
+
 def compare(
+    batch: Batch,
     wanted: list[torch.Tensor],
     found: cuda_costs.Costs,
-    dtype: torch.dtype,
     gamma: float,
     key: tuple[str, ...],
     worst: Worst,
     case: int,
 ) -> bool:
     """Note how far the kernels are from the reference; whether that is near enough."""
+    dtype = batch.match.dtype
     parts = (found.cost, found.match, found.drop, found.skip)[: len(wanted)]
     cost, *gradients = (part.double().cpu() for part in parts if part is not None)
     if any(part.isnan().any() for part in (cost, *gradients)):
@@ -219,7 +236,7 @@ def compare(
     if not torch.equal(finite, torch.isfinite(cost)):
         print(f"case {case} {key} {dtype} gamma {gamma}: {wanted[0].tolist()} against {cost.tolist()}")
         return False
-    scale = wanted[0][finite].abs().clamp(min=1)
+    scale = batch.magnitude.cpu()[finite]
     value = float(((cost - wanted[0])[finite].abs() / scale).max()) if finite.any() else 0.0
     gradient = max(float((a - b).abs().max()) for a, b in zip(gradients, wanted[1:], strict=True))
     key = (*key, str(dtype).removeprefix("torch."), "gamma>=0.01" if gamma >= 0.01 else "gamma<0.01")
@@ -271,7 +288,7 @@ def check_extended(random: np.random.Generator, gamma: float, worst: Worst, case
         wanted = found(rounded.map(torch.Tensor.double))
         gpu = cuda_costs.Costs(*found(rounded.map(torch.Tensor.cuda)))
         key = ("automaton", "softmin", "contiguous", "skips" if batch.skip is not None else "all shown")
-        fine &= compare(wanted, gpu, dtype, gamma, key, worst, case)
+        fine &= compare(rounded, wanted, gpu, gamma, key, worst, case)
     return fine
 
 
@@ -297,7 +314,10 @@ def check_training(random: np.random.Generator) -> bool:
             optimiser.step()
             losses[device].append(loss.item())
     print("training with repeats and durations on the GPU: loss", *(f"{loss:.4f}" for loss in losses["cuda"][::4]))
-    return losses["cuda"][-1] < losses["cuda"][0] and np.allclose(losses["cuda"], losses["cpu"], rtol=1e-8)
+    fine = losses["cuda"][-1] < losses["cuda"][0] and np.allclose(losses["cuda"], losses["cpu"], rtol=1e-8)
+    if not fine:
+        print("on the CPU:", *losses["cpu"], "against", *losses["cuda"])
+    return fine
 
 
 def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
@@ -314,12 +334,15 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
                 gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=1.0, kind=kind
             ).cost.cpu()
         if not torch.equal(finite, torch.isfinite(cost)):
+            print(f"hard minimum, {name}: {wanted.tolist()} against {cost.tolist()}")
             return False
-        far = (cost - wanted)[finite].abs() / wanted[finite].abs().clamp(min=1)
+        far = (cost - wanted)[finite].abs() / batch.magnitude[finite]
         value = float(far.max()) if finite.any() else 0.0
         key = (name, "hard", "contiguous" if contiguous else "interrupted", "skips" if kind.skips else "all shown")
         worst[key] = [max(worst.get(key, [0.0])[0], value), 0.0]
-        fine &= value < (1e-5 if name == "shared" else 1e-6)
+        if value > (1e-6 if name == "shared" else 1e-8):  # the reference is of a soft minimum, after all
+            print(f"hard minimum, {name}: {value:.1e}")
+            fine = False
     return fine
 
 
