@@ -239,6 +239,7 @@ public:
     void operator()(int64_t team) {
         if (team == 1) return;
         const int64_t now = round_.load(std::memory_order_acquire);
+        poll_(0);  // opened by a worker that failed, it does not open again
         if (arrived_.fetch_add(1) + 1 == team) {
             arrived_ = 0;
             open();

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,6 +174,20 @@ def test_work_in_another_thread_is_stopped_through_its_watch() -> None:
 def test_a_watch_is_within_the_one_around_it() -> None:
     with within(0.2), pytest.raises(TimeoutError), within(None), watched(Watch(1e6)):
         LONG["align"]()
+
+
+def test_workers_do_not_wait_for_one_that_stopped() -> None:
+    """On an automaton they wait for one another after every few nodes: some stop just before the others get there."""
+    problem = g2v.Problem(bag(6), costs(6, 3_000), 0.5, repeat=1.0)
+    begin = time.perf_counter()
+    problem.posterior(workers=2)
+    seconds, stopped = time.perf_counter() - begin, 0
+    for share in RANDOM.random(100):
+        try:
+            problem.posterior(workers=2, time_limit=share * seconds)
+        except TooLargeError:
+            stopped += 1
+    assert stopped
 
 
 EXACT = ["align", "align, skips", "compile", "pack", "posterior", "soft cost", "automaton", "automaton, posterior"]
