@@ -37,6 +37,7 @@ from graph2vid.learn.cuda.cuda_numbers import CHUNK, Numbers
 from graph2vid.tsort import TSortGraph
 
 Worst = dict[tuple[str, ...], list[float]]
+DEVICE = "cuda"
 GAMMAS = (1e-3, 0.01, 0.1, 1.0, 10.0)
 # Of costs, relative to the sum over clips of the largest label's; of gradients, absolute. float32 promises gradients
 # from gamma = 0.01 on.
@@ -104,6 +105,11 @@ class Batch:
         """Return the batch with other costs."""
         skip = None if self.skip is None else change(self.skip)
         return replace(self, match=change(self.match), drop=change(self.drop), skip=skip)
+
+
+def on_device(part: torch.Tensor) -> torch.Tensor:
+    """Return a tensor where the kernels run."""
+    return part.to(DEVICE)
 
 
 def make_batch(random: np.random.Generator, videos: int, most: int = 7) -> Batch:
@@ -178,7 +184,7 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
     wanted = reference(batch.map(torch.Tensor.double), smoothing, contiguous, gamma)
     skips, dtype = batch.skip is not None, batch.match.dtype
     kind = cuda_costs.Kind(smoothing, contiguous, gradient=True, skips=skips)
-    on_gpu = batch.map(torch.Tensor.cuda)
+    on_gpu = batch.map(on_device)
     failures = 0
     ways: tuple[str, ...] = ("memory", "spilled", "checkpoints")
     if not (skips and smoothing == "smoothmin" and contiguous):
@@ -254,7 +260,7 @@ def check_strange(batch: Batch) -> bool:
     for at, (which, bad) in enumerate(itertools.product(("match", "drop", "skip"), (math.nan, -math.inf))):
         spoilt = batch.map(torch.Tensor.clone)
         getattr(spoilt, which)[at, 0] = bad
-        gpu = spoilt.map(torch.Tensor.cuda)
+        gpu = spoilt.map(on_device)
         found = cuda_costs.costs_on_gpu(gpu.tsorts, gpu.match, gpu.drop, gpu.lengths, gpu.skip, gamma=0.1, kind=kind)
         fine &= [place for place, cost in enumerate(found.cost.tolist()) if math.isnan(cost)] == [at]
         fine &= found.match is not None and not found.match.isnan().any() and not found.match[at].any()
@@ -286,7 +292,7 @@ def check_extended(random: np.random.Generator, gamma: float, worst: Worst, case
     for dtype in (torch.float64, torch.float32):
         rounded = batch.map(partial(torch.Tensor.to, dtype=dtype))
         wanted = found(rounded.map(torch.Tensor.double))
-        gpu = cuda_costs.Costs(*found(rounded.map(torch.Tensor.cuda)))
+        gpu = cuda_costs.Costs(*found(rounded.map(on_device)))
         key = ("automaton", "softmin", "contiguous", "skips" if batch.skip is not None else "all shown")
         fine &= compare(rounded, wanted, gpu, gamma, key, worst, case)
     return fine
@@ -327,7 +333,7 @@ def check_hard(batch: Batch, contiguous: bool, worst: Worst) -> bool:
     finite, fine = torch.isfinite(wanted), True
     for name in ("registers", "shared", "memory"):
         gpu = batch.map(
-            partial(torch.Tensor.to, dtype=torch.float32 if name == "shared" else torch.float64, device="cuda")
+            partial(torch.Tensor.to, dtype=torch.float32 if name == "shared" else torch.float64, device=DEVICE)
         )
         with variant(name):
             cost = cuda_costs.costs_on_gpu(

@@ -18,21 +18,6 @@ __device__ __forceinline__ real inverse_(real x) { return 1 / x; }
 #else
 typedef float real;
 #define INFINITE __int_as_float(0x7f800000)
-__device__ __forceinline__ real exp2_(real x) {
-    real y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ real log2_(real x) {
-    real y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ real inverse_(real x) {
-    real y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 #endif
 
 #define HARD (SMOOTHING == 0)

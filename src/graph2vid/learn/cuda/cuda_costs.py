@@ -88,7 +88,7 @@ class Kind(NamedTuple):
 def source(shape: Shape) -> tuple[str, str]:
     """Return the code of the kernels that run so, and its name."""
     name = "in_registers.cu" if shape.rows else "in_shared.cu" if shape.width else "in_memory.cu"
-    parts = ("common.cuh", "packs.cuh", name) if shape.width else ("common.cuh", name)
+    parts = ("machine.cuh", "common.cuh", *(("packs.cuh",) if shape.width else ()), name)
     return "".join(Path(__file__).with_name(part).read_text() for part in parts), name
 
 

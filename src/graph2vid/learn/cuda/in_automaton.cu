@@ -12,9 +12,7 @@ typedef float real;
 
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)
 #define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000ll)
-#ifndef WARP
 #define WARP 32
-#endif
 
 // A video and its automaton: see graph2vid/tsort/automaton.py. Arcs that repeat a step are in `again` alone.
 struct Video {

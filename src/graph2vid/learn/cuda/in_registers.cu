@@ -53,9 +53,7 @@ struct Beside {
     // What a column keeps of it: how far its parts are apart, in half precision, or its value.
     __device__ __forceinline__ Kept kept() const {
 #if SHARES
-        Kept half_;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half_) : "f"(gap));
-        return half_;
+        return to_half(gap);
 #else
         return low;
 #endif
@@ -434,11 +432,7 @@ __device__ __forceinline__ void await() {
 
 #if NODES
 #if SHARES
-__device__ __forceinline__ real share_of_second(Kept kept) {
-    real gap;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(gap) : "h"(kept));
-    return inverse_(1 + exp2_(gap));
-}
+__device__ __forceinline__ real share_of_second(Kept kept) { return inverse_(1 + exp2_(from_half(kept))); }
 #endif
 // What lanes pass on to nodes of others, or to their own.
 struct __align__(TOLD * sizeof(real)) Passed {

@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if KEEP
                 if (i == threadIdx.x) {  // the column before has been copied
                     written();
-                    asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
+                    other_barrier();
                 }
 #endif
                 if (i >= ideals) return;

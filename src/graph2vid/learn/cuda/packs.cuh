@@ -119,14 +119,6 @@ __device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 
 // Two shares in half precision; of one above a half, what is left of it, negative: so none may be more than all.
 __device__ __forceinline__ real signed_share(real share) { return share > 0.5f ? -(1 - share) : share; }
 __device__ __forceinline__ real whole_share(real kept) { return __float_as_int(kept) < 0 ? 1 + kept : kept; }
-__device__ __forceinline__ real both(real a, real b) {
-    real kept;
-    asm("{.reg .f16 a, b; cvt.rn.f16.f32 a, %1; cvt.rn.f16.f32 b, %2; mov.b32 %0, {a, b};}" : "=f"(kept) : "f"(a), "f"(b));
-    return kept;
-}
-__device__ __forceinline__ void apart(real kept, real &a, real &b) {
-    asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}" : "=f"(a), "=f"(b) : "f"(kept));
-}
 #endif
 
 extern __shared__ double shared_memory[];

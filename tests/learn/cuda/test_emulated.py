@@ -1,0 +1,94 @@
+"""The kernels compute what the reference does, without a GPU: every way they run, on threads in any order."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed")
+
+from benchmarks import gpu_check  # noqa: E402
+from benchmarks.gpu import FLOWS  # noqa: E402
+from emulated import emulation  # noqa: E402
+from graph2vid.learn.cuda import Kind, cuda_costs  # noqa: E402
+from graph2vid.tsort import TSortGraph  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("g++") is None, reason="this needs g++ and Linux"
+)
+KINDS = list(product(("softmin", "smoothmin"), (True, False), (False, True)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_check, "DEVICE", "cpu")
+
+
+def check(folder: Path, seed: int, smoothing: str, contiguous: bool, skips: bool, dtype: torch.dtype) -> None:
+    """Compare all ways that the kernels run on one mixed batch."""
+    random = np.random.default_rng(seed)
+    batch = gpu_check.make_batch(random, 3)
+    batch = batch if skips else replace(batch, skip=None)
+    batch = batch.map(partial(torch.Tensor.to, dtype=dtype))
+    gamma = gpu_check.GAMMAS[1:][seed % 4]
+    with emulation(folder, seed):
+        assert gpu_check.check(batch, smoothing, contiguous, gamma, {}, seed) == 0
+
+
+@pytest.mark.parametrize(("smoothing", "contiguous", "skips"), KINDS)
+def test_costs_and_gradients_are_those_of_the_reference(
+    folder: Path, smoothing: str, contiguous: bool, skips: bool
+) -> None:
+    seed = KINDS.index((smoothing, contiguous, skips))
+    check(folder, seed, smoothing, contiguous, skips, torch.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8, 12))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize(("smoothing", "contiguous", "skips"), KINDS)
+def test_many_batches(
+    folder: Path, smoothing: str, contiguous: bool, skips: bool, dtype: torch.dtype, seed: int
+) -> None:
+    check(folder, seed, smoothing, contiguous, skips, dtype)
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_the_hard_minimum(folder: Path, skips: bool) -> None:
+    batch = gpu_check.make_batch(np.random.default_rng(40 + skips), 3)
+    with emulation(folder):
+        assert gpu_check.check_hard(batch if skips else replace(batch, skip=None), True, {})
+
+
+def test_what_is_no_cost_makes_the_cost_nan(folder: Path) -> None:
+    with emulation(folder):
+        assert gpu_check.check_strange(gpu_check.make_batch(np.random.default_rng(50), 6, 4))
+
+
+@pytest.mark.parametrize(("smoothing", "contiguous", "skips"), [KINDS[0], KINDS[1], KINDS[7]])
+def test_the_order_of_threads_does_not_matter(folder: Path, smoothing: str, contiguous: bool, skips: bool) -> None:
+    """Whatever is read before a barrier says that it is there comes out differently when others run first."""
+    random = np.random.default_rng(0)
+    tsort = TSortGraph.compile(FLOWS["77"])
+    match, drop, skip = (torch.from_numpy(random.random(shape)).float() for shape in ((3, 9, 40), (3, 40), (3, 9)))
+    kind = Kind(smoothing, contiguous, gradient=True, skips=skips)
+    found = []
+    for seed in range(3):
+        with emulation(folder, seed), gpu_check.variant("packed"):
+            given = ([tsort] * 3, match, drop, [40, 33, 7], skip if skips else None)
+            found.append(cuda_costs.costs_on_gpu(*given, gamma=0.1, kind=kind))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert one is two is None or torch.equal(one, two)
