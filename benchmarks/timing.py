@@ -1,4 +1,4 @@
-"""Timing on a machine that does other things too: in turns, and the best of each."""
+"""Timing on a machine that does other things too: in turns, and the best, or the median, of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ def race(
         if collecting:
             gc.enable()
     return best
+
+
+def typical(contestants: Mapping[str, Callable[[], object]], effort: Effort) -> dict[str, float]:
+    """Call several things in turns, one call each, and return the median time of each by the clock, in seconds.
+
+    For calls with several workers: that all processors are free at once is rarer than that one is, so the best time of
+    such a call is no match for the best time of another.
+    """
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for call in contestants.values():
+        call()
+    end = time.perf_counter() + effort.seconds * len(contestants)
+    while time.perf_counter() < end or len(next(iter(times.values()))) < effort.rounds:
+        for name, call in contestants.items():
+            begin = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - begin)
+    return {name: median(each) for name, each in times.items()}
 
 
 def _best_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:

@@ -76,11 +76,12 @@ def test_pictures_that_cannot_be_drawn_at_all_are_refused_before_the_work(
     assert not (tmp_path / "pictures").exists()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Terminated(signal.SIGTERM)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("at", ["true-order", "noise 8: "])
 def test_what_is_ready_is_kept_when_the_run_is_interrupted(
     at: str,
-    error: BaseException,
+    number: signal.Signals,
+    status: int,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -92,7 +93,7 @@ def test_what_is_ready_is_kept_when_the_run_is_interrupted(
     def interrupting(_: str) -> Iterator[Callable[..., None]]:
         def tell(what: str, *_: object) -> None:
             if what.startswith(at):
-                raise error
+                raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
         yield tell
 
@@ -108,7 +109,7 @@ def test_what_is_ready_is_kept_when_the_run_is_interrupted(
         "--markdown",
         str(page),
     ]
-    assert main(arguments) == (130 if isinstance(error, KeyboardInterrupt) else 143)
+    assert main(arguments) == status
     document, told = json.loads(written.read_text()), capsys.readouterr()
     in_sweep = at.startswith("noise")
     assert [level["noise"] for level in document["noise"]] == ([2, 4] if in_sweep else [])
