@@ -85,7 +85,8 @@ def _measure(case: Case, options: dict[str, Any], dtype: type[np.floating[Any]],
     asked = automaton_problem(extended, extended.costs, None)
     one = {"one": lambda: extended.align(cost_only=True, workers=1)}
     best = race({"plain": lambda: plain.align(cost_only=True, workers=1)} | one, effort, time.process_time)
-    workers = typical(one | {"two": lambda: extended.align(cost_only=True, workers=2)}, effort)
+    longer = Effort(4 * effort.seconds, effort.rounds)  # a busy spell takes seconds
+    workers = typical(one | {"two": lambda: extended.align(cost_only=True, workers=2)}, longer)
     arcs = len(asked.automaton.arc_from)
     return {
         "plain_states": case.tsort.n_states,
