@@ -71,20 +71,33 @@ LONG: dict[str, Callable[[], Any]] = {
     "automaton, durations": lambda: g2v.align(bag(10), costs(10, 60_000), 0.5, durations=LENGTHS),
     "automaton, posterior": lambda: g2v.posterior(bag(12), costs(12, 20_000), 0.5, repeat=1.0),
     "automata": lambda: g2v.align_many(bag(12), [costs(12, 20_000)] * 20, 0.5, repeats=1.0),
-    "stream": lambda: [s.push(np.ones(14), 1.0) for s in [g2v.Stream(bag(14), lag=10)] for _ in range(1_000_000)],
+    "stream": lambda: [s.push(np.ones(14), 1.0) for s in [g2v.Stream(bag(14), lag=10)] for _ in range(100_000)],
 }
 
 
 @contextmanager
 def interrupted(number: int) -> Iterator[None]:
-    """Send this process a signal a little later, unless what is done meanwhile ends before."""
-    callbacks, gc.callbacks[:] = list(gc.callbacks), []  # hypothesis has one: what is raised in it is lost
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), number))
-    timer.start()
+    """Send this process a signal a little later, unless what is done meanwhile ends before.
+
+    What Python raises while a finalizer runs is lost, and others leave garbage: where nothing has ended seconds later,
+    it is sent again.
+    """
+    callbacks, gc.callbacks[:] = list(gc.callbacks), []  # hypothesis has one: what is raised in it is lost, too
+    over = threading.Event()
+
+    def send() -> None:
+        seconds = 0.3
+        while not over.wait(seconds):
+            os.kill(os.getpid(), number)
+            seconds = 10.0
+
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+        sender.join()
         gc.callbacks[:] = callbacks
 
 
