@@ -255,7 +255,7 @@ public:
     }
 
 private:
-    // About a tenth of a millisecond: most come sooner, and to be woken up takes about as long.
+    // Before it sleeps. With 2,000 or 20,000, calls with two workers took longer.
     static constexpr int SPINS = 100'000;
     Poll &poll_;
     std::atomic<int64_t> arrived_{0}, round_{0};
