@@ -95,7 +95,10 @@ class Kernel:
         pulls, passed = np.zeros(lanes + 1), np.zeros(self.places + 1)
         own = {lane: self.ends[video, ideal] for lane, video, ideal in self.lanes("back_")}
         grad, begun, shown = {}, np.zeros_like(self.skip), np.zeros_like(self.match)
-        starts = a["level_start"]
+        fields = a["adder"].view(np.uint16).reshape(-1, 4).astype(int).tolist()
+        adders = {(place, lag % 256): (first, first + 4 * pieces, lag // 256) for first, pieces, place, lag in fields}
+        behind = {place: max(lag for other, lag in adders if other == place) for place, _ in adders}
+        assert all(opens == (lag == behind[place]) for (place, lag), (_, _, opens) in adders.items())
         for row in reversed(range(self.rows)):
             column, to, passed_to = self.kept[row], pulls, passed
             pulls, passed = pulls.copy(), passed.copy()
@@ -114,8 +117,8 @@ class Kernel:
                     grad[lane, w] = g * (1 - begins)
                     begun[video, step] += g * begins
                     shown[video, step, clip] += g
-                    place = (video * layout.steps + step) * layout.steps + level - 1
-                    assert starts[place] <= a["back_sum"][w, lane] < starts[place + 1]
+                    begin, end, _ = adders[int(a["back_label"][w, lane]), level]
+                    assert begin <= a["back_sum"][w, lane] < end
                     every = g * begins + passed_to[w * lanes + lane]
                     second = every * column["node", a["back_node"][w, lane]]
                     passed[a["back_to"][w, lane]] = second

@@ -57,8 +57,8 @@ class Numbers:
         return not self.skips or videos * layout.ideals <= MOST_ALIKE
 
     def together(self, layout: Layout, videos: int) -> int:
-        """Return the clips whose gradients are added up at a time."""
-        most = MANY_GRADIENTS if self.plenty(layout, videos) else 0
+        """Return the clips whose gradients are added up at a time; with skip costs lanes are at different ones."""
+        most = 0 if self.skips else MANY_GRADIENTS
         return next(clips for clips in (4, 2, 1) if clips == 1 or clips * videos * layout.states <= most)
 
     def stages(self, kernel: str, layout: Layout, videos: int) -> int:
@@ -155,8 +155,7 @@ class Numbers:
         nodes = nodes_of(layout)
         if kernel == "forward":
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
-        starts = up(4 * videos * layout.steps**2, 16) + 16 * videos * nodes.adders
-        return found + starts + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
+        return found + up(8 * videos * nodes.adders, 16) + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
         """Return the numbers of memory that a block with videos in packs takes beside its table.

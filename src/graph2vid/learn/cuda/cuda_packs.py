@@ -23,7 +23,7 @@ ARRAYS = (
 ROWS = ("place", "own", "value_slot", "link", "back_place", "back_own", "back_lane", "back_link", "sum_start")
 NODES = (
     *("missing", "level", "back_level", "tied", "loose", "loose_rows"),
-    *("back_to", "back_node", "gather", "gather_rows", "level_start", "adder", "back_end"),
+    *("back_to", "back_node", "gather", "gather_rows", "adder", "back_end"),
 )
 WAIVING = ("missing", "wide_waived", "back_waived", "job", "wide_arc", "back_arc", "back_rows", "back_root", "back_end")
 BANKS = 32  # of shared memory, a word wide each
@@ -146,7 +146,7 @@ class Pack:
             waiving |= {"level": level[lane], "back_level": level[back_lane] + 1}
             waiving |= {"loose": woven.loose, "loose_rows": nodes.loose_rows(videos)}
             waiving |= {"gather": woven.gather, "gather_rows": nodes.gather_rows(videos)}
-            waiving |= {"level_start": sum_start, "adder": self._adders(by_level > 0)}
+            waiving |= {"adder": self._adders(by_level, sum_start)}
         if arcs is not None:
             (root,) = rowed(lane, self.width, False, (arcs.number[None], -1))
             entered = np.where(root < 0, entered, videos * ideals + 1 + root)
@@ -169,18 +169,18 @@ class Pack:
             **waiving,
         }
 
-    @staticmethod
-    def _adders(there: NDArray[np.bool_]) -> Ints:
-        """Return of each thing that adds up gradients its label, its level at first, the lowest and the highest one.
+    def _adders(self, counts: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return what adds up gradients, of each label and level that has some: ``Adder`` of packs.cuh; most first.
 
-        There are as many of a label as it has levels: each follows a clip through them, and then takes the next one.
+        Lanes come to a clip one after the other, those of the highest level first.
         """
-        found = []
-        for label, levels in enumerate(there):
-            own = np.flatnonzero(levels)
-            lowest, highest = int(own[0]), int(own[-1])
-            found += [(label, level, lowest, highest) for level in range(lowest, highest + 1)]
-        return np.array(found, np.int32)
+        steps = self.layout.steps
+        label, level = np.nonzero(counts)
+        opens = level == (steps - 1 - (counts > 0)[:, ::-1].argmax(axis=1))[label]
+        pieces = (counts[label, level] + 3) // 4
+        fields = (starts[label * steps + level], pieces, label + label // steps, (level + 1) | opens.astype(int) << 8)
+        found = np.stack(fields, axis=1)[np.argsort(-pieces, kind="stable")]
+        return found.astype(np.uint16).reshape(-1).view(np.uint64)
 
     @property
     def places(self) -> dict[str, Any]:

@@ -580,8 +580,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         real *const to = (real *)((char *)told + (1 - (last & 1)) * told_all);
         for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) to[n] = carry[pack.column + n];
     }
-    // The columns that are added up together begin at a multiple of their number.
-    block.begin_adders(batch, (last - 1) / TOGETHER * TOGETHER + TOGETHER - 1, batch.last < block.clips[0] + LAG);
+    if (batch.last < block.clips[0] + LAG && carry) block.unfinished(batch, batch.last, [](real &sum, const real &left) { sum = left; });
 #endif
     if (threadIdx.x < 2) {
         Told nobody{};
@@ -818,7 +817,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             if (j % TOGETHER) continue;
             // The gradients of each label in these clips, added up; they take the place of its costs.
 #if NODES
-            for (int first = 0; first < pack.adders; first += blockDim.x) block.add_up(first + item, j, out, shown_spaced);
+            for (int first = 0; first < pack.adders; first += blockDim.x) block.add_up(first + item, j, out);
 #else
             real *sums = block.costs + (j - begin) * block.stride;
             sum_.add_up(out, sums);
@@ -839,7 +838,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if NODES
         const real *const to = (const real *)((const char *)told + (1 - (batch.first & 1)) * told_all);
         for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) carry[pack.column + n] = to[n];
-        block.leave_adders(batch, batch.first - 1);
+        block.unfinished(batch, batch.first, [](const real &sum, real &left) { left = sum; });
 #endif
         EACH_ROW(r) if (until[r]) {
             EACH_STATE(w, WIDTH) if (slot[r][w] < column_end) at(carry, slot[r][w]) = grad[r][w];

@@ -95,8 +95,7 @@ struct Pack {
     const int4 *gather;      // [gather_count][32]: what other nodes add up: its place and, above 16 bits, that of the second part;
                              // those of the first part and, above 16 bits, of the node in a column; that of its first part there
     const int *gather_rows;
-    const int *level_start;  // [sums][steps], and the end: the gradients of each video's steps by the level of lanes
-    const int4 *adder;       // [adders]: a label, its level at first, the lowest and the highest one
+    const uint2 *adder;      // [adders]: as in shared memory
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
 #elif SKIPS
     const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
@@ -138,11 +137,11 @@ struct __align__(16) Node {
     real cost;
     unsigned short first, second, to, slot;
 };
-// Follows the clips of a label through the levels of lanes, from the highest down, and adds up their gradients.
-struct __align__(16) Adder {
-    unsigned short label, place;  // place: among those of a clip
-    unsigned char level, lowest, highest;
-    real total;
+// Adds the gradients of a label that lanes of one level have at a time to those of their clip.
+struct __align__(8) Adder {
+    unsigned short first, pieces;  // where they are, in numbers, and how many pieces of four
+    unsigned short place;          // among the labels of a clip
+    unsigned char behind, opens;   // how many clips the lanes are behind, and whether none were before
 };
 // Of places backward: what the lane itself has told; of first parts: the ideal itself; or more is to be added first.
 #define INNER 0x8000u
@@ -193,7 +192,6 @@ struct Block {
     // Backward gradients are added up apart, since lanes are at different clips.
     real *const ring_of_costs;
     real *const skips;    // [pack.videos][steps], scaled
-    unsigned *const level_start;  // as in Pack, and from 16 bits on how many pieces of four; backward
     Node *const loose;         // [loose_count][32]; forward
     Gathered *const gathered;  // [gather_count][32]; backward
     Adder *const adders;
@@ -214,11 +212,9 @@ struct Block {
 #if NODES
           ring_of_costs(ring + (GROUP ? CHUNKS * chunk : 0)),
           skips(ring + CHUNKS * chunk * (GROUP && !SHARES ? 2 : 1)),
-          level_start((unsigned *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))),
-          loose((Node *)level_start),
-          gathered((Gathered *)((char *)level_start + rounded(4 * pack.sums * pack.steps))),
+          loose((Node *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))), gathered((Gathered *)loose),
           adders((Adder *)(gathered + 32 * pack.gather_count)),
-          working(GROUP ? (real *)(adders + pack.adders) : (real *)(loose + 32 * pack.loose_count)) {
+          working(GROUP ? (real *)((char *)adders + rounded(pack.adders * sizeof(Adder))) : (real *)(loose + 32 * pack.loose_count)) {
 #elif SKIPS
           skips(ring + CHUNKS * chunk), arcs((Arc *)(ends(batch) + (2 * ideals + 3 & ~3))), back_arcs(arcs + 32 * pack.rows),
           working((real *)((char *)skips + rounded(pack.steps * sizeof(real)))) {
@@ -261,8 +257,7 @@ struct Block {
                             (unsigned short)given.z, (unsigned short)given.w};
         }
 #elif NODES
-        for (int n = threadIdx.x; n < pack.sums * pack.steps; n += blockDim.x)
-            level_start[n] = pack.level_start[n] | (pack.level_start[n + 1] - pack.level_start[n]) / 4 << 16;
+        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) *(uint2 *)(adders + n) = pack.adder[n];
         for (int n = threadIdx.x; n < 32 * pack.gather_count; n += blockDim.x) gathered[n] = *(const Gathered *)(pack.gather + n);
 #else
         const int count = 32 * (GROUP ? pack.back_row_count : pack.rows);
@@ -502,53 +497,29 @@ struct Block {
         }
     }
 #if NODES
+    // Where a clip's sums are.
+    __device__ __forceinline__ real *sums_of(int clip) const { return ring + (clip & CHUNKS * CHUNK - 1) * stride; }
     // What was added up so far of clips that a part of a video leaves to the next is kept where it will be written.
-    __device__ real *unfinished(const Batch &batch, const Adder &adder, int column) const {
-        const int clip = column - 1 - adder.level;
-        const bool there = adder.level < adder.highest && clip >= 0 && clip < clips[0];
-        return there ? batch.match_grad + ((long long)video[0] * batch.rows + adder.label) * batch.columns + clip : nullptr;
-    }
-    // Adders before column `top` is added.
-    __device__ void begin_adders(const Batch &batch, int top, bool resumed) const {
-        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) {
-            const int4 given = pack.adder[n];
-            Adder adder{(unsigned short)given.x, (unsigned short)(given.x + given.x / pack.steps), (unsigned char)given.y,
-                        (unsigned char)given.z, (unsigned char)given.w, 0};
-            const real *const before = resumed ? unfinished(batch, adder, top) : nullptr;
-            if (before) adder.total = *before;
-            adders[n] = adder;
+    template <class Move> __device__ void unfinished(const Batch &batch, int end, const Move &move) const {
+        const int begin = end > LAG ? end - LAG : 0, count = (end < clips[0] ? end : clips[0]) - begin;
+        for (int n = threadIdx.x; n < count * pack.steps; n += blockDim.x) {
+            const int k = n / count, clip = begin + n % count;
+            move(sums_of(clip)[k], batch.match_grad[((long long)video[0] * batch.rows + k) * batch.columns + clip]);
         }
     }
-    __device__ void leave_adders(const Batch &batch, int top) const {
-        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x)
-            if (real *const left = unfinished(batch, adders[n], top)) *left = adders[n].total;
-    }
-    // Adds the gradients of TOGETHER columns, the last first. Lanes are behind by their level and one.
-    __device__ __forceinline__ void add_up(int n, int column, const real *shown, int spaced) const {
+    // Adds the gradients that lanes have of column j.
+    __device__ __forceinline__ void add_up(int n, int j, const real *shown) const {
         if (n >= pack.adders) return;
-        Adder adder = adders[n];
-        int level = adder.level;
-        const int lowest = adder.lowest, span = adder.highest - lowest;
-        const unsigned *start = level_start + adder.label * pack.steps + level;
-        _Pragma("unroll") for (int t = TOGETHER - 1; t >= 0; --t) {
-            const unsigned own = *start;
-            int m = t * spaced + (own & 0xffff);
-            _Pragma("unroll 1") for (int left = own >> 16; left > 0; --left, m += 4) {
-                const Four four = *(const Four *)(shown + m);
-                adder.total += four.a + four.b + (four.c + four.d);
-            }
-            --level;
-            --start;
-            if (level >= lowest) continue;
-            const int clip = column + t - 2 - level;
-            if (clip >= 0) ring[(clip & CHUNKS * CHUNK - 1) / CHUNK * chunk + clip % CHUNK * stride + adder.place] = adder.total;
-            adder.total = 0;
-            level += span + 1;
-            start += span + 1;
+        const Adder own = adders[n];
+        const real *from = shown + own.first;
+        real total = 0;
+        _Pragma("unroll 1") for (int left = own.pieces; left > 0; --left, from += 4) {
+            const Four four = *(const Four *)from;
+            total += four.a + four.b + (four.c + four.d);
         }
-        adder.level = level;
-        adders[n].level = adder.level;
-        adders[n].total = adder.total;
+        // Before the first clip this is a place that nobody needs any more.
+        real &sum = sums_of(j - own.behind)[own.place];
+        sum = own.opens ? total : sum + total;
     }
 #endif
 #endif
