@@ -205,6 +205,8 @@ inline float exp2_(float x) { return exp2f(x); }
 inline float log2_(float x) { return log2f(x); }
 inline float inverse_(float x) { return 1 / x; }
 inline unsigned short to_half(float x) { return emulator_bits<unsigned short>(static_cast<_Float16>(x)); }
+inline unsigned low_half(unsigned x) { return x & 0xffff; }
+inline unsigned high_half(unsigned x) { return x >> 16; }
 inline float from_half(unsigned short x) { return emulator_bits<_Float16>(x); }
 inline float both(float a, float b) { return emulator_bits<float>(to_half(a) | static_cast<unsigned>(to_half(b)) << 16); }
 inline void apart(float kept, float &a, float &b) {

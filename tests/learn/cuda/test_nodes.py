@@ -126,16 +126,16 @@ class Kernel:
                 first, last = a["gather_rows"][lane // LANES : lane // LANES + 2]
                 every = 0.0
                 for parts, where, _, _ in a["gather"].view(np.uint32)[first:last, lane % LANES].tolist():
-                    place = parts & 0xFFFF
-                    every += passed[place & ~INNER] if place & INNER else passed_to[place]
-                    if where & 0xFFFF == OPEN:
+                    place = (parts & 0xFFFC) // 4
+                    every += passed[place] if parts & INNER else passed_to[place]
+                    if parts & OPEN:
                         continue
-                    second = every * column["node", where >> 16]
-                    passed[parts >> 16] = second
-                    if where & 0xFFFF == PULL:
+                    second = every * column["node", (where >> 16) // 2]
+                    passed[(parts >> 16) // 4] = second
+                    if where & PULL:
                         pull += every - second
                     else:
-                        passed[where & 0xFFFF] = every - second
+                        passed[(where & 0xFFFC) // 4] = every - second
                     every = 0.0
                 pulls[a["back_own"][lane]] = own[lane]
                 own[lane] = pull

@@ -15,9 +15,10 @@ from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
 
 Int64s = NDArray[np.int64]
 LANES = 32  # of a warp
-INNER = 1 << 15  # of a place: what the lane itself has told at this clip
-PULL = (1 << 16) - 1  # in place of a node: the ideal itself
-OPEN = (1 << 16) - 2  # more is to be added first
+INNER = 1  # beside the place of what is added: the lane itself has told it at this clip
+OPEN = 2  # beside the same: more is to be added first
+PULL = 1  # beside the place of a first part: the ideal itself
+REACH = 1 << 16  # bytes that places are among
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +364,8 @@ class Woven:
     def sizes(self) -> NDArray[np.int32]:
         """The numbers of ``Pack``: nodes, told and in a column; where inner places begin and end; rows; adders."""
         told, adders = self.nodes.told(self.videos, self.width), self.videos * self.nodes.adders
-        return np.array([told, self.count, *self.places, len(self.loose), len(self.gather), adders], np.int32)
+        rows = [int(of(self.videos)[-1]) for of in (self.nodes.loose_rows, self.nodes.gather_rows)]
+        return np.array([told, self.count, *self.places, *rows, adders], np.int32)
 
     def leave(self) -> tuple[Int64s, Int64s]:
         """Return of each state where its node passes on to, and where the node is in a column: [videos, states].
@@ -377,30 +379,38 @@ class Woven:
         to = np.where((entry < 0) | simple, passed, begun)
         return to, np.where((entry < 0) | simple | (not self.shares), slot, self.count + 1)
 
-    @cached_property
-    def gather(self) -> Ints:
-        """Of each thing that is added up in a node, or in an ideal: its place, and where the node passes it on.
+    def gather(self, numbers: tuple[int, int]) -> Ints:
+        """Return of each thing that is added up in a node, or in an ideal, its place, and where the node passes it on.
 
-        That is the places of the node's second part and first part (which goes nowhere before all is added up), and
-        where the node and its first part are in a column.
+        That is the places of the node's second part and first part (nobody's before all is added up), and where the
+        node and its first part are in a column. ``numbers``: bytes of what is passed on, and of what a column keeps.
         """
         (second, begun, first), (_, end) = self._places_back, self.places
         nodes, rows = self.nodes, self.nodes.gather_rows(self.videos)
-        found = np.full((int(rows[-1]), LANES, 4), (end | end << 16, OPEN | self.count << 16, 0, 0), np.int64)
+        passed, kept = numbers
+        nobody = end * passed
+        found = np.full(
+            (int(rows[-1]), LANES, 4), (nobody | nobody << 16, nobody | self.count * kept << 16, 0, 0), np.int64
+        )
+        found[..., 0] |= OPEN
         for at, which in enumerate(self.back_lane.tolist()):
             video, ideal = divmod(which, nodes.layout.ideals)
             row = int(rows[at // LANES])
             for node, adds in nodes.gathered.get(ideal, ()):
                 for n, (kind, of) in enumerate(adds):
-                    given = {"state": begun, "first": first, "second": second}[kind][video, of]
+                    given = int({"state": begun, "first": first, "second": second}[kind][video, of]) * passed
                     given |= 0 if kind == "second" else INNER
-                    to, other, slot, of_first = end, PULL if n == len(adds) - 1 else OPEN, self.count, self.count
-                    if node >= 0 and n == len(adds) - 1:
-                        slot, to = self._slot[video * len(nodes) + node], second[video, node]
+                    to, other, slot, of_first = end, end, self.count, self.count
+                    if n < len(adds) - 1:
+                        given |= OPEN
+                    elif node >= 0:
+                        slot, to = int(self._slot[video * len(nodes) + node]), int(second[video, node])
                         if nodes.first[node] >= 0:
-                            other = first[video, node]
-                            of_first = self._slot[video * len(nodes) + nodes.first[node]]
-                    found[row, at % LANES] = given | to << 16, other | slot << 16, of_first, 0
+                            other = int(first[video, node])
+                            of_first = int(self._slot[video * len(nodes) + nodes.first[node]])
+                    direct = PULL if n == len(adds) - 1 and (node < 0 or nodes.first[node] < 0) else 0
+                    parts = given | to * passed << 16, other * passed | direct | slot * kept << 16
+                    found[row, at % LANES] = *parts, of_first * kept, 0
                     row += 1
         return found.astype(np.uint32).view(np.int32)
 

@@ -96,6 +96,14 @@ class Numbers:
         """Return the gradients of the states of a pack that are added up, in pieces of four."""
         return videos * (nodes_of(layout).gradients if self.skips else layout.gradients)
 
+    def farthest(self, kernel: str, layout: Layout, videos: int, width: int) -> int:
+        """Return the largest place, in bytes, that the rows of nodes name."""
+        nodes, size = nodes_of(layout), self.parts * self.bytes
+        kept = (nodes.kept(videos, width_of("forward", layout), self.shares) + 3) * self.node_bytes
+        if kernel == "forward":
+            return max(kept, self.told_forward(layout, videos) // self.parts * self.bytes)
+        return max(kept, (nodes.places(videos, width)[1] + 1) * size)
+
     def in_flight(self, layout: Layout, width: int) -> int:
         """Return the numbers that lanes have told one another between two parts of a video, in either direction."""
         if not self.skips:
@@ -131,7 +139,7 @@ class Numbers:
             if self.skips:
                 told += up(self.parts * (nodes_of(layout).places(videos, width)[1] + 1), 4)
                 chunks *= 1 if self.shares else 2  # of sums, and of costs
-            working = stages * column + 2 * told + 2 * together * spaced
+            working = stages * (8 // self.bytes + column) + 2 * told + 2 * together * spaced
         staged = up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * chunks
         shared = up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
         return shared + self.waiving_bytes(kernel, layout, videos, in_registers=True)
@@ -155,7 +163,11 @@ class Numbers:
         nodes = nodes_of(layout)
         if kernel == "forward":
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
-        return found + up(8 * videos * nodes.adders, 16) + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
+        return (
+            found
+            + up(8 * videos * nodes.adders, 16)
+            + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
+        )
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
         """Return the numbers of memory that a block with videos in packs takes beside its table.

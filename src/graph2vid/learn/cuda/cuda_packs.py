@@ -145,7 +145,11 @@ class Pack:
             waiving |= {"tied": tied, "back_to": back[0], "back_node": back[1], "sizes": woven.sizes}
             waiving |= {"level": level[lane], "back_level": level[back_lane] + 1}
             waiving |= {"loose": woven.loose, "loose_rows": nodes.loose_rows(videos)}
-            waiving |= {"gather": woven.gather, "gather_rows": nodes.gather_rows(videos)}
+            passed = self.numbers.parts * self.numbers.bytes
+            waiving |= {
+                "gather": woven.gather((passed, self.numbers.node_bytes)),
+                "gather_rows": nodes.gather_rows(videos),
+            }
             waiving |= {"adder": self._adders(by_level, sum_start)}
         if arcs is not None:
             (root,) = rowed(lane, self.width, False, (arcs.number[None], -1))

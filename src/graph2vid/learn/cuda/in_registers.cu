@@ -3,6 +3,20 @@
 
 #define EACH_ROW(r) _Pragma("unroll") for (int r = 0; r < ROWS; ++r)
 
+// Places of the states of an ideal, in bytes; two in one register, where there are few of these.
+#define TIGHT (NODES && SHARES && THREADS * BLOCKS * 56 > 65536)
+struct Places {
+#if TIGHT
+    unsigned pair[(WIDTH + 1) / 2];
+    __device__ __forceinline__ unsigned operator[](int w) const { return w % 2 ? high_half(pair[w / 2]) : low_half(pair[w / 2]); }
+    __device__ __forceinline__ void set(int w, unsigned place) { pair[w / 2] = w % 2 ? low_half(pair[w / 2]) | place << 16 : place; }
+#else
+    unsigned place[WIDTH];
+    __device__ __forceinline__ unsigned operator[](int w) const { return place[w]; }
+    __device__ __forceinline__ void set(int w, unsigned place_) { place[w] = place_; }
+#endif
+};
+
 __device__ __forceinline__ int widest_of(int count) { return __reduce_max_sync(~0u, count); }
 
 // Two values: the smaller one, and how much each of them counts.
@@ -76,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if NODES
     block.prepare_skips(batch, scale);
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32), column_nodes = nodes_at(pack);
-    const int loose_begin = warp * 32 < pack.lanes ? pack.loose_rows[warp] : 0;
+    const int loose = warp * 32 < pack.lanes ? pack.loose_rows[warp] : 0;
     const int loose_end = warp * 32 < pack.lanes ? pack.loose_rows[warp + 1] : 0;
     real skip[WIDTH];      // of the step of each state
     int level = 0;
@@ -89,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const int last = block.last(batch);
 
     real x[ROWS][WIDTH], own[ROWS], mean_[ROWS];
-    unsigned enter[ROWS][WIDTH], label[ROWS][WIDTH], slot[ROWS][WIDTH], value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
+    Places label[ROWS], slot[ROWS];
+    unsigned enter[ROWS][WIDTH], value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
     unsigned mean_slot[ROWS];
     int video[ROWS], until[ROWS], widest[ROWS];
     bool empty[ROWS], full[ROWS];
@@ -114,9 +129,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         int count = 0;
         EACH_STATE(w, WIDTH) {
             const int n = w * pack.lanes + lane;
-            slot[r][w] = index < 0 ? column_end : pack.slot[n];
+            slot[r].set(w, index < 0 ? column_end : pack.slot[n]);
             enter[r][w] = index < 0 ? ideals * sizeof(real) : pack.enter[n];
-            label[r][w] = index < 0 ? 0 : pack.label[n];
+            label[r].set(w, index < 0 ? 0 : pack.label[n]);
 #if NODES
 #if KEEP && !SHARES
             tied[w] = index < 0 ? (pack.nodes + 2) * sizeof(Kept) : pack.tied[n];
@@ -197,10 +212,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     told[NODES_TOLD + w * ideals + threadIdx.x] -= lost;
                     if (FLAT) told[told_each + NODES_TOLD + w * ideals + threadIdx.x] -= lost;
                 }
-                for (int n = loose_begin; n < loose_end; ++n) {
-                    const int place = block.loose[32 * n + threadIdx.x % 32].to;
-                    told[place] -= lost;
-                    if (FLAT) told[told_each + place] -= lost;
+                for (int n = loose; n < loose_end; ++n) {
+                    const unsigned to = block.loose[32 * n + threadIdx.x % 32].to & 0xffff;
+                    at(told, to) -= lost;
+                    if (FLAT) at(told + told_each, to) -= lost;
                 }
 #endif
             }
@@ -211,6 +226,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         for (int j = begin; j < end; ++j, cost += block.stride) {
             real *after = column + (j & STAGES - 1) * pack.column;
 #if NODES
+            now = told + (j & 1) * told_size;
+            next = told + (1 - (j & 1)) * told_size;
             cost = block.ring + cost_at;
             cost_at += block.stride;
             if (cost_at == cost_end) cost_at = 0;
@@ -308,17 +325,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 at(next, own_at[r]) = NODES ? before : SMOOTH && !FLAT ? mean_[r] : own[r];
                 if (FLAT) at(next + told_each, own_at[r]) = NODES ? before_mean : mean_[r];
 #if NODES
-                Node coming{};
-                if (loose_begin < loose_end) coming = block.loose[32 * loose_begin + threadIdx.x % 32];
-                for (int n = loose_begin; n < loose_end; ++n) {
-                    const Node node = coming;
-                    const real b = now[node.second] + node.cost, b_mean = FLAT ? now[told_each + node.second] + node.cost : 0;
-                    if (n + 1 < loose_end) coming = block.loose[32 * (n + 1) + threadIdx.x % 32];
-                    const Beside found(next[node.first], FLAT ? next[told_each + node.first] : 0, b, b_mean);
-                    next[node.to] = found.low;
-                    if (FLAT) next[told_each + node.to] = found.mean;
-                    if (KEEP) of_nodes[node.slot] = found.kept();
-                    if (KEEP && FLAT) of_nodes[NODE_SPACE + node.slot] = found.mean;
+                _Pragma("unroll 1") for (int n = loose; n < loose_end; ++n) {
+                    const Node node = block.loose[32 * n + threadIdx.x % 32];
+                    const unsigned first = node.parts & 0xffff, second = node.parts >> 16, to = node.to & 0xffff, slot_ = node.to >> 16;
+                    const real b = at(now, second) + node.cost, b_mean = FLAT ? at(now + told_each, second) + node.cost : 0;
+                    const Beside found(at(next, first), FLAT ? at(next + told_each, first) : 0, b, b_mean);
+                    at(next, to) = found.low;
+                    if (FLAT) at(next + told_each, to) = found.mean;
+                    if (KEEP) at(of_nodes, slot_) = found.kept();
+                    if (KEEP && FLAT) at(of_nodes + NODE_SPACE, slot_) = found.mean;
                 }
 #endif
             }
@@ -331,12 +346,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #endif
             // Half of the ring goes to the table at a time, when what was in the other half has left it.
             constexpr int half = STAGES / 2;
-            const bool full_ = KEEP && (j % half == half - 1 || j + 1 == last);
+            const int of_half = j & half - 1;
+            const bool full_ = KEEP && (of_half == half - 1 || j + 1 == last);
             if (full_) complete_column();
-            if (NODES ? KEEP && j % half == (half - 2 & half - 1) : full_) written();
+            if (NODES ? KEEP && of_half == (half - 2 & half - 1) : full_) written();
             __syncthreads();
             if (full_) {
-                const int columns = (j % half + 1) * pack.column;
+                const int columns = (of_half + 1) * pack.column;
                 write_column(kept, after + pack.column - columns, columns);
                 kept += columns;
             }
@@ -396,39 +412,75 @@ struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(
 #endif
 };
 
-// Copies a column from the table ahead of its use, by all threads, in pieces of 16 bytes.
-__device__ __forceinline__ void fetch(real *to, const real *from, int numbers) {
-    constexpr int each = 16 / sizeof(real);
+// Columns are copied from the table ahead of their use. Where they are large, one thread asks for them, and waits before a
+// barrier until they are there; that takes longer than if all copy.
+#define ASKED (BULK && NODES && !ALONE)
+struct Ahead {
+    unsigned long long *const arrived;  // [STAGES]
+    const real *from;                   // the column to be copied next
+    const int numbers, top;             // of a column; the first one that is read
+
+    __device__ __forceinline__ Ahead(unsigned long long *arrived, const real *from, int numbers, int top)
+        : arrived(arrived), from(from), numbers(numbers), top(top) {
+#if ASKED
+        if (asks()) {
+            for (int n = 0; n < STAGES; ++n)
+                asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(arrived + n)) : "memory");
+            asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+        }
+#endif
+    }
+
+    // Asks for column j, by all threads, in the order in which they are read.
+    __device__ __forceinline__ void fetch(int j, bool there, real *to) {
+        if (there) {
+#if ASKED
+            if (asks())
+                asm volatile("{.reg .b64 state;"
+                             "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;"
+                             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];}" ::"r"(
+                                 (unsigned)__cvta_generic_to_shared(arrived + (j & STAGES - 1))),
+                             "r"(numbers * (int)sizeof(real)), "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+                             : "memory");
+#else
+            constexpr int each = 16 / sizeof(real);
 #if NODES
-    constexpr int of_nodes = 2 * PAIRS * TOLD * sizeof(Kept) / sizeof(real);
+            constexpr int of_nodes = 2 * PAIRS * TOLD * sizeof(Kept) / sizeof(real);
 #else
-    constexpr int of_nodes = 0;
+            constexpr int of_nodes = 0;
 #endif
-    constexpr int most = (ROWS * (WIDTH + PARTS) + of_nodes + each - 1) / each;  // pieces of a thread
-    const auto piece = [&](int m) {
-        if (m >= numbers) return;
+            constexpr int most = (ROWS * (WIDTH + PARTS) + of_nodes + each - 1) / each;  // pieces of a thread
+            const auto piece = [&](int m) {
+                if (m >= numbers) return;
 #if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + m)), "l"(from + m) : "memory");
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to + m)), "l"(from + m) : "memory");
 #else
-        *(int4 *)(to + m) = *(const int4 *)(from + m);
+                *(int4 *)(to + m) = *(const int4 *)(from + m);
 #endif
-    };
-    _Pragma("unroll") for (int n = 0; n < most; ++n) piece((n * blockDim.x + threadIdx.x) * each);
-    if (NODES)  // those that are tied to no state
-        for (int m = (most * blockDim.x + threadIdx.x) * each; m < numbers; m += blockDim.x * each) piece(m);
-}
-// The end of what was fetched for one clip.
-__device__ __forceinline__ void fetched() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
+            };
+            _Pragma("unroll") for (int n = 0; n < most; ++n) piece((n * blockDim.x + threadIdx.x) * each);
+            if (NODES)  // those that are tied to no state
+                for (int m = (most * blockDim.x + threadIdx.x) * each; m < numbers; m += blockDim.x * each) piece(m);
 #endif
-}
-// Before a barrier, after which all is there but what was fetched for the last STAGES - 2 clips.
-__device__ __forceinline__ void await() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        }
+#if __CUDA_ARCH__ >= 800 && !ASKED
+        asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
-}
+        from -= numbers;
+    }
+    // Before a barrier, after which column j is there.
+    __device__ __forceinline__ void await(int j) const {
+#if ASKED
+        if (asks())
+            asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}" ::"r"(
+                             (unsigned)__cvta_generic_to_shared(arrived + (j & STAGES - 1))),
+                         "r"((top - j) / STAGES & 1)
+                         : "memory");
+#elif __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+#endif
+    }
+};
 
 #if NODES
 #if SHARES
@@ -464,7 +516,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const real scale = 1.4426950408889634 / batch.gamma;
     const real *table = batch.table + batch.table_at[blockIdx.x];
     const int column_end = (pack.column - 4) * sizeof(real);
-    real *ring = block.working;                          // [STAGES][pack.column]
+    real *ring = block.working + STAGES * 8 / sizeof(real);  // [STAGES][pack.column], behind what says that they are there
     Told *told = (Told *)(ring + STAGES * pack.column);  // [2][ideals + 1]
 #if NODES
     // Two of them, each followed by what nodes are passed.
@@ -489,16 +541,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         block.write_gradients(batch, begin, end < batch.last ? end : batch.last);
     }
     if (batch.first >= last) return;
-    const real *ahead = table + (last - 1 - batch.first) * (long long)pack.column;  // the column to be fetched next
-    for (int n = 0; n < STAGES; ++n, ahead -= pack.column) {
-        if (last - 1 - n >= batch.first) fetch(ring + (last - 1 - n & STAGES - 1) * pack.column, ahead, pack.column);
-        fetched();
-    }
+    Ahead ahead((unsigned long long *)block.working, table + (last - 1 - batch.first) * (long long)pack.column, pack.column, last - 1);
+    __syncthreads();
+    for (int j = last - 1; j > last - 1 - STAGES; --j) ahead.fetch(j, j >= batch.first, ring + (j & STAGES - 1) * pack.column);
     real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
 
     real grad[ROWS][WIDTH];
     Told own[ROWS];
-    unsigned target[ROWS][WIDTH], slot[ROWS][WIDTH], sum[ROWS][WIDTH], value_slot[ROWS], own_at[ROWS];  // in bytes
+    Places target[ROWS], slot[ROWS], sum[ROWS];
+    unsigned value_slot[ROWS], own_at[ROWS];  // in bytes
     unsigned mean_slot[ROWS];
 #if !SHARES
     real x[ROWS][WIDTH];
@@ -507,11 +558,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     int video[ROWS], until[ROWS], widest[ROWS];
 #if NODES
     real begun[WIDTH];  // the gradients of all beginnings
-    unsigned passes_to[WIDTH], node[WIDTH];  // in bytes
+    Places passes_to, node;
     int level = 0;
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
-    const int gather_begin = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
-    const int gather_end = warp * 32 < ideals ? pack.gather_rows[warp + 1] : 0;
+    const int gathered = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
+    const int gathered_end = warp * 32 < ideals ? pack.gather_rows[warp + 1] : 0;
 #endif
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
@@ -531,13 +582,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         int count = 0;
         EACH_STATE(w, WIDTH) {
             const int n = w * ideals + lane;
-            slot[r][w] = index < 0 ? column_end : pack.back_slot[n];
+            slot[r].set(w, index < 0 ? column_end : pack.back_slot[n]);
             const bool there = slot[r][w] < column_end && until[r] > batch.first;
-            target[r][w] = index < 0 ? ideals * sizeof(Told) : pack.back_target[n];
-            sum[r][w] = index < 0 ? none * sizeof(real) : pack.back_sum[n];
+            target[r].set(w, index < 0 ? ideals * sizeof(Told) : pack.back_target[n]);
+            sum[r].set(w, index < 0 ? none * sizeof(real) : pack.back_sum[n]);
 #if NODES
-            passes_to[w] = index < 0 ? pack.places * sizeof(Passed) : pack.back_to[n];
-            node[w] = index < 0 ? pack.nodes * sizeof(Kept) : pack.back_node[n];
+            passes_to.set(w, index < 0 ? pack.places * sizeof(Passed) : pack.back_to[n]);
+            node.set(w, index < 0 ? pack.nodes * sizeof(Kept) : pack.back_node[n]);
             begun[w] = 0;
 #endif
             grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
@@ -589,7 +640,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
         ((Told *)((char *)told + threadIdx.x * told_all))[ideals] = nobody;
     }
-    await();
+    ahead.await(last - 1);
     __syncthreads();
 
     for (int begin = (last - 1) / CHUNK * CHUNK; begin >= batch.first; begin -= CHUNK) {
@@ -647,7 +698,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #else
 #if NODES
                     const int clip = j - level;
-                    const real *cost = block.chunk_of(block.ring_of_costs, clip) + clip % CHUNK * block.stride;
+                    const real *cost = block.ring_of_costs + (clip & CHUNKS * CHUNK - 1) * block.stride;
 #else
                     const real *cost = block.costs + (j - begin) * block.stride;
 #endif
@@ -761,44 +812,36 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if !SHARES
                 const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
-                Gathered coming{};
-                if (gather_begin < gather_end) coming = block.gathered[32 * gather_begin + threadIdx.x % 32];
-                for (int n = gather_begin; n < gather_end; ++n) {
-                    const Gathered one = coming;
-                    const unsigned in_column = one.y >> 16, first_to = one.y & 0xffff;
-                    if (n + 1 < gather_end) coming = block.gathered[32 * (n + 1) + threadIdx.x % 32];
-#if SHARES
-                    const real share = share_of_second(nodes[in_column]);
-#else
-                    const bool is_node = in_column < pack.nodes, of_node = one.z < pack.nodes;
-                    const real share = is_node ? weight((of_node ? nodes[one.z] : passed.value - late) - nodes[in_column]) : 1;
-#endif
-                    all.add((one.x & INNER ? passed_next : passed_to)[one.x & INNER - 1]);
-                    if (first_to == OPEN) continue;
+                _Pragma("unroll 1") for (int n = gathered; n < gathered_end; ++n) {
+                    const Gathered one = block.gathered[32 * n + threadIdx.x % 32];
+                    const unsigned in_column = one.y >> 16;
+                    all.add(at(one.x & INNER ? passed_next : passed_to, one.x & 0xfffc));
                     Passed first = all, second{};
 #if SHARES
-                    second.pull = all.pull * share;
+                    second.pull = all.pull * share_of_second(at(nodes, in_column));
                     first.pull -= second.pull;
 #else
+                    const bool is_node = in_column < pack.nodes * sizeof(Kept), of_node = one.z < pack.nodes * sizeof(Kept);
+                    const real share = is_node ? weight((of_node ? at(nodes, one.z) : passed.value - late) - at(nodes, in_column)) : 1;
                     first.pull *= share;
                     second.pull = all.pull - first.pull;
 #if FLAT
                     const real *const means = nodes + NODE_SPACE;
-                    const real moved = is_node ? first.pull * ((of_node ? means[one.z] : passed.mean - late) - means[in_column]) * LN2 : 0;
+                    const real moved = is_node ? first.pull * ((of_node ? at(means, one.z) : passed.mean - late) - at(means, in_column)) * LN2 : 0;
                     first.pull_mean = all.pull_mean * share - moved;
                     second.pull_mean = all.pull_mean - first.pull_mean;
 #endif
 #endif
-                    passed_next[one.x >> 16] = second;
-                    if (first_to == PULL) {
+                    // What goes nowhere, or not yet, has a place that is nobody's.
+                    at(passed_next, one.x >> 16) = second;
+                    at(passed_next, one.y & 0xfffc) = first;
+                    if (one.y & PULL) {
                         passed.pull += first.pull;
 #if FLAT
                         passed.pull_mean += first.pull_mean;
 #endif
-                    } else {
-                        passed_next[first_to] = first;
                     }
-                    all = Passed{};
+                    if (!(one.x & OPEN)) all = Passed{};
                 }
                 at(next, own_at[r]) = own[r];  // late by one
 #else
@@ -809,15 +852,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             Told *other = to;
             to = next;
             next = other;
-            await();
+            if (j > batch.first) ahead.await(j - 1);
             __syncthreads();
-            if (j - STAGES >= batch.first) fetch(column, ahead, pack.column);
-            fetched();
-            ahead -= pack.column;
+            ahead.fetch(j - STAGES, j - STAGES >= batch.first, column);
             if (j % TOGETHER) continue;
             // The gradients of each label in these clips, added up; they take the place of its costs.
 #if NODES
-            for (int first = 0; first < pack.adders; first += blockDim.x) block.add_up(first + item, j, out);
+            for (int n = item; n < pack.adders; n += blockDim.x) block.add_up(n, j, out);
 #else
             real *sums = block.costs + (j - begin) * block.stride;
             sum_.add_up(out, sums);

@@ -36,6 +36,18 @@ __device__ __forceinline__ void apart(float kept, float &a, float &b) {
     asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}" : "=f"(a), "=f"(b) : "f"(kept));
 }
 
+// The halves of a number, not before they are needed: it takes one register until then.
+__device__ __forceinline__ unsigned low_half(unsigned x) {
+    unsigned y;
+    asm volatile("and.b32 %0, %1, 0xffff;" : "=r"(y) : "r"(x));
+    return y;
+}
+__device__ __forceinline__ unsigned high_half(unsigned x) {
+    unsigned y;
+    asm volatile("shr.u32 %0, %1, 16;" : "=r"(y) : "r"(x));
+    return y;
+}
+
 // A barrier for all threads of a block, beside that of __syncthreads.
 __device__ __forceinline__ void other_barrier() { asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); }
 

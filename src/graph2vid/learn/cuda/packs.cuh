@@ -93,7 +93,8 @@ struct Pack {
     const int *back_to;      // [WIDTH][lanes]: where the second part goes of the node that a state is entered from, in bytes
     const int *back_node;    // [WIDTH][lanes]: where the node is in a column, in bytes; behind the last: none
     const int4 *gather;      // [gather_count][32]: what other nodes add up: its place and, above 16 bits, that of the second part;
-                             // those of the first part and, above 16 bits, of the node in a column; that of its first part there
+                             // those of the first part and, above 16 bits, of the node in a column; that of its first part
+                             // there; all in bytes, with INNER, OPEN and PULL
     const int *gather_rows;
     const uint2 *adder;      // [adders]: as in shared memory
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
@@ -132,10 +133,11 @@ template <class T> __device__ __forceinline__ T &at(T *base, unsigned bytes) { r
 #define NODES_TOLD (ideals + 5 & ~3)
 #define TOLD_SPACE (pack.told_nodes + 4 & ~3)
 #define NODE_SPACE (pack.nodes + 6 & ~3)  // in a column
-// A node that is tied to no state: what its step costs, and the places of its parts, its own, and that in a column.
+// A node that is tied to no state, with places in bytes.
 struct __align__(16) Node {
-    real cost;
-    unsigned short first, second, to, slot;
+    unsigned parts;  // the places of its first and, above 16 bits, second part
+    unsigned to;     // its own and, above 16 bits, that in a column
+    real cost;       // of its step
 };
 // Adds the gradients of a label that lanes of one level have at a time to those of their clip.
 struct __align__(8) Adder {
@@ -143,10 +145,10 @@ struct __align__(8) Adder {
     unsigned short place;          // among the labels of a clip
     unsigned char behind, opens;   // how many clips the lanes are behind, and whether none were before
 };
-// Of places backward: what the lane itself has told; of first parts: the ideal itself; or more is to be added first.
-#define INNER 0x8000u
-#define PULL 0xffffu
-#define OPEN 0xfffeu
+// What a node, or an ideal, adds up, with places in bytes. Of these the last bits are free.
+#define INNER 1u  // of what is added: the lane itself has told it at this clip
+#define OPEN 2u   // more is to be added before anything is passed on
+#define PULL 1u   // of first parts: the ideal itself
 #if SHARES
 typedef uint2 Gathered;
 typedef unsigned short Kept;  // of a node, in a column
@@ -253,8 +255,8 @@ struct Block {
 #if NODES && GROUP == 0
         for (int n = threadIdx.x; n < 32 * pack.loose_count; n += blockDim.x) {
             const int4 given = pack.loose[n];
-            loose[n] = Node{given.x < 0 ? FAR : skips[given.x], (unsigned short)given.y, (unsigned short)((unsigned)given.y >> 16),
-                            (unsigned short)given.z, (unsigned short)given.w};
+            loose[n] = Node{given.y * (unsigned)sizeof(real), given.z * (unsigned)sizeof(real) | given.w * (unsigned)sizeof(Kept) << 16,
+                            given.x < 0 ? FAR : skips[given.x]};
         }
 #elif NODES
         for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) *(uint2 *)(adders + n) = pack.adder[n];
@@ -509,7 +511,6 @@ struct Block {
     }
     // Adds the gradients that lanes have of column j.
     __device__ __forceinline__ void add_up(int n, int j, const real *shown) const {
-        if (n >= pack.adders) return;
         const Adder own = adders[n];
         const real *from = shown + own.first;
         real total = 0;
@@ -543,11 +544,12 @@ __device__ __forceinline__ void for_states(int widest, const Body &body) {
     }
 }
 
-#if GROUP == 0
-// Columns go to the table as a whole. Where there is a unit for it, one thread asks it to copy; else all do, in pieces of 16
-// bytes.
+// Columns go to the table and back as a whole. Where there is a unit for it, one thread asks it to copy; else all copy, in
+// pieces of 16 bytes.
 #define BULK (__CUDA_ARCH__ >= 900)
 __device__ __forceinline__ bool asks() { return threadIdx.x == blockDim.x - 32; }  // of the warp that has least to do
+
+#if GROUP == 0
 // Copies columns into the table, by all threads, after a barrier. After `written` and a barrier they may be overwritten.
 __device__ __forceinline__ void write_column(real *to, const real *from, int numbers) {
 #if BULK

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
+from graph2vid.learn.cuda.cuda_nodes import REACH
 from graph2vid.learn.cuda.cuda_numbers import CHUNK, MOST_ALIKE, WIDTHS, Numbers, up, width_of
 from graph2vid.learn.cuda.cuda_waiving import MOST_STEPS
 
@@ -81,7 +82,7 @@ def in_registers(
     if not width or rows_needed(numbers, lanes, kernel, width) == 0 or not _waives(layout, numbers):
         return None
     shared = numbers.pack_bytes(kernel, layout, videos, width, gradient)
-    if shared > most_shared:
+    if shared > most_shared or (numbers.skips and numbers.farthest(kernel, layout, videos, width) >= REACH):
         return None
     rows = rows_needed(numbers, lanes, kernel, width)
     threads, working = up(-(-lanes // rows), 32), numbers.aside(layout, videos, in_registers=True)
