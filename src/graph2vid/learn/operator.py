@@ -145,8 +145,7 @@ def soft_cost(
     except TypeError:  # something among them has no hash
         asked = _asked.__wrapped__(*given, **options)
     match, drop, skip = _in_one_dtype(match, drop, skip)
-    gradient = torch.is_grad_enabled() and _varies(match, drop, skip)
-    found: Tensor = _SoftCost.apply(match, drop, skip, asked, gradient)  # type: ignore[no-untyped-call]
+    found: Tensor = _SoftCost.apply(match, drop, skip, asked)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -316,14 +315,13 @@ def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...
     ctx.save_for_backward(*output)
 
 
-def _kept(ctx: Any) -> tuple[Tensor, list[Tensor | None]]:
-    """Return what forward kept: the cost, and of its gradients those that are needed."""
+def _needed(ctx: Any, gradients: Iterable[Tensor | None]) -> list[Tensor | None]:
+    """Return of the gradients that forward found those that are needed."""
     if torch.is_grad_enabled():
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
         )
-    cost, *gradients = ctx.saved_tensors
-    return cost, [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
+    return [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
 
 
 def _scaled(cost: Tensor, gradients: Iterable[Tensor | None], above: Tensor) -> list[Tensor | None]:
@@ -333,7 +331,8 @@ def _scaled(cost: Tensor, gradients: Iterable[Tensor | None], above: Tensor) -> 
 
 
 def _backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    return *_scaled(*_kept(ctx), above), *[None] * 4
+    cost, *gradients = ctx.saved_tensors
+    return *_scaled(cost, _needed(ctx, gradients), above), *[None] * 4
 
 
 _soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
@@ -341,21 +340,29 @@ _graph_is_kept: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_g
 
 
 class _SoftCost(torch.autograd.Function):
-    """The same for plain calls: the operator's way through torch takes longer than a short video."""
+    """The same for plain calls: the operator's way through torch takes longer than a short video.
+
+    So does that of saved tensors: what is found is kept here, and let go of in the backward pass.
+    """
 
     @staticmethod
-    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Tensor:
-        found = _compute(match, drop, skip, asked, gradient)
-        ctx.save_for_backward(*found)
-        return found[0]
+    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked) -> Tensor:
+        gradient = any(ctx.needs_input_grad)
+        cost, *gradients = _compute(match, drop, skip, asked, gradient)
+        ctx.found = (cost.detach(), gradients) if gradient else None
+        return cost
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        kept = _kept(ctx)
-        if not (above.is_cuda and gpu_kernels()):
-            return *_scaled(*kept, above), None, None
+        if ctx.found is None:
+            raise RuntimeError("backward through the soft cost a second time; specify retain_graph=True the first time")
+        cost, gradients = ctx.found[0], _needed(ctx, ctx.found[1])
         # Where the graph is not kept, no other pass reads what forward found.
-        return *scaled_on_gpu(*kept, above, in_place=not _graph_is_kept()), None, None
+        if not (kept := _graph_is_kept()):
+            ctx.found = None
+        if above.is_cuda and gpu_kernels():
+            return *scaled_on_gpu(cost, gradients, above, in_place=not kept), None
+        return *_scaled(cost, gradients, above), None
 
 
 @cache

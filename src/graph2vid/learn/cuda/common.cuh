@@ -32,23 +32,22 @@ struct Batch {
     const int *start;      // [blocks + 1]: where the videos of each block begin in what follows
     const int *video;      // [videos]
     const int *clips;      // [videos]
-    const real *match;     // [videos][rows][columns]
-    const real *drop;      // [videos][columns]
-    int rows, columns;
-    double gamma;
-    int first, last;       // clips first ... last - 1 are to be done
-    real *table;           // columns from `first` on; null: none is needed
-    const long long *table_at;  // [blocks]
-    real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
-    double *base;          // [blocks]: what they have lost so far
-    real *cost;            // [videos]
-    real *carry;           // gradients of the states, then of the ideals, between two parts of a video
-    const long long *carry_at;  // [blocks]
+    const long long *table_at;    // [blocks]
+    const long long *carry_at;    // [blocks]
+    const long long *spilled_at;  // [blocks]
     const real *resumed;   // a column of values that a part of a video begins with
     real *to_resume;       // and what the next part begins with; null: there is none
-    real *match_grad, *drop_grad;
-    real *spilled;
-    const long long *spilled_at;  // [blocks]
+    int rows, columns;
+    int first, last;       // clips first ... last - 1 are to be done
+    const real *match;     // [videos][rows][columns]
+    const real *drop;      // [videos][columns]
     const real *skip;      // [videos][rows]
-    real *skip_grad;
+    real *cost;            // [videos]
+    real *match_grad, *drop_grad, *skip_grad;
+    real *table;           // columns from `first` on; null: none is needed
+    real *carry;           // gradients of the states, then of the ideals, between two parts of a video
+    real *spilled;
+    real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
+    double *base;          // [blocks]: what they have lost so far
+    double gamma;
 };

@@ -115,6 +115,18 @@ class Module:
         return Kernel(self, function, (across, 1, threads, 1, 1, shared))
 
 
+class _Launch(ctypes.Structure):
+    """``CUlaunchConfig``: blocks and threads in x, y, z."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint * 3) for name in ("blocks", "threads")),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
 class Kernel:
     """A function of a module, to be launched often: what stays the same is looked up once."""
 
@@ -122,15 +134,20 @@ class Kernel:
     _PLACES = tuple(ctypes.c_void_p * count for count in range(4))
 
     def __init__(self, module: Module, function: ctypes.c_void_p, sizes: tuple[int, ...]) -> None:
-        self._module, self._function, self._sizes, self._start = module, function, sizes, _driver().cuLaunchKernel
+        self._module, self._function, self._sizes, self._start = module, function, sizes, _driver().cuLaunchKernelEx
+        self._launches: dict[tuple[int, int], _Launch] = {}
 
     def launch(self, blocks: int, stream: int, *arguments: ctypes._SimpleCData[int] | ctypes.Structure) -> None:
         """Start so many blocks on a stream."""
+        launch = self._launches.get((blocks, stream))
+        if launch is None:
+            across, deep, *threads, shared = self._sizes
+            launch = self._launches[blocks, stream] = _Launch((blocks, across, deep), tuple(threads), shared, stream)
         places = self._PLACES[len(arguments)](*map(ctypes.addressof, arguments))
-        given = (self._function, blocks, *self._sizes, ctypes.c_void_p(stream), places, None)
+        given = (ctypes.byref(launch), self._function, places, None)
         status = self._start(*given)
         if status == self._NO_CONTEXT:  # a thread of torch's that is new to the driver
             _call("cuCtxSetCurrent", self._module.context)
             status = self._start(*given)
         if status:
-            _refuse("cuLaunchKernel", status)
+            _refuse("cuLaunchKernelEx", status)

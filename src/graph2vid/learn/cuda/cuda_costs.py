@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,15 +29,16 @@ class BatchStruct(ctypes.Structure):
     """``Batch`` of common.cuh."""
 
     _fields_ = (
-        *((name, ctypes.c_uint64) for name in ("graphs", "graph", "start", "video", "clips", "match", "drop")),
-        *((name, ctypes.c_int32) for name in ("rows", "columns")),
+        *((name, ctypes.c_uint64) for name in ("graphs", "graph", "start", "video", "clips")),
+        *((name, ctypes.c_uint64) for name in ("table_at", "carry_at", "spilled_at", "resumed", "to_resume")),
+        *((name, ctypes.c_int32) for name in ("rows", "columns", "first", "last")),
+        *((name, ctypes.c_uint64) for name in ("match", "drop", "skip", "cost", "match_grad", "drop_grad", "skip_grad")),
+        *((name, ctypes.c_uint64) for name in ("table", "carry", "spilled", "shift", "base")),
         ("gamma", ctypes.c_double),
-        *((name, ctypes.c_int32) for name in ("first", "last")),
-        *((name, ctypes.c_uint64) for name in ("table", "table_at", "shift", "base", "cost")),
-        *((name, ctypes.c_uint64) for name in ("carry", "carry_at", "resumed", "to_resume")),
-        *((name, ctypes.c_uint64) for name in ("match_grad", "drop_grad", "spilled", "spilled_at")),
-        *((name, ctypes.c_uint64) for name in ("skip", "skip_grad")),
     )
+
+
+OF_A_CALL = struct.Struct("=12Qd")  # what is another in every call: ``match`` and all that follows it
 
 
 class Kind(NamedTuple):
@@ -273,9 +275,9 @@ def scaled_on_gpu(
     found = [part if part is None or in_place else torch.empty_like(part) for part in gradients]
     sizes = [0 if part is None else part.numel() // videos for part in gradients]
     of, to = ([0 if part is None else part.data_ptr() for part in parts] for parts in (gradients, found))
-    struct = ScaledStruct(cost.data_ptr(), above.data_ptr(), videos, above.stride(0), *sizes, *of, *to)
+    scaled = ScaledStruct(cost.data_ptr(), above.data_ptr(), videos, above.stride(0), *sizes, *of, *to)
     blocks = min(-(-max(sizes) * videos // 256), 4096)
-    _scaling(device.index, cost.itemsize).launch(max(blocks, 1), _stream(device.index), struct)
+    _scaling(device.index, cost.itemsize).launch(max(blocks, 1), _stream(device.index), scaled)
     return found
 
 
@@ -380,15 +382,8 @@ class _Prepared:
         """Compute costs and gradients."""
         kind, at = self.kind, scratch.data_ptr()
         batch = BatchStruct.from_buffer_copy(self.struct)
-        batch.match, batch.drop, batch.cost = match.data_ptr(), drop.data_ptr(), found.cost.data_ptr()
-        batch.gamma = gamma
-        batch.table, batch.carry, batch.spilled, batch.shift, batch.base = [at + offset for offset in self.offsets]
-        if skip is not None:
-            batch.skip = skip.data_ptr()
-        if found.match is not None and found.drop is not None:
-            batch.match_grad, batch.drop_grad = found.match.data_ptr(), found.drop.data_ptr()
-        if found.skip is not None:
-            batch.skip_grad = found.skip.data_ptr()
+        given = [0 if part is None else part.data_ptr() for part in (match, drop, skip, *found)]
+        OF_A_CALL.pack_into(batch, BatchStruct.match.offset, *given, *[at + offset for offset in self.offsets], gamma)
         stream = _stream(match.device.index)
         if self.pieces != 1:
             self._run_in_pieces(batch, stream, scratch)
