@@ -95,8 +95,9 @@ class Kernel:
         pulls, passed = np.zeros(lanes + 1), np.zeros(self.places + 1)
         own = {lane: self.ends[video, ideal] for lane, video, ideal in self.lanes("back_")}
         grad, begun, shown = {}, np.zeros_like(self.skip), np.zeros_like(self.match)
-        fields = a["adder"].view(np.uint16).reshape(-1, 4).astype(int).tolist()
-        adders = {(place, lag % 256): (first, first + 4 * pieces, lag // 256) for first, pieces, place, lag in fields}
+        adders = {}
+        for first, pieces, place, lag in a["adder"].tolist():
+            adders[place % (1 << 15), lag] = (first, first + 4 * pieces, place >> 15)
         behind = {place: max(lag for other, lag in adders if other == place) for place, _ in adders}
         assert all(opens == (lag == behind[place]) for (place, lag), (_, _, opens) in adders.items())
         for row in reversed(range(self.rows)):

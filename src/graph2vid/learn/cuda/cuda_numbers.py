@@ -13,7 +13,6 @@ WIDE_PARTS = 5  # numbers of a state with many arcs; as in in_memory.cu
 WIDTHS = (2, 3, 4, 6, 8, 12, 16, 24)  # states per ideal that kernels are compiled for
 MANY_GRADIENTS = 6144  # of the states of a block, that wait to be added up
 FEW_BYTES = 24576  # of columns that are read ahead
-LEAST_BYTES = 16384  # the same where steps may be left out
 FORWARD_BYTES = 34816  # of columns that wait to be written
 MOST_ALIKE = 128  # ideals of a procedure whose lanes do alike: a warp for each scheduler of a multiprocessor
 
@@ -65,7 +64,7 @@ class Numbers:
         """Return how many columns are read ahead, or wait to be written."""
         column = self.pack_column(layout, videos) * self.bytes
         if not self.plenty(layout, videos):
-            return 4 if kernel == "forward" or 4 * column <= LEAST_BYTES else 2
+            return 4 if kernel == "forward" else 2
         if kernel == "forward":
             return next(stages for stages in (8, 4) if stages == 4 or stages * column <= FORWARD_BYTES)
         return next(stages for stages in (16, 8, 4) if stages == 4 or stages * column <= FEW_BYTES)
@@ -165,7 +164,7 @@ class Numbers:
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
         return (
             found
-            + up(8 * videos * nodes.adders, 16)
+            + 16 * videos * nodes.adders
             + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
         )
 

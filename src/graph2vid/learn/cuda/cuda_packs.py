@@ -173,7 +173,7 @@ class Pack:
             **waiving,
         }
 
-    def _adders(self, counts: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _adders(self, counts: NDArray[np.int64], starts: NDArray[np.int64]) -> Ints:
         """Return what adds up gradients, of each label and level that has some: ``Adder`` of packs.cuh; most first.
 
         Lanes come to a clip one after the other, those of the highest level first.
@@ -182,9 +182,8 @@ class Pack:
         label, level = np.nonzero(counts)
         opens = level == (steps - 1 - (counts > 0)[:, ::-1].argmax(axis=1))[label]
         pieces = (counts[label, level] + 3) // 4
-        fields = (starts[label * steps + level], pieces, label + label // steps, (level + 1) | opens.astype(int) << 8)
-        found = np.stack(fields, axis=1)[np.argsort(-pieces, kind="stable")]
-        return found.astype(np.uint16).reshape(-1).view(np.uint64)
+        fields = (starts[label * steps + level], pieces, (label + label // steps) | opens.astype(int) << 15, level + 1)
+        return np.stack(fields, axis=1)[np.argsort(-pieces, kind="stable")].astype(np.int32)
 
     @property
     def places(self) -> dict[str, Any]:

@@ -103,8 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const int last = block.last(batch);
 
     real x[ROWS][WIDTH], own[ROWS], mean_[ROWS];
-    Places label[ROWS], slot[ROWS];
-    unsigned enter[ROWS][WIDTH], value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
+    Places enter[ROWS], label[ROWS], slot[ROWS];
+    unsigned value_slot[ROWS], drop_at[ROWS], own_at[ROWS];  // in bytes
     unsigned mean_slot[ROWS];
     int video[ROWS], until[ROWS], widest[ROWS];
     bool empty[ROWS], full[ROWS];
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         EACH_STATE(w, WIDTH) {
             const int n = w * pack.lanes + lane;
             slot[r].set(w, index < 0 ? column_end : pack.slot[n]);
-            enter[r][w] = index < 0 ? ideals * sizeof(real) : pack.enter[n];
+            enter[r].set(w, index < 0 ? ideals * sizeof(real) : pack.enter[n]);
             label[r].set(w, index < 0 ? 0 : pack.label[n]);
 #if NODES
 #if KEEP && !SHARES

@@ -45,6 +45,16 @@
 #define FURTHEST (HARD ? INFINITE : (real)(DOUBLE ? 1e306 : 1e37))  // further than sums of FAR
 #define MOST ((real)(DOUBLE ? 1e290 : 1e24))  // of a finite cost, in values
 
+#if NODES
+// Adds the gradients of a label that lanes of one level have at a time to those of their clip.
+struct __align__(16) Adder {
+    int first, pieces;  // where they are, in numbers, and how many pieces of four
+    int place;          // among the labels of a clip; with OPENS, none were before
+    int behind;         // how many clips the lanes are behind
+};
+#define OPENS 0x8000
+#endif
+
 struct Pack {
     int steps, ideals, videos, lanes, full, empty, sums;
     int column;              // numbers of a column, a multiple of 4; the last 4 belong to no one
@@ -96,7 +106,7 @@ struct Pack {
                              // those of the first part and, above 16 bits, of the node in a column; that of its first part
                              // there; all in bytes, with INNER, OPEN and PULL
     const int *gather_rows;
-    const uint2 *adder;      // [adders]: as in shared memory
+    const Adder *adder;      // [adders]
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
 #elif SKIPS
     const unsigned long long *missing;      // [lanes]: the steps that are waived by ending with an ideal
@@ -138,12 +148,6 @@ struct __align__(16) Node {
     unsigned parts;  // the places of its first and, above 16 bits, second part
     unsigned to;     // its own and, above 16 bits, that in a column
     real cost;       // of its step
-};
-// Adds the gradients of a label that lanes of one level have at a time to those of their clip.
-struct __align__(8) Adder {
-    unsigned short first, pieces;  // where they are, in numbers, and how many pieces of four
-    unsigned short place;          // among the labels of a clip
-    unsigned char behind, opens;   // how many clips the lanes are behind, and whether none were before
 };
 // What a node, or an ideal, adds up, with places in bytes. Of these the last bits are free.
 #define INNER 1u  // of what is added: the lane itself has told it at this clip
@@ -259,7 +263,7 @@ struct Block {
                             given.x < 0 ? FAR : skips[given.x]};
         }
 #elif NODES
-        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) *(uint2 *)(adders + n) = pack.adder[n];
+        for (int n = threadIdx.x; n < pack.adders; n += blockDim.x) adders[n] = pack.adder[n];
         for (int n = threadIdx.x; n < 32 * pack.gather_count; n += blockDim.x) gathered[n] = *(const Gathered *)(pack.gather + n);
 #else
         const int count = 32 * (GROUP ? pack.back_row_count : pack.rows);
@@ -519,8 +523,8 @@ struct Block {
             total += four.a + four.b + (four.c + four.d);
         }
         // Before the first clip this is a place that nobody needs any more.
-        real &sum = sums_of(j - own.behind)[own.place];
-        sum = own.opens ? total : sum + total;
+        real &sum = sums_of(j - own.behind)[own.place & OPENS - 1];
+        sum = own.place & OPENS ? total : sum + total;
     }
 #endif
 #endif
