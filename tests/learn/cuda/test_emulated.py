@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 from benchmarks import gpu_check  # noqa: E402
 from benchmarks.gpu import FLOWS  # noqa: E402
 from emulated import emulation  # noqa: E402
+from graph2vid.flow import FlowGraph  # noqa: E402
 from graph2vid.learn.cuda import Kind, cuda_costs  # noqa: E402
 from graph2vid.tsort import TSortGraph  # noqa: E402
 
@@ -75,6 +76,21 @@ def test_the_hard_minimum(folder: Path, skips: bool) -> None:
 def test_what_is_no_cost_makes_the_cost_nan(folder: Path) -> None:
     with emulation(folder):
         assert gpu_check.check_strange(gpu_check.make_batch(np.random.default_rng(50), 6, 4))
+
+
+@pytest.mark.parametrize(("smoothing", "contiguous", "skips"), [KINDS[1], KINDS[7]])
+def test_short_videos(folder: Path, smoothing: str, contiguous: bool, skips: bool) -> None:
+    """Columns that few lanes write hold nothing that is not a number where others read."""
+    random = np.random.default_rng(1)
+    kind = Kind(smoothing, contiguous, gradient=True, skips=skips)
+    for steps, clips in ((1, 1), (1, 5), (2, 3), (2, 6)):
+        tsort = TSortGraph.compile(FlowGraph.chain([f"step {k}" for k in range(steps)]))
+        shapes = ((1, steps, clips), (1, clips), (1, steps))
+        costs = gpu_check.Batch([tsort], [clips], *(torch.from_numpy(random.random(shape)).float() for shape in shapes))
+        wanted = gpu_check.reference(costs.map(torch.Tensor.double), smoothing, contiguous, 0.1)
+        with emulation(folder), gpu_check.variant("registers"):
+            found = cuda_costs.costs_on_gpu([tsort], costs.match, costs.drop, [clips], costs.skip, gamma=0.1, kind=kind)
+        assert gpu_check.compare(costs, wanted, found, 0.1, ("short",), {}, clips)
 
 
 @pytest.mark.parametrize(("smoothing", "contiguous", "skips"), [KINDS[0], KINDS[1], KINDS[7]])

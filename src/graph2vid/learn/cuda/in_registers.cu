@@ -173,6 +173,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     }
     __syncthreads();
 #if SHARES
+    // What belongs to no one is read by lanes that have fewer states than others, in columns, too, that no lane wrote it in.
+    for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) column[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
     // The share of nothing, and of all.
     if (threadIdx.x < 2 * STAGES)
         ((Kept *)(column + threadIdx.x / 2 * pack.column + column_nodes))[pack.nodes + threadIdx.x % 2] = threadIdx.x % 2 ? 0xfc00 : 0x7c00;
