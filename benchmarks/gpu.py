@@ -48,7 +48,7 @@ FLOWS = {
     "2002": threads(4, 4, 4, 4, ends=True),
     "20004": salads(),
 }
-SKIP_CLIPS, SKIP_VIDEOS = 128, (1, 64, 1024)
+SKIP_CLIPS, SKIP_STATES, EXTENDED_VIDEOS = 128, 21_000_000, (1, 64, 1024)
 EXTENDED: dict[str, dict[str, Any]] = {
     "repeats": {"repeat": 2.0},
     "repeats, durations": {
@@ -260,7 +260,9 @@ def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> None:
 def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
     for flow in FLOWS.values():
         tsort = TSortGraph.compile(flow)
-        for what, videos in product([what for what in KINDS if _kind(what).gradient], SKIP_VIDEOS):
+        for what, videos in product([what for what in KINDS if _kind(what).gradient], VIDEOS):
+            if tsort.n_states * videos > SKIP_STATES:
+                continue
             batch = _Batch.of([tsort] * videos, [SKIP_CLIPS] * videos)
             plain = _kind(what)
             kind = plain._replace(skips=True)
@@ -280,7 +282,7 @@ def _extended(effort: Effort) -> Iterator[dict[str, Any]]:
     from graph2vid.learn import soft_cost
     from graph2vid.learn.operator import SoftOptions
 
-    for name, (what, options), videos in product(("77", "770", "20004"), EXTENDED.items(), SKIP_VIDEOS):
+    for name, (what, options), videos in product(("77", "770", "20004"), EXTENDED.items(), EXTENDED_VIDEOS):
         tsort = TSortGraph.compile(FLOWS[name])
         if tsort.n_states * videos > 2_000_000:
             continue
@@ -429,7 +431,7 @@ def _skip_table(rows: Sequence[dict[str, Any]]) -> Table:
     whats = list(dict.fromkeys(row["what"] for row in rows))
     lines: dict[tuple[int, int], list[str]] = {}
     for row in rows:
-        cell = f"{duration(row['seconds'])} ({row['seconds'] / row['plain_seconds']:.1f})"
+        cell = f"{duration(row['seconds'])} ({row['seconds'] / row['plain_seconds']:.2f})"
         lines.setdefault((row["states"], row["videos"]), []).append(cell)
     cells = [(f"{states:,}", f"{videos:,}", *times) for (states, videos), times in lines.items()]
     return table("Skip costs on the GPU", note, ("states", "videos", *whats), cells, words=0)

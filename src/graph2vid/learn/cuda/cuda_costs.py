@@ -32,7 +32,10 @@ class BatchStruct(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("graphs", "graph", "start", "video", "clips")),
         *((name, ctypes.c_uint64) for name in ("table_at", "carry_at", "spilled_at", "resumed", "to_resume")),
         *((name, ctypes.c_int32) for name in ("rows", "columns", "first", "last")),
-        *((name, ctypes.c_uint64) for name in ("match", "drop", "skip", "cost", "match_grad", "drop_grad", "skip_grad")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in ("match", "drop", "skip", "cost", "match_grad", "drop_grad", "skip_grad")
+        ),
         *((name, ctypes.c_uint64) for name in ("table", "carry", "spilled", "shift", "base")),
         ("gamma", ctypes.c_double),
     )

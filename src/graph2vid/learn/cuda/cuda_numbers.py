@@ -163,9 +163,7 @@ class Numbers:
         if kernel == "forward":
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
         return (
-            found
-            + 16 * videos * nodes.adders
-            + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
+            found + 16 * videos * nodes.adders + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
         )
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:

@@ -45,6 +45,23 @@ __device__ __forceinline__ real minimum(real a, real b) {
 __device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
 
 #if NODES
+// What each lane of a warp has in rows, taken one after the other. Each is read one ahead, but for shares, which take few registers
+// and instructions, so that more for this would not pay.
+template <class Item> struct Rows {
+    const Item *const items;
+    const int end;
+    Item coming;
+    __device__ __forceinline__ Rows(const Item *all, int begin, int end) : items(all + threadIdx.x % 32), end(end), coming() {
+        if (!SHARES && begin < end) coming = items[32 * begin];
+    }
+    __device__ __forceinline__ Item take(int n) {
+        if (SHARES) return items[32 * n];
+        const Item one = coming;
+        if (n + 1 < end) coming = items[32 * (n + 1)];
+        return one;
+    }
+};
+
 // Where the nodes are in a column, in numbers. Behind them are two that are none, and what is no one's; then all means.
 __device__ __forceinline__ int nodes_at(const Pack &pack) { return pack.column - 4 - ((int)(NODE_SPACE * TOLD * sizeof(Kept) / sizeof(real)) + 3 & ~3); }
 #endif
@@ -327,8 +344,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 at(next, own_at[r]) = NODES ? before : SMOOTH && !FLAT ? mean_[r] : own[r];
                 if (FLAT) at(next + told_each, own_at[r]) = NODES ? before_mean : mean_[r];
 #if NODES
+                Rows<Node> rows(block.loose, loose, loose_end);
                 _Pragma("unroll 1") for (int n = loose; n < loose_end; ++n) {
-                    const Node node = block.loose[32 * n + threadIdx.x % 32];
+                    const Node node = rows.take(n);
                     const unsigned first = node.parts & 0xffff, second = node.parts >> 16, to = node.to & 0xffff, slot_ = node.to >> 16;
                     const real b = at(now, second) + node.cost, b_mean = FLAT ? at(now + told_each, second) + node.cost : 0;
                     const Beside found(at(next, first), FLAT ? at(next + told_each, first) : 0, b, b_mean);
@@ -814,8 +832,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if !SHARES
                 const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
+                Rows<Gathered> rows(block.gathered, gathered, gathered_end);
                 _Pragma("unroll 1") for (int n = gathered; n < gathered_end; ++n) {
-                    const Gathered one = block.gathered[32 * n + threadIdx.x % 32];
+                    const Gathered one = rows.take(n);
                     const unsigned in_column = one.y >> 16;
                     all.add(at(one.x & INNER ? passed_next : passed_to, one.x & 0xfffc));
                     Passed first = all, second{};
