@@ -25,6 +25,9 @@ NOT_READ = ("strings",)
 """The words of all vectors take half of the time to load, and vectors are found by hashes. A model that the user names
 is read whole: it may have components that need them."""
 
+_TOKENIZER = "graph2vid.EmptyTokenizer.v1"
+"""What a model's tokenizer is read into: spaCy would make all rules of English before, only to replace them."""
+
 _TAGS = (
     "NOUN: NN NNS; PROPN: NNP NNPS; PRON: PRP PRP$ WP WDT EX; VERB: VB VBP VBZ VBD VBN VBG; AUX: MD; "
     "ADJ: JJ JJR JJS AFX; ADV: RB RBR RBS WRB; DET: DT PDT; ADP: IN RP; NUM: CD; CCONJ: CC; PART: TO POS"
@@ -79,8 +82,13 @@ def language_model(model: str | None = None) -> Any:
     if Path(place).parent.name == CARRIER:
         check_weights(CARRIER, Path(place).parent)
     spacy = _import_spacy(with_torch=model is not None or not _spares_torch)
+    exclude, config = [*NOT_NEEDED], {}
+    if model is None:
+        exclude += NOT_READ
+        spacy.registry.tokenizers(_TOKENIZER, func=_empty_tokenizer)
+        config = {"nlp": {"tokenizer": {"@tokenizers": _TOKENIZER}}}
     try:
-        nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if model is None else ())))
+        nlp = spacy.load(place, exclude=exclude, config=config)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"spaCy cannot load the model {place}: {str(error).splitlines()[0]}") from error
     lacking = {"parser", "tagger"} - set(nlp.pipe_names)
@@ -103,6 +111,11 @@ def _import_spacy(with_torch: bool) -> Any:
         return import_module("spacy")
     finally:
         del sys.modules["torch"]
+
+
+def _empty_tokenizer() -> Any:
+    tokenizer = import_module("spacy.tokenizer").Tokenizer
+    return lambda nlp: tokenizer(nlp.vocab)
 
 
 def _set_parts_of_speech(doc: Any) -> Any:
