@@ -415,6 +415,21 @@ void layer(const LayerJob &job) {
     }
 }
 
+void sums(const SumsJob &job) {
+    float *out = job.output;
+    for (int64_t dependent = 0; dependent < job.dependents; ++dependent) {
+        const int64_t *rows = job.rows + dependent * job.tables * job.entities;
+        for (int64_t entity = 0; entity < job.entities; ++entity, out += job.width) {
+            for (int64_t at = 0; at < job.width; at += W) store(out + at, load(job.table[0] + rows[entity] * job.width + at));
+            for (int64_t t = 1; t < job.tables; ++t) {
+                const float *row = job.table[t] + rows[t * job.entities + entity] * job.width;
+                for (int64_t at = 0; at < job.width; at += W) store(out + at, load(out + at) + load(row + at));
+            }
+            gelu(out, job.width);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace G2V_ARCH
 
@@ -425,7 +440,8 @@ EncoderKernels G2V_JOIN(encoder_kernels_, G2V_ARCH)() {
             static_cast<int>(Weights::VECTORS * L),
             static_cast<int>(Attention::COLUMNS),
             linear,
-            layer};
+            layer,
+            sums};
 }
 
 }  // namespace g2v

@@ -202,4 +202,46 @@ private:
     }
 };
 
+// Sums of rows of tables [rows][width], one row of each, through the GELU.
+class FeatureSums {
+public:
+    struct Table {
+        int64_t rows;
+        std::vector<float> values;
+    };
+    const EncoderKernels &kernels;
+    int64_t width;
+
+    FeatureSums(const EncoderKernels &k, std::vector<Table> tables, int64_t width_)
+        : kernels(k), width(width_), tables_(std::move(tables)) {
+        if (tables_.empty() || width < 8 || width % 8 != 0)
+            throw std::invalid_argument("tables whose width is a multiple of 8 are needed");
+        for (const Table &table : tables_) {
+            if (static_cast<int64_t>(table.values.size()) != table.rows * width)
+                throw std::invalid_argument("the tables are of different widths");
+            values_.push_back(table.values.data());
+        }
+    }
+    FeatureSums(const FeatureSums &) = delete;
+    FeatureSums &operator=(const FeatureSums &) = delete;
+
+    int64_t tables() const { return static_cast<int64_t>(tables_.size()); }
+
+    // rows [dependents][tables][entities], output [dependents][entities][width]
+    void operator()(const int64_t *rows, int64_t dependents, int64_t entities, float *output) const {
+        for (int64_t dependent = 0; dependent < dependents; ++dependent)
+            for (int64_t t = 0; t < tables(); ++t) {
+                const int64_t *of_table = rows + (dependent * tables() + t) * entities;
+                const int64_t most = tables_[static_cast<size_t>(t)].rows;
+                if (std::any_of(of_table, of_table + entities, [most](int64_t row) { return row < 0 || row >= most; }))
+                    throw std::invalid_argument("a table has no such row");
+            }
+        kernels.sums({dependents, entities, tables(), width, values_.data(), rows, output});
+    }
+
+private:
+    std::vector<Table> tables_;
+    std::vector<const float *> values_;
+};
+
 }  // namespace g2v

@@ -60,6 +60,14 @@ struct LayerJob {
     const int32_t *no_total;
 };
 
+// Sums of rows of tables, one row of each, through the GELU.
+struct SumsJob {
+    int64_t dependents, entities, tables, width;  // the width is a multiple of 8
+    const float *const *table;                    // [tables]: [rows][width]
+    const int64_t *rows;                          // [dependents][tables][entities]: which row
+    float *output;                                // [dependents][entities][width]
+};
+
 struct EncoderKernels {
     const char *name;
     int group;              // inputs per lane of a matrix of weights: 2 or 4
@@ -67,6 +75,7 @@ struct EncoderKernels {
     int attention_columns;  // of a panel of keys or values
     void (*linear)(const LinearJob &);
     void (*layer)(const LayerJob &);
+    void (*sums)(const SumsJob &);
 };
 constexpr int TILE_ROWS = 6;  // rows that are multiplied at once
 

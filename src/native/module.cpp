@@ -297,6 +297,33 @@ void bind_encoder(nb::module_ &m) {
             "__call__",
             [](const QuantisedLayer &self, const Array<float> &rows) { return through(self, rows, self.width(), self.width()); },
             "rows"_a.noconvert());
+    nb::class_<FeatureSums>(m, "FeatureSums")
+        .def(
+            "__init__",
+            [](FeatureSums *self, const std::vector<Array<float>> &given, size_t level) {
+                std::vector<FeatureSums::Table> tables;
+                for (const Array<float> &table : given) {
+                    if (table.ndim() != 2) throw std::invalid_argument("a table has rows of numbers");
+                    tables.push_back({static_cast<int64_t>(table.shape(0)), take(table)});
+                }
+                const int64_t width = given.empty() ? 0 : static_cast<int64_t>(given[0].shape(1));
+                new (self) FeatureSums(encoder_level(level), std::move(tables), width);
+            },
+            "tables"_a, "level"_a = 0)
+        .def(
+            "__call__",
+            [](const FeatureSums &self, const Array<int64_t> &rows) {
+                if (rows.ndim() != 3 || static_cast<int64_t>(rows.shape(1)) != self.tables())
+                    throw std::invalid_argument("a row of each table is needed");
+                const size_t dependents = rows.shape(0), entities = rows.shape(2), width = static_cast<size_t>(self.width);
+                std::vector<float> found(dependents * entities * width);
+                {
+                    const nb::gil_scoped_release release;
+                    self(rows.data(), static_cast<int64_t>(dependents), static_cast<int64_t>(entities), found.data());
+                }
+                return give(std::move(found), {dependents, entities, width});
+            },
+            "rows"_a.noconvert());
 }
 
 void bind_search(nb::module_ &m) {

@@ -96,6 +96,7 @@ def test_a_model_read_without_its_strings_reads_the_same() -> None:
     ]
     light, whole = language_model(), language_model(models._find())
     assert len(light.vocab.strings) < len(whole.vocab.strings) / 10
+    assert light.tokenizer.to_bytes(exclude=["vocab"]) == whole.tokenizer.to_bytes(exclude=["vocab"])
     assert analyse(light, texts) == analyse(whole, texts)
     for text in texts:
         ours, theirs = light(text), whole(text)

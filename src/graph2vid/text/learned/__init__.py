@@ -143,9 +143,11 @@ def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed
     n = len(texts)
     best, single = np.zeros((n, n)), np.zeros((n, n))
     for stretch in scored:
-        ends = np.ix_(of[stretch.inside], of[stretch.inside])
-        np.maximum.at(best, ends, stretch.weighed.likely)
-        np.maximum.at(single, ends, stretch.weighed.strong)
+        units_inside, starts = np.unique(of[stretch.inside], return_index=True)
+        ends = np.ix_(units_inside, units_inside)
+        for highest, values in ((best, stretch.weighed.likely), (single, stretch.weighed.strong)):
+            blocks = np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=0), starts, axis=1)
+            highest[ends] = np.maximum(highest[ends], blocks)
     return Observed(
         procedure,
         graph,
@@ -156,7 +158,7 @@ def observe(procedure: Procedure, weights: str | Path | None = None) -> Observed
         _meaning(readings, units, n, model.network.shape.width * model.network.shape.branches),
         np.bincount(of, minlength=n),
         np.bincount(of[[entity.tag == "Ac" for entity in entities]], minlength=n),
-        np.isin(np.arange(n), list(additions)),
+        np.array([number in additions for number in range(n)], dtype=bool),
     )
 
 

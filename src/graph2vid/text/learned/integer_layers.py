@@ -49,7 +49,7 @@ def native() -> ModuleType | None:
     except ImportError:
         return None
     module: ModuleType = _native
-    return module if hasattr(module, "QuantisedLayer") else None
+    return module if hasattr(module, "FeatureSums") else None
 
 
 def encoder_level() -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from graph2vid._transformer import Floats, Transformer, gelu_tanh, ready
 from graph2vid.text.learned import integer_layers
+from graph2vid.text.learned.feature_sums import Rows, feature_sums
 from graph2vid.text.learned.pairs import SIZES
 from graph2vid.text.learned.parallel import side_by_side
 from graph2vid.text.learned.tensors import SCALE, Tensors, rows
@@ -146,7 +147,7 @@ class Network:
         self._pair_weights = np.concatenate([branch.pair[0] for branch in self._branches], axis=1)
         self._pair_bias = np.sum([branch.pair[1] for branch in self._branches], axis=0)
         self.transitions = np.mean([self._weights[f"{branch}.transitions"] for branch in branches], axis=0)
-        self._features = [self._feature_table(numbers) for numbers in _TOGETHER]
+        self._features = feature_sums([self._feature_table(numbers) for numbers in _TOGETHER])
 
     def _layer(self, name: str) -> Callable[[Floats], Floats]:
         """Return a transformer layer: in whole numbers where the weights are such."""
@@ -271,10 +272,11 @@ class Network:
             label += np.matmul(label_dependent, by_label)
             label += _times(label_dependent, branch.labelled).T[:, :, None]
             label += _times(label_head, branch.labelling).T[:, None]
+        rows_of_features = _feature_rows(features)
         dependents = max(_BLOCK // (count * branches * size), 1)
         for first in range(0, count, dependents):
             these = slice(first, first + dependents)
-            pair = self._pairs(features[these])
+            pair = self._features(rows_of_features[these])
             both = self._pair_weights @ pair.reshape(-1, branches * size).T
             both += self._pair_bias
             both = both.reshape(len(both), -1, count)
@@ -288,15 +290,14 @@ class Network:
         arcs, same = scores
         return EdgeScores(arcs, same, label.transpose(1, 2, 0))
 
-    def _pairs(self, features: Features) -> Floats:
-        """Return what stands for the features of pairs: shape (dependents, entities, branches · pair)."""
-        values = np.moveaxis(features, -1, 0)
-        found = np.zeros((*features.shape[:2], self.shape.branches * self.shape.pair), dtype=np.float32)
-        looked_up = np.empty_like(found)
-        for numbers, table in zip(_TOGETHER, self._features, strict=True):
-            row = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
-            found += table.take(row, axis=0, out=looked_up, mode="clip")  # no row is outside; to check it takes a copy
-        return gelu_tanh(found)
+
+def _feature_rows(features: Features) -> Rows:
+    """Return the rows that features of pairs have in the tables: shape (dependents, tables, entities)."""
+    values = np.moveaxis(features, -1, 0)
+    found = np.empty((len(features), len(_TOGETHER), features.shape[1]), dtype=np.int64)
+    for table, numbers in enumerate(_TOGETHER):
+        found[:, table] = np.ravel_multi_index([values[n] for n in numbers], [SIZES[n] for n in numbers])
+    return found
 
 
 def _times(value: Floats, matrix: tuple[Floats, Floats]) -> Floats:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,6 +27,9 @@ NOT_NEEDED = ("ner", "senter", "entity_linker", "textcat", "attribute_ruler")
 NOT_READ = ("strings",)
 """The words of all vectors take half of the time to load, and vectors are found by hashes. A model that the user names
 is read whole: it may have components that need them."""
+
+_TOKENIZER = "graph2vid.EmptyTokenizer.v1"
+"""What a model's tokenizer is read into: spaCy would make all rules of English before, only to replace them."""
 
 _TAGS = (
     "NOUN: NN NNS; PROPN: NNP NNPS; PRON: PRP PRP$ WP WDT EX; VERB: VB VBP VBZ VBD VBN VBG; AUX: MD; "
@@ -47,7 +53,20 @@ def spare_torch() -> None:
     _spares_torch = True
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is imported and loaded here stays: to look through it for garbage takes a tenth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 @cache
+@_uncollected()
 def language_model(model: str | None = None) -> Any:
     """Load the dependency parser; once per process.
 
@@ -79,8 +98,13 @@ def language_model(model: str | None = None) -> Any:
     if Path(place).parent.name == CARRIER:
         check_weights(CARRIER, Path(place).parent)
     spacy = _import_spacy(with_torch=model is not None or not _spares_torch)
+    exclude, config = [*NOT_NEEDED], {}
+    if model is None:
+        exclude += NOT_READ
+        spacy.registry.tokenizers(_TOKENIZER, func=_empty_tokenizer)
+        config = {"nlp": {"tokenizer": {"@tokenizers": _TOKENIZER}}}
     try:
-        nlp = spacy.load(place, exclude=(*NOT_NEEDED, *(NOT_READ if model is None else ())))
+        nlp = spacy.load(place, exclude=exclude, config=config)
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"spaCy cannot load the model {place}: {str(error).splitlines()[0]}") from error
     lacking = {"parser", "tagger"} - set(nlp.pipe_names)
@@ -103,6 +127,11 @@ def _import_spacy(with_torch: bool) -> Any:
         return import_module("spacy")
     finally:
         del sys.modules["torch"]
+
+
+def _empty_tokenizer() -> Any:
+    tokenizer = import_module("spacy.tokenizer").Tokenizer
+    return lambda nlp: tokenizer(nlp.vocab)
 
 
 def _set_parts_of_speech(doc: Any) -> Any:
