@@ -96,12 +96,16 @@ class Numbers:
         return videos * (nodes_of(layout).gradients if self.skips else layout.gradients)
 
     def farthest(self, kernel: str, layout: Layout, videos: int, width: int) -> int:
-        """Return the largest place, in bytes, that the rows of nodes name."""
-        nodes, size = nodes_of(layout), self.parts * self.bytes
-        kept = (nodes.kept(videos, width_of("forward", layout), self.shares) + 3) * self.node_bytes
+        """Return the largest place, in bytes, that has to fit into 16 bits where steps may be left out."""
+        nodes = nodes_of(layout)
+        places = [(nodes.kept(videos, width_of("forward", layout), self.shares) + 3) * self.node_bytes]
         if kernel == "forward":
-            return max(kept, self.told_forward(layout, videos) // self.parts * self.bytes)
-        return max(kept, (nodes.places(videos, width)[1] + 1) * size)
+            places.append(self.told_forward(layout, videos) // self.parts * self.bytes)
+        else:
+            places.append((nodes.places(videos, width)[1] + 1) * self.parts * self.bytes)
+        if self.shares:  # two of them may be in one register
+            places += [self.pack_column(layout, videos) * self.bytes, (self.gradients(layout, videos) + 1) * self.bytes]
+        return max(places)
 
     def in_flight(self, layout: Layout, width: int) -> int:
         """Return the numbers that lanes have told one another between two parts of a video, in either direction."""

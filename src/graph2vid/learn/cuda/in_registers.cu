@@ -245,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         for (int j = begin; j < end; ++j, cost += block.stride) {
             real *after = column + (j & STAGES - 1) * pack.column;
 #if NODES
-            now = told + (j & 1) * told_size;
+            now = told + (j & 1) * told_size;  // here that takes fewer instructions than to exchange them
             next = told + (1 - (j & 1)) * told_size;
             cost = block.ring + cost_at;
             cost_at += block.stride;
@@ -376,9 +376,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 write_column(kept, after + pack.column - columns, columns);
                 kept += columns;
             }
+#if !NODES
             real *other = (real *)now;
             now = next;
             next = other;
+#endif
         }
     }
 #if KEEP && BULK
@@ -432,8 +434,8 @@ struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(
 #endif
 };
 
-// Columns are copied from the table ahead of their use. Where they are large, one thread asks for them, and waits before a
-// barrier until they are there; that takes longer than if all copy.
+// Columns are copied from the table ahead of their use. With nodes they are large: one thread asks the unit for them, and waits
+// before a barrier until they are there. Of few blocks, where that wait counts, all threads copy.
 #define ASKED (BULK && NODES && !ALONE)
 struct Ahead {
     unsigned long long *const arrived;  // [STAGES]
