@@ -16,7 +16,14 @@ from graph2vid.alignment import Durations, posterior  # noqa: E402
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError  # noqa: E402
 from graph2vid.evidence.costs import costs_from_arrays  # noqa: E402
 from graph2vid.flow import FlowGraph  # noqa: E402
-from graph2vid.learn import ClusteringLoss, DropDTWLoss, GraphDropDTWLoss, ProcedureLoss, soft_cost  # noqa: E402
+from graph2vid.learn import (  # noqa: E402
+    ClusteringLoss,
+    DropDTWLoss,
+    GraphDropDTWLoss,
+    ProcedureLoss,
+    operator,
+    soft_cost,
+)
 from graph2vid.tsort import TSortGraph  # noqa: E402
 
 FLOWS = (
@@ -94,6 +101,20 @@ def test_a_graph_that_is_kept_gives_the_same_again() -> None:
         assert torch.equal(one, two) and torch.equal(one, 2 * half)
     with pytest.raises(RuntimeError, match="second time"):
         torch.autograd.grad(cost.sum(), match)
+
+
+def test_without_a_backward_pass_no_gradient_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    match, drop, _ = batch(3)
+    asked = []
+    compute = operator.soft_costs
+    monkeypatch.setattr(
+        operator, "soft_costs", lambda *a, **how: (asked.append(how["gradient"]), compute(*a, **how))[1]
+    )
+    with torch.no_grad():
+        soft_cost(TSORTS, match, drop, None, LENGTHS)
+    soft_cost(TSORTS, match.detach(), drop.detach(), None, LENGTHS)
+    soft_cost(TSORTS, match, drop, None, LENGTHS)
+    assert asked == [False, False, True]
 
 
 def test_what_was_asked_before_is_told_from_what_is_asked_now() -> None:

@@ -145,7 +145,8 @@ def soft_cost(
     except TypeError:  # something among them has no hash
         asked = _asked.__wrapped__(*given, **options)
     match, drop, skip = _in_one_dtype(match, drop, skip)
-    found: Tensor = _SoftCost.apply(match, drop, skip, asked)  # type: ignore[no-untyped-call]
+    gradient = torch.is_grad_enabled() and _varies(match, drop, skip)
+    found: Tensor = _SoftCost.apply(match, drop, skip, asked, gradient)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -346,8 +347,7 @@ class _SoftCost(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked) -> Tensor:
-        gradient = any(ctx.needs_input_grad)
+    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Tensor:
         cost, *gradients = _compute(match, drop, skip, asked, gradient)
         ctx.found = (cost.detach(), gradients) if gradient else None
         return cost
@@ -361,8 +361,8 @@ class _SoftCost(torch.autograd.Function):
         if not (kept := _graph_is_kept()):
             ctx.found = None
         if above.is_cuda and gpu_kernels():
-            return *scaled_on_gpu(cost, gradients, above, in_place=not kept), None
-        return *_scaled(cost, gradients, above), None
+            return *scaled_on_gpu(cost, gradients, above, in_place=not kept), None, None
+        return *_scaled(cost, gradients, above), None, None
 
 
 @cache
