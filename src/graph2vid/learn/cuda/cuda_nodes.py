@@ -379,15 +379,15 @@ class Woven:
         to = np.where((entry < 0) | simple, passed, begun)
         return to, np.where((entry < 0) | simple | (not self.shares), slot, self.count + 1)
 
-    def gather(self, numbers: tuple[int, int]) -> Ints:
+    def gather(self, passed: int, kept: int) -> Ints:
         """Return of each thing that is added up in a node, or in an ideal, its place, and where the node passes it on.
 
         That is the places of the node's second part and first part (nobody's before all is added up), and where the
-        node and its first part are in a column. ``numbers``: bytes of what is passed on, and of what a column keeps.
+        node and its first part are in a column. ``passed``, ``kept``: bytes of what is passed on, and of what a column
+        keeps.
         """
         (second, begun, first), (_, end) = self._places_back, self.places
         nodes, rows = self.nodes, self.nodes.gather_rows(self.videos)
-        passed, kept = numbers
         nobody = end * passed
         found = np.full(
             (int(rows[-1]), LANES, 4), (nobody | nobody << 16, nobody | self.count * kept << 16, 0, 0), np.int64

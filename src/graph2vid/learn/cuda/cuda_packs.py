@@ -147,7 +147,7 @@ class Pack:
             waiving |= {"loose": woven.loose, "loose_rows": nodes.loose_rows(videos)}
             passed = self.numbers.parts * self.numbers.bytes
             waiving |= {
-                "gather": woven.gather((passed, self.numbers.node_bytes)),
+                "gather": woven.gather(passed, self.numbers.node_bytes),
                 "gather_rows": nodes.gather_rows(videos),
             }
             waiving |= {"adder": self._adders(by_level, sum_start)}

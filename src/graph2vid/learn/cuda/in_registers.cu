@@ -45,8 +45,7 @@ __device__ __forceinline__ real minimum(real a, real b) {
 __device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
 
 #if NODES
-// What each lane of a warp has in rows, taken one after the other. Each is read one ahead, but for shares, which take few registers
-// and instructions, so that more for this would not pay.
+// What each lane of a warp has in rows, taken one after the other. Each is read one ahead, but with shares, where that was slower.
 template <class Item> struct Rows {
     const Item *const items;
     const int end;
