@@ -207,7 +207,7 @@ class Nodes:
         return videos * (self.layout.ideals * -(-width // 2) * 2 + int(self.loose_counts.sum()))
 
     def kept(self, videos: int, width: int, shares: bool) -> int:
-        """Return the places of nodes in a column: shares are written as they are told, and values without gaps."""
+        """Return the places of nodes in a column: shares are written as they are told, all else without gaps."""
         return self.told(videos, width) if shares else videos * len(self)
 
     def places(self, videos: int, width: int) -> tuple[int, int]:
@@ -237,8 +237,8 @@ class Woven:
         The ideals in the order of lanes.
     told : int32 [videos * ideals]
         Where ideals are told forward.
-    shares : bool
-        Whether a column keeps the share of a node's second part, or the node's value.
+    shares, passes : bool
+        Whether a column keeps the share of a node's second part in a half, and whether it keeps no values.
     """
 
     nodes: Nodes
@@ -249,6 +249,7 @@ class Woven:
     back_lane: Int64s
     told: Ints
     shares: bool
+    passes: bool
 
     @property
     def count(self) -> int:
@@ -277,7 +278,7 @@ class Woven:
     def _places(self) -> tuple[Int64s, Int64s]:
         """The place of each node among those that are told, and in a column: [videos * nodes].
 
-        In a column shares lie in pairs, and values have no gaps.
+        In a column shares in halves lie in pairs, and all else has no gaps.
         """
         layout, lanes = self.nodes.layout, len(self.lane)
         tied = self._of_videos(self.nodes.tied)
@@ -377,7 +378,7 @@ class Woven:
         passed = np.pad(second, ((0, 0), (0, 1)), constant_values=end)[:, entry]
         slot = np.append(self._slot, self.count)[self._of_videos(entry)]
         to = np.where((entry < 0) | simple, passed, begun)
-        return to, np.where((entry < 0) | simple | (not self.shares), slot, self.count + 1)
+        return to, np.where((entry < 0) | simple | (not self.passes), slot, self.count + 1)
 
     def gather(self, passed: int, kept: int) -> Ints:
         """Return of each thing that is added up in a node, or in an ideal, its place, and where the node passes it on.

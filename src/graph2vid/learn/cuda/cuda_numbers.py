@@ -34,11 +34,16 @@ class Numbers:
     @property
     def kept(self) -> int:
         """Numbers that the kernels in registers keep of an ideal."""
-        return 2 if self.smoothmin else 1
+        return 2 if self.smoothmin and not self.slopes else 1
+
+    @property
+    def each(self) -> int:
+        """Numbers that they keep of a state."""
+        return 2 if self.slopes else 1
 
     @property
     def node_bytes(self) -> int:
-        """Bytes of what they keep of a node: a share, or values."""
+        """Bytes of each number that they keep of a node: a share, two halves, or values."""
         return 2 if self.shares else self.bytes
 
     @property
@@ -47,9 +52,19 @@ class Numbers:
         return self.bytes == 4 and self.contiguous and not self.smoothmin
 
     @property
+    def slopes(self) -> bool:
+        """Whether they do so with smoothmin."""
+        return self.bytes == 4 and self.smoothmin and not self.contiguous and self.skips
+
+    @property
+    def passes(self) -> bool:
+        """Whether they keep no values."""
+        return self.shares or self.slopes
+
+    @property
     def told(self) -> int:
         """Numbers that states read backward of the ideal that they end in."""
-        return 4 if self.smoothmin else 1 if self.shares else 2
+        return 2 if self.slopes else 4 if self.smoothmin else 1 if self.shares else 2
 
     def plenty(self, layout: Layout, videos: int) -> bool:
         """Whether shared memory is no matter: with skip costs, room for another block is worth more than anything."""
@@ -71,14 +86,15 @@ class Numbers:
 
     def most(self, layout: Layout) -> int:
         """Return no less than the numbers of one column of the table of a video, wherever its states are."""
-        return layout.states + 2 * (layout.ideals + layout.arcs) + 16
+        return self.each * layout.states + 2 * (layout.ideals + layout.arcs) + 16
 
     def pack_column(self, layout: Layout, videos: int, *, in_registers: bool = True) -> int:
         """Return the numbers of one column of a pack of videos, in pieces of 16 bytes; the last belongs to no one."""
-        parts = [videos * layout.states, videos * self.kept * layout.ideals]
+        parts = [videos * self.each * layout.states, videos * self.kept * layout.ideals]
         if self.skips and in_registers:
             nodes = nodes_of(layout).kept(videos, width_of("forward", layout), self.shares)
-            parts += [-(-self.parts * up(nodes + 3, 4) * self.node_bytes // self.bytes)]  # and three that are none
+            each = 1 if self.slopes else self.parts
+            parts += [-(-each * up(nodes + 3, 4) * self.node_bytes // self.bytes)]  # and three that are none
         elif self.skips:  # the values of ideals before the clip, too, and those of roots
             parts = [layout.states, 2 * layout.ideals, layout.roots]
         return sum(up(part, 4) for part in parts) + 4
@@ -103,7 +119,7 @@ class Numbers:
             places.append(self.told_forward(layout, videos) // self.parts * self.bytes)
         else:
             places.append((nodes.places(videos, width)[1] + 1) * self.parts * self.bytes)
-        if self.shares:  # two of them may be in one register
+        if self.passes:  # two of them may be in one register
             places += [self.pack_column(layout, videos) * self.bytes, (self.gradients(layout, videos) + 1) * self.bytes]
         return max(places)
 
@@ -111,9 +127,10 @@ class Numbers:
         """Return the numbers that lanes have told one another between two parts of a video, in either direction."""
         if not self.skips:
             return 0
-        forward = up(self.told_forward(layout, 1), 4) + (1 if self.shares else 2) * self.pack_column(layout, 1)
+        forward = up(self.told_forward(layout, 1), 4) + (1 if self.passes else 2) * self.pack_column(layout, 1)
         back = up(self.told * (layout.ideals + 1), 4) + self.parts * (nodes_of(layout).places(1, width)[1] + 1)
-        return max(forward, up(back, 4))
+        means = up(layout.ideals, 4) if self.slopes else 0
+        return means + max(forward, up(back, 4))
 
     def waiving(self, layout: Layout) -> int:
         """Return the numbers of a video's gradients of what is waived."""
@@ -141,7 +158,7 @@ class Numbers:
             told = up(self.told * ideals, 4)
             if self.skips:
                 told += up(self.parts * (nodes_of(layout).places(videos, width)[1] + 1), 4)
-                chunks *= 1 if self.shares else 2  # of sums, and of costs
+                chunks *= 1 if self.passes else 2  # of sums, and of costs
             working = stages * (8 // self.bytes + column) + 2 * told + 2 * together * spaced
         staged = up(((videos * (layout.steps + 1)) | 1) * CHUNK * self.bytes, 16) * chunks
         shared = up(videos * (16 + self.bytes), 16) + staged + working * self.bytes
@@ -167,7 +184,7 @@ class Numbers:
         if kernel == "forward":
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
         return (
-            found + 16 * videos * nodes.adders + (8 if self.shares else 16) * LANES * int(nodes.gather_rows(videos)[-1])
+            found + 16 * videos * nodes.adders + (8 if self.passes else 16) * LANES * int(nodes.gather_rows(videos)[-1])
         )
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:

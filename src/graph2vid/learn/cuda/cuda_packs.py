@@ -75,7 +75,8 @@ class Pack:
         rows = [videos * int((out_count > u).sum()) for u in range(layout.out_width)]
         place = np.concatenate([[0], np.cumsum(rows)])
         video = np.arange(videos)[:, None]
-        values = -(-videos * states // 4) * 4  # where the ideals begin in a column
+        each = self.numbers.each
+        values = -(-each * videos * states // 4) * 4  # where the ideals begin in a column
         label = video * (steps + 1) + layout.step
         sum_of, sum_sizes = (video * steps + layout.step).reshape(-1), np.tile(np.diff(layout.label_starts), videos)
         if nodes is not None:  # side by side those of a level, too: they are of one clip
@@ -112,13 +113,14 @@ class Pack:
             by_count = arcs.back_region
         if nodes is not None:
             by_count = nodes.back_region(videos)
-        rank = spread(by_count, np.bincount(by_count), np.concatenate([lane[None], origin]), words, rows_of_values)
+        reads = np.concatenate([lane[None], origin])
+        rank = spread(by_count, np.bincount(by_count), reads, each * words, rows_of_values)
         back_lane = np.argsort(rank)
         # The position of each ideal among those with more than so many states.
         has = np.tile(out_count, videos)[back_lane] > np.arange(layout.out_width)[:, None]
         position = np.empty((layout.out_width, videos * ideals), np.int64)
         position[:, back_lane] = np.cumsum(has, axis=1) - 1
-        slot = place[among] + position[among, video * ideals + layout.origin]  # [videos, states]
+        slot = each * (place[among] + position[among, video * ideals + layout.origin])  # [videos, states]
         (slots,) = rowed(lane, self.width, False, (slot, self.column - 4))
         numbered = np.arange(videos * states).reshape(videos, states)
         ends = (video * ideals + ends_in, -1)
@@ -136,7 +138,8 @@ class Pack:
             missing = np.tile(layout.waivers.sets[layout.waivers.ends, 0], videos)
             waiving = {"missing": missing[lane], "back_end": told[back_lane]}
         if nodes is not None:
-            woven = Woven(nodes, videos, self.width, self.back_width, lane, back_lane, told, self.numbers.shares)
+            keeps = (self.numbers.shares, self.numbers.passes)
+            woven = Woven(nodes, videos, self.width, self.back_width, lane, back_lane, told, *keeps)
             to, back_node = woven.leave()
             of_node, tied = rowed(lane, self.width, False, (woven.enter(), -1), (woven.tied_slot, woven.count + 2))
             entered = np.where(of_node < 0, entered, of_node)

@@ -4,7 +4,7 @@
 #define EACH_ROW(r) _Pragma("unroll") for (int r = 0; r < ROWS; ++r)
 
 // Places of the states of an ideal, in bytes; two in one register, where there are few of these.
-#define TIGHT (NODES && SHARES && THREADS * BLOCKS * 56 > 65536)
+#define TIGHT (NODES && PASSES && THREADS * BLOCKS * 56 > 65536)
 struct Places {
 #if TIGHT
     unsigned pair[(WIDTH + 1) / 2];
@@ -44,6 +44,44 @@ __device__ __forceinline__ real minimum(real a, real b) {
 // How a mean changes with one of its members, a, of this share.
 __device__ __forceinline__ real slope(real share, real a, real mean) { return share * (1 - (a - mean) * LN2); }
 
+#if SLOPES
+// How a state passes gradients on, in halves: its share of its ideal, and how much larger the share of entering is than its slope;
+// the slopes of showing the step, not background, and of entering, or those of the others where these are smaller. All but the
+// differences are less than 2, so that a bit is free: OTHER.
+#define OTHER 0x4000u
+struct __align__(2 * sizeof(real)) Passing {
+    unsigned share, slopes;
+};
+// Of two parts of a mean, so far apart, how much less than its share the slope of the first one is. What is impossible is far
+// apart, or near by chance: it stays a number.
+__device__ __forceinline__ real less(real minor, real apart) {
+    const real found = (minor - minor * minor) * LN2 * apart;
+    return least(found > -1024 ? found : -1024, 1024);
+}
+__device__ __forceinline__ unsigned halves(real a, real b) { return __float_as_int(both(a, b)); }
+// OTHER, where what is kept, the lesser part, is not that of the first.
+__device__ __forceinline__ unsigned other(const Pair &pair) { return (unsigned)__float_as_int(pair.gap) >> 17 & OTHER; }
+__device__ __forceinline__ real first_half(unsigned kept) { return from_half(kept & (0xffffu ^ OTHER)); }
+__device__ __forceinline__ real slope_of(real kept, unsigned whose) { return whose & OTHER ? 1 - kept : kept; }
+__device__ __forceinline__ real second_half(unsigned kept) { return from_half(kept >> 16); }
+// How far the mean of an ideal is above its minimum and, in its last bits, what its states' shares lack of a whole, as they are
+// rounded: else what passes through many ideals would become more, or less.
+#define LAST_BITS 127
+struct Spread {
+    real above, rest;
+    __device__ __forceinline__ Spread(real above, real rest) : above(above), rest(rest) {}
+    __device__ __forceinline__ explicit Spread(real kept)
+        : above(__int_as_float(__float_as_int(kept) & ~LAST_BITS)), rest(((__float_as_int(kept) & LAST_BITS) - 64) * (1.0f / 32768)) {}
+    __device__ __forceinline__ real kept() const {
+        return __int_as_float(__float_as_int(above) + 64 & ~LAST_BITS | (int)rintf(rest * 32768) + 64 & LAST_BITS);
+    }
+};
+// Behind the column of a part of a video, the means of ideals.
+#define MEANS_LEFT (ideals + 3 & ~3)
+#else
+#define MEANS_LEFT 0
+#endif
+
 #if NODES
 // What each lane of a warp has in rows, taken one after the other. Each is read one ahead, but with shares, where that was slower.
 template <class Item> struct Rows {
@@ -61,29 +99,39 @@ template <class Item> struct Rows {
     }
 };
 
+#if PASSES
+// What a column keeps where all goes to the first part, and to the second one.
+#define NOTHING (SHARES ? (Kept)0x7c00 : (Kept)0)
+#define ALL (SHARES ? (Kept)0xfc00 : (Kept)both(-0.0f, 0))
+#endif
 // Where the nodes are in a column, in numbers. Behind them are two that are none, and what is no one's; then all means.
-__device__ __forceinline__ int nodes_at(const Pack &pack) { return pack.column - 4 - ((int)(NODE_SPACE * TOLD * sizeof(Kept) / sizeof(real)) + 3 & ~3); }
+__device__ __forceinline__ int nodes_at(const Pack &pack) { return pack.column - 4 - ((int)(NODE_SPACE * KEPT * sizeof(Kept) / sizeof(real)) + 3 & ~3); }
 #endif
 
 #if NODES && GROUP == 0
 // A node, of its parts: the first, and the second one.
 struct Beside {
-    real low, gap, mean;
-    __device__ __forceinline__ Beside() : low(0), gap(0), mean(0) {}
-    __device__ __forceinline__ Beside(real a, real a_mean, real b, real b_mean) : low(least(a, b)), gap(b - a), mean(0) {
+    real low, gap, mean, passing;
+    __device__ __forceinline__ Beside() : low(0), gap(0), mean(0), passing(0) {}
+    __device__ __forceinline__ Beside(real a, real a_mean, real b, real b_mean) : low(least(a, b)), gap(b - a), mean(0), passing(0) {
 #if !HARD
         const real far = exp2_(-fabs(gap));
         low -= log2_(1 + far);
 #if FLAT
         const real minor = far * inverse_(1 + far);
         mean = gap > 0 ? a_mean + (b_mean - a_mean) * minor : b_mean + (a_mean - b_mean) * minor;
+#if SLOPES
+        passing = both(copysign(minor, gap), less(minor, a_mean - b_mean));
+#endif
 #endif
 #endif
     }
-    // What a column keeps of it: how far its parts are apart, in half precision, or its value.
+    // What a column keeps of it: how far its parts are apart, the share of the second one, or its value.
     __device__ __forceinline__ Kept kept() const {
 #if SHARES
         return to_half(gap);
+#elif SLOPES
+        return passing;
 #else
         return low;
 #endif
@@ -126,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     bool empty[ROWS], full[ROWS];
     if (threadIdx.x < 2 * TOLD) told[threadIdx.x * told_each + ideals] = FAR;
     // Of the first column too, what belongs to no one is a number: lanes that have fewer states than others read it.
-    if (KEEP && !SHARES && threadIdx.x < 4) table[pack.column - 4 + threadIdx.x] = FAR;
+    if (KEEP && !PASSES && threadIdx.x < 4) table[pack.column - 4 + threadIdx.x] = FAR;
     EACH_ROW(r) {
         const int lane = r * blockDim.x + threadIdx.x;
         const int index = lane < pack.lanes ? pack.lane[lane] : -1;
@@ -141,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         cost_at = (batch.first + CHUNKS * CHUNK - level) % (CHUNKS * CHUNK) * block.stride;
 #endif
         value_slot[r] = index < 0 ? column_end : pack.slot[WIDTH * pack.lanes + lane];
-        mean_slot[r] = value_slot[r] + (index < 0 ? 0 : ideals * sizeof(real));
+        mean_slot[r] = SLOPES ? (pack.column + lane) * sizeof(real) : value_slot[r] + (index < 0 ? 0 : ideals * sizeof(real));
         int count = 0;
         EACH_STATE(w, WIDTH) {
             const int n = w * pack.lanes + lane;
@@ -159,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             if (slot[r][w] == column_end || until[r] == 0) continue;
             count = w + 1;
             if (batch.first > 0) x[r][w] = at(batch.resumed, slot[r][w]);
-            if (KEEP && !SHARES) at(table, slot[r][w]) = x[r][w];
+            if (KEEP && !PASSES) at(table, slot[r][w]) = x[r][w];
         }
         widest[r] = widest_of(count);
         mean_[r] = own[r] = empty[r] ? (real)0 : FAR;
@@ -168,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 own[r] = at(batch.resumed, value_slot[r]);
                 if (SMOOTH) mean_[r] = at(batch.resumed, mean_slot[r]);
             }
-            if (KEEP && !SHARES) {
+            if (KEEP && !PASSES) {
                 at(table, value_slot[r]) = own[r];
                 if (SMOOTH) at(table, mean_slot[r]) = mean_[r];
             }
@@ -179,21 +227,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if NODES
     // What was told before, and what is late of the last column.
     const int told_rounded = told_size + 3 & ~3;
-    const real *const resumed = batch.resumed + pack.column;
+    const real *const resumed = batch.resumed + pack.column + MEANS_LEFT;
     __syncthreads();
     for (int n = threadIdx.x; batch.first > 0 && n < told_size; n += blockDim.x) told[n] = resumed[n];
 #if KEEP
     for (int n = threadIdx.x; batch.first > 0 && n < pack.column; n += blockDim.x) {
         column[n] = resumed[told_rounded + n];
-        if (!SHARES) table[n] = resumed[told_rounded + pack.column + n];
+        if (!PASSES) table[n] = resumed[told_rounded + pack.column + n];
     }
     __syncthreads();
-#if SHARES
+#if PASSES
     // What belongs to no one is read by lanes that have fewer states than others, in columns, too, that no lane wrote it in.
     for (int n = threadIdx.x; n < 4 * STAGES; n += blockDim.x) column[n / 4 * pack.column + pack.column - 4 + n % 4] = 0;
     // The share of nothing, and of all.
     if (threadIdx.x < 2 * STAGES)
-        ((Kept *)(column + threadIdx.x / 2 * pack.column + column_nodes))[pack.nodes + threadIdx.x % 2] = threadIdx.x % 2 ? 0xfc00 : 0x7c00;
+        ((Kept *)(column + threadIdx.x / 2 * pack.column + column_nodes))[pack.nodes + threadIdx.x % 2] = threadIdx.x % 2 ? ALL : NOTHING;
 #else
     if (batch.first == 0 && until[0]) {
         at(column, value_slot[0]) = own[0];
@@ -203,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #endif
 #endif
 
-    real *kept = table + (SHARES ? 0 : pack.column);  // where the next column goes
+    real *kept = table + (PASSES ? 0 : pack.column);  // where the next column goes
     for (int begin = batch.first; begin < last; begin += CHUNK) {
         const int end = begin + CHUNK < last ? begin + CHUNK : last;
         block.stage(batch, begin, end, last, scale);
@@ -251,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             if (cost_at == cost_end) cost_at = 0;
             real *const late = column + (j + 1 & STAGES - 1) * pack.column;  // where what is late by one goes
             const bool is_on = (unsigned)(j - level) < (unsigned)until[0];
-            Kept *const of_nodes = (Kept *)((SHARES ? late : after) + column_nodes);
+            Kept *const of_nodes = (Kept *)((PASSES ? late : after) + column_nodes);
 #else
             real *const late = after;
             constexpr bool is_on = true;
@@ -293,6 +341,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     at(late, value_slot[r]) = left * inverse;
 #endif
 #else
+#if SLOPES
+                    real differs_[N], share_[N];
+                    Passing passing[N];
+#endif
                     EACH_STATE(w, N) {
                         const real old = x[r][w], in = at(now, enter[r][w]);
                         const real in_mean = FLAT ? at(now + told_each, enter[r][w]) : 0;
@@ -305,7 +357,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #else
                         real value = at(cost, label[r][w]) + minimum(in, old);
 #endif
+#if SLOPES
+                        const Pair which(value, drop + old);
+                        const real differs = less(pair.minor, in_mean - old);
+                        differs_[w] = differs;
+                        const real entering = pair.minor - (pair.gap > 0 ? differs : -differs);
+                        passing[w].share = other(pair);
+                        passing[w].slopes = halves(which.minor - less(which.minor, fabs(which.gap)), entering) | other(which);
+                        value = which.mean();
+#else
                         if (!CONTIGUOUS) value = minimum(value, drop + old);
+#endif
                         x[r][w] = value;
                         low = least(value, low);
                     }
@@ -316,9 +378,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                         const real above = x[r][w] - low, share = exp2_(-above);
                         total += share;
                         if (SMOOTH) moment += share * above;
+#if SLOPES
+                        share_[w] = share;
+#endif
                     }
                     own[r] = low - log2_(total);
                     if (SMOOTH) mean_[r] = low + moment * inverse_(total);
+#if SLOPES
+                    real rest = 1;
+                    EACH_STATE(w, N) {
+                        passing[w].share |= halves(signed_share(__saturatef(share_[w] * inverse_(total))), differs_[w]);
+                        at((Passing *)after, slot[r][w]) = passing[w];
+                        rest -= whole_share(first_half(passing[w].share));
+                    }
+                    at(late, value_slot[r]) = Spread(mean_[r] - own[r], rest).kept();
+#endif
 #endif
 #endif
 #if NODES
@@ -329,8 +403,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if SHARES
                         if (w % 2 == 0) ((real *)of_nodes)[w / 2 * ideals + threadIdx.x] = both(beside[w].gap, beside[w + 1].gap);
 #elif KEEP
-                        at(of_nodes, tied[w]) = beside[w].low;
-                        if (FLAT) at(of_nodes + NODE_SPACE, tied[w]) = beside[w].mean;
+                        at(of_nodes, tied[w]) = beside[w].kept();
+                        if (FLAT && !SLOPES) at(of_nodes + NODE_SPACE, tied[w]) = beside[w].mean;
 #endif
                     }
 #endif
@@ -352,11 +426,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                     at(next, to) = found.low;
                     if (FLAT) at(next + told_each, to) = found.mean;
                     if (KEEP) at(of_nodes, slot_) = found.kept();
-                    if (KEEP && FLAT) at(of_nodes + NODE_SPACE, slot_) = found.mean;
+                    if (KEEP && FLAT && !SLOPES) at(of_nodes + NODE_SPACE, slot_) = found.mean;
                 }
 #endif
             }
-#if NODES && KEEP && !SHARES
+#if NODES && KEEP && !PASSES
             if (until[0]) {  // before its first clip and after its last one, too
                 EACH_STATE(w, WIDTH) at(after, slot[0][w]) = x[0][w];
                 at(late, value_slot[0]) = own[0];
@@ -393,11 +467,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
         }
 #if NODES
         const real *const now = told + (last & 1) * told_size;
-        real *const left = batch.to_resume + pack.column;
+        real *const left = batch.to_resume + pack.column + MEANS_LEFT;
         for (int n = threadIdx.x; n < told_size; n += blockDim.x) left[n] = now[n];
         for (int n = threadIdx.x; KEEP && n < pack.column; n += blockDim.x) {
             left[told_rounded + n] = column[(last & STAGES - 1) * pack.column + n];
-            if (!SHARES) left[told_rounded + pack.column + n] = column[(last - 1 & STAGES - 1) * pack.column + n];
+            if (!PASSES) left[told_rounded + pack.column + n] = column[(last - 1 & STAGES - 1) * pack.column + n];
         }
         __syncthreads();
 #endif
@@ -423,13 +497,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 
 #else
 // What the states that end in an ideal read of it.
-struct __align__(SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(real)) Told {
+struct __align__(SLOPES ? 2 * sizeof(real) : SMOOTH ? 4 * sizeof(real) : SHARES ? sizeof(real) : 2 * sizeof(real)) Told {
     real pull;
-#if !SHARES
+#if !PASSES
     real value;
 #endif
 #if SMOOTH
-    real pull_mean, mean;
+    real pull_mean;
+#endif
+#if SMOOTH && !SLOPES
+    real mean;
 #endif
 };
 
@@ -504,9 +581,6 @@ struct Ahead {
 };
 
 #if NODES
-#if SHARES
-__device__ __forceinline__ real share_of_second(Kept kept) { return inverse_(1 + exp2_(from_half(kept))); }
-#endif
 // What lanes pass on to nodes of others, or to their own.
 struct __align__(TOLD * sizeof(real)) Passed {
     real pull;
@@ -520,6 +594,17 @@ struct __align__(TOLD * sizeof(real)) Passed {
 #endif
     }
 };
+#if SHARES
+__device__ __forceinline__ real share_of_second(Kept kept) { return inverse_(1 + exp2_(from_half(kept))); }
+#elif SLOPES
+// What goes to the second part of a node.
+__device__ __forceinline__ Passed to_second(const Passed &all, Kept kept) {
+    real share, moved;
+    apart(kept, share, moved);
+    share = whole_share(share);
+    return Passed{all.pull * share, all.pull_mean * share + all.pull * moved};
+}
+#endif
 #endif
 
 // From the gradients of the column after clip `last - 1` to those of the column before clip `first`.
@@ -572,7 +657,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     Places target[ROWS], slot[ROWS], sum[ROWS];
     unsigned value_slot[ROWS], own_at[ROWS];  // in bytes
     unsigned mean_slot[ROWS];
-#if !SHARES
+#if !PASSES
     real x[ROWS][WIDTH];
     unsigned label[ROWS][WIDTH];
 #endif
@@ -613,7 +698,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             begun[w] = 0;
 #endif
             grad[r][w] = there && !ends ? at(carry, slot[r][w]) : 0;
-#if !SHARES
+#if !PASSES
             label[r][w] = index < 0 ? 0 : pack.back_label[n];
             x[r][w] = there ? at(after, slot[r][w]) : FAR;
 #endif
@@ -627,14 +712,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             continue;
         }
         value_slot[r] = pack.back_slot[WIDTH * ideals + lane];
-        mean_slot[r] = value_slot[r] + ideals * sizeof(real);
+        mean_slot[r] = SLOPES ? (pack.column + lane) * sizeof(real) : value_slot[r] + ideals * sizeof(real);
         const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
 #if NODES
         own[r].pull = ends ? at(block.ends(batch), pack.back_end[lane]) : at(carry, value_slot[r]);
 #else
         own[r].pull = ends ? (real)(index == video[r] * pack.ideals + pack.full && possible) : at(carry, value_slot[r]);
 #endif
-#if !SHARES
+#if !PASSES
         own[r].value = at(after, value_slot[r]);
 #endif
 #if SMOOTH
@@ -642,7 +727,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if NODES
         if (ends) own[r].pull_mean = at(block.ends(batch) + ideals, pack.back_end[lane]);
 #endif
+#if !SLOPES
         own[r].mean = at(after, mean_slot[r]);
+#endif
 #endif
         at(told, own_at[r]) = at((Told *)((char *)told + told_all), own_at[r]) = own[r];
     }
@@ -650,13 +737,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     __syncthreads();
     if (batch.last < block.clips[0] + LAG && carry) {  // what the part of the video after this one has told
         real *const to = (real *)((char *)told + (1 - (last & 1)) * told_all);
-        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) to[n] = carry[pack.column + n];
+        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) to[n] = carry[pack.column + MEANS_LEFT + n];
     }
     if (batch.last < block.clips[0] + LAG && carry) block.unfinished(batch, batch.last, [](real &sum, const real &left) { sum = left; });
 #endif
     if (threadIdx.x < 2) {
         Told nobody{};
-#if !SHARES
+#if !PASSES
         nobody.value = FAR;
 #endif
         ((Told *)((char *)told + threadIdx.x * told_all))[ideals] = nobody;
@@ -666,7 +753,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 
     for (int begin = (last - 1) / CHUNK * CHUNK; begin >= batch.first; begin -= CHUNK) {
         const int end = begin + CHUNK < last ? begin + CHUNK : last;
-#if !SHARES
+#if !PASSES
         if (threadIdx.x < block.videos)
             block.shift[threadIdx.x] = begin > 0 ? batch.shift[block.shift_at(batch, threadIdx.x, begin)] : (real)0;
         block.stage(batch, begin, end, last, scale);
@@ -716,6 +803,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     EACH_STATE(w, N) at(passed_next, passes_to[w]).pull = of_second[w];
 #endif
                     EACH_STATE(w, N) at(out, sum[r][w]) = pull[w];
+#elif SLOPES
+                    Passing kept[N];
+                    real result[N];
+                    Told there[N];
+                    Passed all[N];
+                    Kept of_node[N];
+                    EACH_STATE(w, N) kept[w] = at((const Passing *)column, slot[r][w]);
+                    EACH_STATE(w, N) there[w] = at(to, target[r][w]);
+                    EACH_STATE(w, N) all[w] = passed_to[w * ideals + threadIdx.x];
+                    EACH_STATE(w, N) of_node[w] = at(nodes, node[w]);
+                    EACH_STATE(w, N) {
+                        const real share = whole_share(first_half(kept[w].share));
+                        const real g = grad[r][w] + share * (there[w].pull_mean + there[w].pull * log2_(share > (real)1e-8 ? share : (real)1e-8));
+                        const real here = g * slope_of(first_half(kept[w].slopes), kept[w].slopes);
+                        const real by_mean = here * slope_of(second_half(kept[w].slopes), kept[w].share);
+                        const real start = by_mean + here * second_half(kept[w].share);
+                        grad[r][w] = g - by_mean;
+                        begun[w] += by_mean;
+                        all[w].pull += start;
+                        all[w].pull_mean += by_mean;
+                        const Passed second = to_second(all[w], of_node[w]);
+                        passed.pull += all[w].pull - second.pull;
+                        passed.pull_mean += all[w].pull_mean - second.pull_mean;
+                        at(passed_next, passes_to[w]) = second;
+                        result[w] = STARTS ? start : here;
+                    }
+                    EACH_STATE(w, N) at(out, sum[r][w]) = result[w];
 #else
 #if NODES
                     const int clip = j - level;
@@ -830,7 +944,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if NODES
                 // The other nodes, and what comes from nodes of others.
                 Passed all{};
-#if !SHARES
+#if !PASSES
                 const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
                 Rows<Gathered> rows(block.gathered, gathered, gathered_end);
@@ -842,6 +956,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if SHARES
                     second.pull = all.pull * share_of_second(at(nodes, in_column));
                     first.pull -= second.pull;
+#elif SLOPES
+                    second = to_second(all, at(nodes, in_column));
+                    first.pull -= second.pull;
+                    first.pull_mean -= second.pull_mean;
 #else
                     const bool is_node = in_column < pack.nodes * sizeof(Kept), of_node = one.z < pack.nodes * sizeof(Kept);
                     const real share = is_node ? weight((of_node ? at(nodes, one.z) : passed.value - late) - at(nodes, in_column)) : 1;
@@ -865,7 +983,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     }
                     if (!(one.x & OPEN)) all = Passed{};
                 }
-                at(next, own_at[r]) = own[r];  // late by one
+                // Late by one.
+#if SLOPES
+                // The gradient of a state is that of the mean, and less by that of the minimum times how far it is above the mean.
+                const Spread spread(at(column, value_slot[r]));
+                const real pull = own[r].pull * LN2, told_ = own[r].pull_mean + pull * spread.above;
+                at(next, own_at[r]) = Told{pull, told_ + told_ * spread.rest};
+#else
+                at(next, own_at[r]) = own[r];
+#endif
 #else
                 at(next, own_at[r]) = passed;
 #endif
@@ -900,7 +1026,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     if (carry && batch.first > 0) {
 #if NODES
         const real *const to = (const real *)((const char *)told + (1 - (batch.first & 1)) * told_all);
-        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) carry[pack.column + n] = to[n];
+        for (int n = threadIdx.x; n < told_all / (int)sizeof(real); n += blockDim.x) carry[pack.column + MEANS_LEFT + n] = to[n];
         block.unfinished(batch, batch.first, [](const real &sum, real &left) { left = sum; });
 #endif
         EACH_ROW(r) if (until[r]) {

@@ -21,6 +21,9 @@
 // With SHARES, a column holds no values but how gradients pass: of each state, which share of its ideal it is, and which
 // share of itself began in this clip, both in half precision; of each ideal, the share of remaining in it. Of two parts that
 // make up a whole, the smaller one is kept, negative where it is the rest: either part then has the precision of a half.
+// SLOPES is the same for smoothmin with SKIPS. There a gradient is that of a minimum and of a mean; of each state a column holds
+// its share of its ideal, how much showing the step here counts beside background, and which share of the former comes from
+// entering, of the minimum and (less a difference) of the mean; of each ideal, how far its mean is above its minimum.
 //
 // With SKIPS, a state is entered from every ideal that lacks nothing but ancestors of its step, which are waived. The minimum
 // over these is a node: of an ideal, and of the steps of it that may be waived. A node is the minimum of two: of what has its last
@@ -36,8 +39,10 @@
 #define FLAT (SMOOTH && !CONTIGUOUS)
 #define SHARES (KEEP && !DOUBLE && SMOOTHING == 1 && CONTIGUOUS)
 #define NODES (SKIPS && ROWS)
+#define SLOPES (KEEP && !DOUBLE && FLAT && NODES)
+#define PASSES (SHARES || SLOPES)  // a column holds no values
 // What a column keeps of an ideal: the soft minimum of its states, and (smoothmin) their mean.
-#define PARTS (SMOOTH ? 2 : 1)
+#define PARTS (SMOOTH && !SLOPES ? 2 : 1)
 // What others read of an ideal forward: where sets of states are averaged as a whole, both.
 #define TOLD (FLAT ? 2 : 1)
 #define LN2 ((real)0.6931471805599453)
@@ -125,7 +130,7 @@ struct Pack {
 __device__ __forceinline__ real least(real a, real b) { return DOUBLE ? fmin(a, b) : fminf(a, b); }
 __device__ __forceinline__ real weight(real above) { return exp2_(least(-above, 0)); }
 
-#if SHARES
+#if PASSES
 // Two shares in half precision; of one above a half, what is left of it, negative: so none may be more than all.
 __device__ __forceinline__ real signed_share(real share) { return share > 0.5f ? -(1 - share) : share; }
 __device__ __forceinline__ real whole_share(real kept) { return __float_as_int(kept) < 0 ? 1 + kept : kept; }
@@ -153,13 +158,17 @@ struct __align__(16) Node {
 #define INNER 1u  // of what is added: the lane itself has told it at this clip
 #define OPEN 2u   // more is to be added before anything is passed on
 #define PULL 1u   // of first parts: the ideal itself
-#if SHARES
+#if PASSES
 typedef uint2 Gathered;
-typedef unsigned short Kept;  // of a node, in a column
 #else
 typedef uint4 Gathered;
+#endif
+#if SHARES
+typedef unsigned short Kept;  // of a node, in a column
+#else
 typedef real Kept;
 #endif
+#define KEPT (SLOPES ? 1 : TOLD)  // of them
 // How many clips the last lane is behind backward.
 #define LAG (pack.steps + 1)
 #define CHUNKS (GROUP ? (pack.steps <= CHUNK ? 2 : 4) : 2 + (pack.steps + CHUNK - 1) / CHUNK)
@@ -217,7 +226,7 @@ struct Block {
           ring((real *)((char *)shared_memory + rounded(pack.videos * (8 + sizeof(real) + 8)))), costs(ring),
 #if NODES
           ring_of_costs(ring + (GROUP ? CHUNKS * chunk : 0)),
-          skips(ring + CHUNKS * chunk * (GROUP && !SHARES ? 2 : 1)),
+          skips(ring + CHUNKS * chunk * (GROUP && !PASSES ? 2 : 1)),
           loose((Node *)((char *)skips + rounded(pack.videos * pack.steps * sizeof(real)))), gathered((Gathered *)loose),
           adders((Adder *)(gathered + 32 * pack.gather_count)),
           working(GROUP ? (real *)((char *)adders + rounded(pack.adders * sizeof(Adder))) : (real *)(loose + 32 * pack.loose_count)) {

@@ -117,7 +117,7 @@ def _waives(layout: Layout, numbers: Numbers) -> bool:
 
 def registers(kernel: str, states: int, numbers: Numbers) -> int:
     """Return the registers that a thread with so many states should do with."""
-    wanted = 32 + (8 if kernel == "backward" and not numbers.shares else 4) * states
+    wanted = 32 + (8 if kernel == "backward" and not numbers.passes else 4) * states
     if numbers.skips and not numbers.shares:
         wanted += 8 + 2 * states * (kernel == "backward")
     return min(up(wanted * numbers.bytes // 4, 8), 128)
