@@ -160,7 +160,10 @@ class _Batch:
                     raise Graph2VidError(f"video {at} of {len(self.tsorts)}: its {name} is another than done alone")
 
     def deviation(self, kind: Kind, video: int, clips: int) -> tuple[float, float]:
-        """Return how far cost (relative) and gradients are from those of the torch loop, float64 on the CPU."""
+        """Return how far cost and gradients are from those of the torch loop, float64 on the CPU.
+
+        Both are relative, to the cost and to the largest gradient, or to 1: gradients of smoothmin may be larger.
+        """
         import torch
 
         from benchmarks.torch_reference import reference_cost
@@ -185,7 +188,9 @@ class _Batch:
             return far, 0.0
         gradients = [part[0] for part in (found.match, found.drop, found.skip)[: len(given)] if part is not None]
         wanted = torch.autograd.grad(cost, inputs)
-        return far, max(float((a.double().cpu() - b).abs().max()) for a, b in zip(gradients, wanted, strict=True))
+        largest = max(1.0, *(float(part.abs().max()) for part in wanted))
+        away = max(float((a.double().cpu() - b).abs().max()) for a, b in zip(gradients, wanted, strict=True))
+        return far, away / largest
 
 
 def _kind(name: str) -> Kind:
@@ -228,7 +233,7 @@ def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
 
 
 def _one(effort: Effort) -> Iterator[dict[str, Any]]:
-    """Cost and gradient of one video: the kernels in a CUDA graph, the call, and `soft_cost` with its backward pass."""
+    """Cost and gradient of one video: the kernels, the call, and `soft_cost` with its backward pass, captured or not."""
     import torch
 
     for flow, what in product(list(FLOWS.values())[:3], [what for what in KINDS if _kind(what).gradient]):
@@ -244,17 +249,35 @@ def _one(effort: Effort) -> Iterator[dict[str, Any]]:
         row["torch_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
         with torch.autograd.set_multithreading_enabled(False):
             row["one_thread_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
+        row["captured_seconds"] = _seconds(_captured(tsort, batch, kind), effort)
         yield row
 
 
-def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> None:
+def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> list[Tensor]:
+    """Return the cost and its gradients by match and drop."""
     import torch
 
     from graph2vid.learn import soft_cost
 
     given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
     cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
-    torch.autograd.grad(cost, given)
+    return [cost.detach(), *torch.autograd.grad(cost, given)]
+
+
+def _captured(tsort: TSortGraph, batch: _Batch, kind: Kind) -> Callable[[], None]:
+    """Return `_through_torch` as a CUDA graph, to be replayed; with other costs it finds what a call finds."""
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = _through_torch(tsort, batch, kind)
+    with torch.no_grad():
+        batch.match.copy_(torch.rand_like(batch.match))
+    graph.replay()
+    wanted = _through_torch(tsort, batch, kind)
+    if not all(one.equal(other) for one, other in zip(found, wanted, strict=True)):
+        raise Graph2VidError(f"{kind.smoothing} of {tsort.n_states} states: a captured call finds something else")
+    return graph.replay
 
 
 def _skips(effort: Effort) -> Iterator[dict[str, Any]]:
@@ -395,20 +418,21 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
             f"per second, and their share of the {found[0]['updates_per_second']:.1e}/s that shared memory allows. "
             "Videos of every batch give what they give alone. "
             f"Against float64 on the CPU, in the same run: costs within {worst[0]:.0e} (relative), gradients within "
-            f"{worst[1]:.0e}."
+            f"{worst[1]:.0e} (relative to the largest, or to 1)."
         )
         tables.append(table("Costs on the GPU", note, ("states", "clips", "videos", *KINDS), lines, words=0))
     if ones := [row for row in found if row["name"] == "one"]:
         note = (
             f"{CLIPS[0]} clips, cost and gradient, float32: the kernels in a CUDA graph; a call of them from Python; "
-            "`soft_cost` and its backward pass through torch, and the same with "
-            "`torch.autograd.set_multithreading_enabled(False)`. Calls follow one another."
+            "`soft_cost` and its backward pass through torch, the same with "
+            "`torch.autograd.set_multithreading_enabled(False)`, and both captured in one `torch.cuda.graph` and "
+            "replayed. Calls follow one another."
         )
-        measured = ("device_", "", "torch_", "one_thread_")
+        measured = ("device_", "", "torch_", "one_thread_", "captured_")
         lines = [
             (f"{row['states']:,}", row["what"], *(duration(row[f"{at}seconds"]) for at in measured)) for row in ones
         ]
-        columns = ("states", "what", "device", "call", "through torch", "in one thread")
+        columns = ("states", "what", "device", "call", "through torch", "in one thread", "captured")
         tables.append(table("One video on the GPU", note, columns, lines, words=0))
     if skips := [row for row in found if row["name"] == "skips"]:
         tables.append(_skip_table(skips))

@@ -362,8 +362,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                         const real differs = less(pair.minor, in_mean - old);
                         differs_[w] = differs;
                         const real entering = pair.minor - (pair.gap > 0 ? differs : -differs);
-                        passing[w].share = other(pair);
-                        passing[w].slopes = halves(which.minor - less(which.minor, fabs(which.gap)), entering) | other(which);
+                        const bool is_more = entering > (real)0.5;
+                        passing[w].share = other(pair) ^ (is_more ? OTHER : 0);
+                        passing[w].slopes = halves(which.minor - less(which.minor, fabs(which.gap)), is_more ? 1 - entering : entering) | other(which);
                         value = which.mean();
 #else
                         if (!CONTIGUOUS) value = minimum(value, drop + old);
