@@ -209,3 +209,24 @@ def test_the_rules_do_without_torch(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "parse", str(tmp_path / "tea.txt"), "--parser", "rules"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("another_release", [False, True])
+def test_the_rules_do_without_the_command_line_of_spacy(another_release: bool) -> None:
+    """It is there when it is asked for; and a release of spaCy that needs more of it at once gets it."""
+    pytest.importorskip("spacy", reason="the extra 'text' is not installed")
+    code = f"""
+import sys
+from graph2vid.text.rules import dependency_parser as models
+class Lacking(type(sys)):
+    info = property()  # which cannot be read
+if {another_release}:
+    models.ModuleType = Lacking
+models.spare_imports()
+spacy = models._import_spacy(whole=False)
+assert ("spacy.cli" in sys.modules) == {another_release}
+assert spacy.info(silent=True)["spacy_version"] == spacy.__version__
+assert sys.modules["spacy.cli.info"].__file__
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

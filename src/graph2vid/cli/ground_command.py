@@ -136,9 +136,9 @@ def ground(
         arrays = {name: array if name in ("clips", "steps") else array.T for name, array in arrays.items()}
     features = None if given.model is None else _trained(given.model)
     if options.procedure.parser == "rules":
-        from graph2vid.text.rules import spare_torch
+        from graph2vid.text.rules import spare_imports
 
-        spare_torch()
+        spare_imports()
     with progress("reading the procedure") as tell:
         procedures: list[Any] = sources
         if flags_given(context, "violation"):

@@ -67,9 +67,9 @@ def parse(
         if path is not None and path.suffix.lower() != suffix:
             raise InputError(f"{path}: the file after --{suffix[1:]} must end in {suffix}")
     if parser == "rules":
-        from graph2vid.text.rules import spare_torch
+        from graph2vid.text.rules import spare_imports
 
-        spare_torch()
+        spare_imports()
     found = _parsed(procedure, parser, model)
     if entities and found.entities is None:
         raise InputError(f"the parser {parser!r} makes no graph of entities; try --parser learned")

@@ -8,9 +8,9 @@ from graph2vid.text.coarsen import coarsen, reason
 from graph2vid.text.parsed_text import Parse, Procedure
 from graph2vid.text.rules.analysis import analyse
 from graph2vid.text.rules.connect import Follower, entity_graph
-from graph2vid.text.rules.dependency_parser import language_model, spare_torch
+from graph2vid.text.rules.dependency_parser import language_model, spare_imports
 
-__all__ = ["parse_by_rules", "spare_torch"]
+__all__ = ["parse_by_rules", "spare_imports"]
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from graph2vid.errors import InputError, MissingDependencyError
+from graph2vid.text.rules.vector_rows import VectorRows
 from graph2vid.weights import check_weights
 
 INSTALLED = ("en_core_web_md", "en_core_web_lg", "en_core_web_sm")
@@ -31,6 +33,9 @@ is read whole: it may have components that need them."""
 _TOKENIZER = "graph2vid.EmptyTokenizer.v1"
 """What a model's tokenizer is read into: spaCy would make all rules of English before, only to replace them."""
 
+_VECTORS = "graph2vid.VectorsOnDisk.v1"
+"""What the vectors of a known model are read into: spaCy would unpack the rows of all words."""
+
 _TAGS = (
     "NOUN: NN NNS; PROPN: NNP NNPS; PRON: PRP PRP$ WP WDT EX; VERB: VB VBP VBZ VBD VBN VBG; AUX: MD; "
     "ADJ: JJ JJR JJS AFX; ADV: RB RBR RBS WRB; DET: DT PDT; ADP: IN RP; NUM: CD; CCONJ: CC; PART: TO POS"
@@ -40,17 +45,17 @@ PARTS_OF_SPEECH = {tag: part for part, tags in _TAGS_OF.items() for tag in tags.
 """From tags of the Penn treebank to universal parts of speech."""
 
 
-_spares_torch = False
+_spares_imports = False
 
 
-def spare_torch() -> None:
-    """Let spaCy not import torch, which takes longer than all the rest where it is installed.
+def spare_imports() -> None:
+    """Let spaCy import neither torch, where it is installed, nor its own command line: together most of its imports.
 
-    No model of ours needs it. For commands, which have their process for themselves: in others somebody may want
+    No model of ours needs them. For commands, which have their process for themselves: in others somebody may want
     spaCy with torch, which then takes torch for missing.
     """
-    global _spares_torch
-    _spares_torch = True
+    global _spares_imports
+    _spares_imports = True
 
 
 @contextmanager
@@ -95,14 +100,18 @@ def language_model(model: str | None = None) -> Any:
             "the rules parser needs an English spaCy model and found none: "
             "python -m spacy download en_core_web_md (or pass the name or path of a model)"
         )
-    if Path(place).parent.name == CARRIER:
+    is_known = Path(place).parent.name == CARRIER
+    if is_known:
         check_weights(CARRIER, Path(place).parent)
-    spacy = _import_spacy(with_torch=model is not None or not _spares_torch)
+    spacy = _import_spacy(whole=model is not None or not _spares_imports)
     exclude, config = [*NOT_NEEDED], {}
     if model is None:
         exclude += NOT_READ
         spacy.registry.tokenizers(_TOKENIZER, func=_empty_tokenizer)
         config = {"nlp": {"tokenizer": {"@tokenizers": _TOKENIZER}}}
+        if is_known and hasattr(spacy.registry, "vectors"):  # since spaCy 3.7
+            spacy.registry.vectors(_VECTORS, func=_vectors_on_disk)
+            config["nlp"]["vectors"] = {"@vectors": _VECTORS}
     try:
         nlp = spacy.load(place, exclude=exclude, config=config)
     except (OSError, ValueError, ImportError) as error:
@@ -119,19 +128,38 @@ def language_model(model: str | None = None) -> Any:
     return nlp
 
 
-def _import_spacy(with_torch: bool) -> Any:
-    if with_torch or "torch" in sys.modules:
+def _import_spacy(whole: bool) -> Any:
+    if whole or "torch" in sys.modules or "spacy" in sys.modules:
         return import_module("spacy")
-    sys.modules["torch"] = None  # type: ignore[assignment]
+    later = ModuleType("spacy.cli.info")  # spaCy takes one function from there, and imports all of its commands for it
+    vars(later)["info"] = lambda *args, **options: import_module(later.__name__).info(*args, **options)
+    sys.modules |= {"torch": None, later.__name__: later}  # type: ignore[dict-item]
     try:
         return import_module("spacy")
+    except ImportError:  # a release that takes more from there is imported whole
+        pass
     finally:
-        del sys.modules["torch"]
+        del sys.modules["torch"], sys.modules[later.__name__]
+    return import_module("spacy")
 
 
 def _empty_tokenizer() -> Any:
     tokenizer = import_module("spacy.tokenizer").Tokenizer
     return lambda nlp: tokenizer(nlp.vocab)
+
+
+def _vectors_on_disk() -> Any:
+    from numpy import load
+
+    class VectorsOnDisk(import_module("spacy.vectors").Vectors):  # type: ignore[misc]
+        def from_disk(self, path: Path, *, exclude: Sequence[str] = ()) -> Any:
+            try:
+                self.data, self.key2row = load(path / "vectors", mmap_mode="r"), VectorRows(path / "key2row")
+            except (AttributeError, TypeError):  # a release that keeps them otherwise
+                return super().from_disk(path, exclude=exclude)
+            return self
+
+    return lambda vocab: VectorsOnDisk(strings=vocab.strings)
 
 
 def _set_parts_of_speech(doc: Any) -> Any:
