@@ -22,6 +22,7 @@ PRELUDE = Path(__file__).with_name("emulator.hpp")
 MOST_SHARED = 232_448  # bytes, as on an H200
 IRRELEVANT = ("-DTHREADS=", "-DBLOCKS=")  # to what is computed, but for how few registers there are
 WRONG = {1: "threads wait for what never comes", 2: "it writes behind its shared memory"}
+FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off")
 CALL = """
 extern "C" int run_{name}(unsigned blocks, unsigned across, unsigned threads, unsigned shared, unsigned seed,
                           const Batch *batch, int group) {{
@@ -61,16 +62,25 @@ def compiled(kind: Kind, numbers: Numbers, shape: Shape, folder: Path) -> ctypes
     calls = [CALL.format(name=name, group=", group" if name == "collect" else "") for name in names]
     machine = Path(cuda_costs.__file__).with_name("machine.cuh").read_text()
     code = source(shape)[0].removeprefix(machine).replace("extern __shared__ double shared_memory[];", "")
-    text = "".join([PRELUDE.read_text(), code, *calls])
     options = [option for option in kind.defines(numbers, shape) if option.startswith("-D")]
     options = [option for option in options if not option.startswith(IRRELEVANT)]
     options += ["-DTHREADS=1024", "-DBLOCKS=2"]
-    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", *options]
-    name = hashlib.sha256("\n".join([text, *options]).encode()).hexdigest()[:20]
+    # As lines of the source: what is defined before a precompiled header makes g++ read the header anew.
+    defines = [f"#define {option.removeprefix('-D').replace('=', ' ', 1)}\n" for option in options]
+    text = "".join([f'#include "{PRELUDE.name}"\n', *defines, code, *calls])
+    name = hashlib.sha256(text.encode()).hexdigest()[:20]
     if not (folder / f"{name}.so").exists():
+        precompile_prelude(folder)
         (folder / f"{name}.cpp").write_text(text)
-        subprocess.run(["g++", *options, f"{name}.cpp", "-o", f"{name}.so"], cwd=folder, check=True)
+        subprocess.run(["g++", *FLAGS, "-shared", f"{name}.cpp", "-o", f"{name}.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / f"{name}.so"))
+
+
+def precompile_prelude(folder: Path) -> None:
+    """Compile what all kernels begin with once for a folder: reading it takes longer than the kernels do."""
+    if not (folder / PRELUDE.name).exists():
+        (folder / PRELUDE.name).write_text(PRELUDE.read_text())
+        subprocess.run(["g++", *FLAGS, "-x", "c++-header", PRELUDE.name], cwd=folder, check=True)
 
 
 @contextmanager
