@@ -74,7 +74,7 @@ setup: $(VENV)/.package $(VENV)/.debian  ## create .venv, build the kernels, ins
 
 # In two processes, file by file; ARGS="-n 0" for one, with its output as it comes.
 test: setup  ## run the tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Those on real data skip unless GRAPH2VID_DATA names the folder that holds it.
 test-slow: setup  ## run the slow sweeps: 20 kill seeds, a lost Ray node, all narrated videos in a batch, large searches
