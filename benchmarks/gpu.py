@@ -233,7 +233,7 @@ def _mixed(ceiling: float, effort: Effort) -> Iterator[dict[str, Any]]:
 
 
 def _one(effort: Effort) -> Iterator[dict[str, Any]]:
-    """Cost and gradient of one video: the kernels, the call, and `soft_cost` with its backward pass, captured or not."""
+    """Cost and gradient of one video: kernels, call, and `soft_cost` with its backward pass, captured or not."""
     import torch
 
     for flow, what in product(list(FLOWS.values())[:3], [what for what in KINDS if _kind(what).gradient]):

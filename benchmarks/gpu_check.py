@@ -39,8 +39,8 @@ from graph2vid.tsort import TSortGraph
 Worst = dict[tuple[str, ...], list[float]]
 DEVICE = "cuda"
 GAMMAS = (1e-3, 0.01, 0.1, 1.0, 10.0)
-# Of costs, relative to the sum over clips of the largest label's; of gradients, to the largest one of the video, or to 1
-# (those of smoothmin may be larger). float32 promises gradients from gamma = 0.01 on.
+# Of costs, relative to the sum over clips of the largest label's; of gradients, to the largest one of the video, or to
+# 1 (those of smoothmin may be larger). float32 promises gradients from gamma = 0.01 on.
 BOUNDS = {torch.float64: (1e-13, 1e-10), torch.float32: (1e-6, 1e-3)}
 
 
