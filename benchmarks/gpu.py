@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 GAMMA = 0.1
 CLIPS = (128, 256, 1024)
 VIDEOS = (1, 64, 1024, 8192)
+TORCH_ROUNDS = 8
 CHAIN_STEPS, CHAIN_CLIPS, CHAIN_VIDEOS = 50, 500, 64
 KINDS = {
     "hard cost": ("hard", True, False),
@@ -246,11 +247,37 @@ def _one(effort: Effort) -> Iterator[dict[str, Any]]:
             batch.run(kind)
         row["device_seconds"] = _seconds(graph.replay, effort)
         row["seconds"] = _seconds(partial(batch.run, kind), effort)
-        row["torch_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
-        with torch.autograd.set_multithreading_enabled(False):
-            row["one_thread_seconds"] = _seconds(partial(_through_torch, tsort, batch, kind), effort)
+        row |= _through_torch_and_alone(tsort, batch, kind, effort)
         row["captured_seconds"] = _seconds(_captured(tsort, batch, kind), effort)
         yield row
+
+
+def _through_torch_and_alone(tsort: TSortGraph, batch: _Batch, kind: Kind, effort: Effort) -> dict[str, float]:
+    """Time the call, and torch with a function that does nothing, in turns: the processors are shared with others."""
+    import torch
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, match: Tensor, drop: Tensor) -> Tensor:
+            return match.new_empty(1)
+
+        @staticmethod
+        def backward(ctx: Any, above: Tensor) -> tuple[Tensor, Tensor]:
+            return zeros
+
+    zeros = (torch.zeros_like(batch.match), torch.zeros_like(batch.drop))
+    given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
+    best: dict[str, float] = {}
+    for _, many in product(range(TORCH_ROUNDS), (True, False)):
+        with torch.autograd.set_multithreading_enabled(many):
+            calls: dict[str, Callable[[], object]] = {
+                "torch": partial(_through_torch, tsort, batch, kind),
+                "alone": lambda: torch.autograd.grad(Nothing.apply(*given), given),  # type: ignore[no-untyped-call]
+            }
+            for name, call in calls.items():
+                name = f"{name}_seconds" if many else f"one_thread_{name}_seconds"
+                best[name] = min(best.get(name, float("inf")), _seconds(call, effort))
+    return best
 
 
 def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> list[Tensor]:
@@ -261,7 +288,7 @@ def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> list[Tensor]
 
     given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
     cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
-    return [cost.detach(), *torch.autograd.grad(cost, given)]
+    return [cost, *torch.autograd.grad(cost, given)]
 
 
 def _captured(tsort: TSortGraph, batch: _Batch, kind: Kind) -> Callable[[], None]:
@@ -425,13 +452,15 @@ def _tables(found: Sequence[dict[str, Any]], device: dict[str, Any]) -> tuple[Ta
         note = (
             f"{CLIPS[0]} clips, cost and gradient, float32: the kernels in a CUDA graph; a call of them from Python; "
             "`soft_cost` and its backward pass through torch, the same with "
-            "`torch.autograd.set_multithreading_enabled(False)`, and both captured in one `torch.cuda.graph` and "
-            "replayed. Calls follow one another."
+            "`torch.autograd.set_multithreading_enabled(False)`, in brackets what torch takes for a function that does "
+            "nothing, and both passes captured in one `torch.cuda.graph` and replayed. Calls follow one another."
         )
-        measured = ("device_", "", "torch_", "one_thread_", "captured_")
-        lines = [
-            (f"{row['states']:,}", row["what"], *(duration(row[f"{at}seconds"]) for at in measured)) for row in ones
-        ]
+        lines = []
+        for row in ones:
+            calls = [duration(row[name]) for name in ("device_seconds", "seconds")]
+            for way in ("", "one_thread_"):
+                calls.append(f"{duration(row[f'{way}torch_seconds'])} ({duration(row[f'{way}alone_seconds'])})")
+            lines.append((f"{row['states']:,}", row["what"], *calls, duration(row["captured_seconds"])))
         columns = ("states", "what", "device", "call", "through torch", "in one thread", "captured")
         tables.append(table("One video on the GPU", note, columns, lines, words=0))
     if skips := [row for row in found if row["name"] == "skips"]:

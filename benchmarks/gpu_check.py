@@ -195,20 +195,27 @@ def check(batch: Batch, smoothing: str, contiguous: bool, gamma: float, worst: W
         limit = None
         if "checkpoints" in name:
             limit = few_columns(kind.numbers(dtype), [layout_of(tsort, skips) for tsort in batch.tsorts], name)
+        given = (batch.tsorts, on_gpu.match, on_gpu.drop, batch.lengths, on_gpu.skip)
         with variant(name):
-            found = cuda_costs.costs_on_gpu(
-                batch.tsorts,
-                on_gpu.match,
-                on_gpu.drop,
-                batch.lengths,
-                on_gpu.skip,
-                gamma=gamma,
-                kind=kind,
-                memory_limit=limit,
-            )
+            found = cuda_costs.costs_on_gpu(*given, gamma=gamma, kind=kind, memory_limit=limit)
+            begun = cuda_costs.begun_on_gpu(*given, gamma=gamma, kind=kind) if limit is None else None
+        if begun is not None and not is_the_same_later(found, *begun):
+            print(f"case {case} {name} {smoothing} {dtype} gamma {gamma}: gradients that are asked for later differ")
+            failures += 1
         key = (name, smoothing, "contiguous" if contiguous else "interrupted", "skips" if skips else "all shown")
         failures += not compare(batch, wanted, found, gamma, key, worst, case)
     return failures
+
+
+def is_the_same_later(found: cuda_costs.Costs, cost: torch.Tensor, pass_back: cuda_costs.PassBack) -> bool:
+    """Whether gradients asked for after the cost are the same, times what arrives: exactly, for powers of 2."""
+    if not torch.equal(cost, found.cost):
+        return False
+    for above, last in ((cost.new_tensor(-0.25).expand(len(cost)), False), (torch.full_like(cost, 2.0), True)):
+        for later, part in zip(pass_back(above, in_place=last), found[1:], strict=True):
+            if part is not None and (later is None or not torch.equal(later, part * above[0])):
+                return False
+    return True
 
 
 def few_columns(numbers: Numbers, layouts: list[Layout], name: str) -> int:

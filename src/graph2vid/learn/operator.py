@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,9 +26,9 @@ from graph2vid.alignment import (
 )
 from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
-from graph2vid.learn.cuda import CudaError, Kind, automata_on_gpu, costs_on_gpu, scaled_on_gpu
+from graph2vid.learn.cuda import CudaError, Kind, automata_on_gpu, begun_on_gpu, costs_on_gpu
 from graph2vid.learn.cuda.compiler import nvrtc
-from graph2vid.learn.padded import Lengths, Skip, clips_of
+from graph2vid.learn.padded import Lengths, Skip, clips_of, scaled
 from graph2vid.tsort import TSortGraph
 
 TSorts: TypeAlias = Sequence[TSortGraph]
@@ -145,8 +145,9 @@ def soft_cost(
     except TypeError:  # something among them has no hash
         asked = _asked.__wrapped__(*given, **options)
     match, drop, skip = _in_one_dtype(match, drop, skip)
-    gradient = torch.is_grad_enabled() and _varies(match, drop, skip)
-    found: Tensor = _SoftCost.apply(match, drop, skip, asked, gradient)  # type: ignore[no-untyped-call]
+    if not (torch.is_grad_enabled() and _varies(match, drop, skip)):
+        return _compute(match, drop, skip, asked, gradient=False)[0]
+    found: Tensor = _SoftCost.apply(match, drop, skip, asked)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -154,9 +155,15 @@ class _Asked(NamedTuple):
     """What is asked of a batch, checked."""
 
     tsorts: tuple[TSortGraph, ...]
-    clips: Sequence[int]
+    clips: tuple[int, ...]
     how: SoftOptions
     extended: bool
+    kinds: tuple[Kind, Kind]  # of the GPU's kernels, without and with a gradient
+
+    @classmethod
+    def of(cls, tsorts: tuple[TSortGraph, ...], clips: Iterable[int], how: SoftOptions, skips: bool) -> _Asked:
+        kinds = [Kind(how.smoothing, how.contiguous, gradient, skips=skips) for gradient in (False, True)]
+        return cls(tsorts, tuple(clips), how, how.extended(tsorts), (kinds[0], kinds[1]))
 
 
 @lru_cache(maxsize=16, typed=True)
@@ -165,7 +172,7 @@ def _asked(
 ) -> _Asked:
     """Check a batch, given the shapes of its costs; one that was seen before is not looked at again."""
     how = SoftOptions(**options)
-    return _Asked(tsorts, tuple(check_shapes(tsorts, match, drop, skip, clips)), how, how.extended(tsorts))
+    return _Asked.of(tsorts, check_shapes(tsorts, match, drop, skip, clips), how, skip is not None)
 
 
 atexit.register(_asked.cache_clear)  # graphs hold what is compiled, which nanobind wants to be gone by then
@@ -211,7 +218,7 @@ def check_shapes(tsorts: TSorts, match: Shape, drop: Shape, skip: Shape | None, 
 
 
 def _compute(match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Found:
-    tsorts, clips, how, extended = asked
+    tsorts, clips, how, extended, kinds = asked
     if extended and gradient and skip is not None and skip.requires_grad:
         raise InputError("the extended model knows no gradient of skip costs: detach them (skip.detach())")
     if match.is_cuda:
@@ -219,8 +226,7 @@ def _compute(match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: b
             if extended:
                 problems = _on_automata(tsorts, clips, skip, how)
                 return automata_on_gpu(problems, match, drop, clips, gamma=how.gamma, gradient=gradient)
-            kind = Kind(how.smoothing, how.contiguous, gradient, skips=skip is not None)
-            return costs_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kind)
+            return costs_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kinds[gradient])
         _warn_of_detour("NVRTC is not installed")
     own = own_costs(tsorts, clips, match, drop, skip)
     if extended:
@@ -299,7 +305,7 @@ def _soft_cost(
     smooth, contiguous, gradient = flags
     how = SoftOptions(gamma, "smoothmin" if smooth else "softmin", contiguous)
     tsorts = tuple(TSortGraph.numbered(number) for number in graphs)
-    cost, *gradients = _compute(match, drop, skip, _Asked(tsorts, lengths, how, how.extended(tsorts)), gradient)
+    cost, *gradients = _compute(match, drop, skip, _Asked.of(tsorts, lengths, how, skip is not None), gradient)
     return cost, *(match.new_empty(0) if part is None else part for part in gradients)  # type: ignore[return-value]
 
 
@@ -316,24 +322,18 @@ def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...
     ctx.save_for_backward(*output)
 
 
-def _needed(ctx: Any, gradients: Iterable[Tensor | None]) -> list[Tensor | None]:
-    """Return of the gradients that forward found those that are needed."""
+def _refuse_second_derivative() -> None:
     if torch.is_grad_enabled():
         raise Graph2VidError(
             "the soft cost of grounding can be differentiated once; there is no second derivative (create_graph=True)"
         )
-    return [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
-
-
-def _scaled(cost: Tensor, gradients: Iterable[Tensor | None], above: Tensor) -> list[Tensor | None]:
-    # What is impossible passes no gradient, whatever arrives from above.
-    scale = torch.where(cost < torch.inf, above, 0.0)
-    return [None if part is None else scale.view(-1, *[1] * (part.ndim - 1)) * part for part in gradients]
 
 
 def _backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    _refuse_second_derivative()
     cost, *gradients = ctx.saved_tensors
-    return *_scaled(cost, _needed(ctx, gradients), above), *[None] * 4
+    needed = [part if needed else None for part, needed in zip(gradients, ctx.needs_input_grad, strict=False)]
+    return *scaled(cost, needed, above), *[None] * 4
 
 
 _soft_cost.register_autograd(_backward, setup_context=_keep_gradients)
@@ -343,26 +343,28 @@ _graph_is_kept: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_g
 class _SoftCost(torch.autograd.Function):
     """The same for plain calls: the operator's way through torch takes longer than a short video.
 
-    So does that of saved tensors: what is found is kept here, and let go of in the backward pass.
+    So does that of saved tensors: what the backward pass needs is kept here, and let go of there.
     """
 
     @staticmethod
-    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: bool) -> Tensor:
-        cost, *gradients = _compute(match, drop, skip, asked, gradient)
-        ctx.found = (cost.detach(), gradients) if gradient else None
+    def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked) -> Tensor:
+        if match.is_cuda and not asked.extended and gpu_kernels():
+            tsorts, clips, how, _, (_, kind) = asked
+            cost, ctx.pass_back = begun_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kind)
+            return cost
+        cost, *gradients = _compute(match, drop, skip, asked, gradient=True)
+        ctx.pass_back = partial(scaled, cost.detach(), gradients)
         return cost
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        if ctx.found is None:
+        _refuse_second_derivative()
+        if (pass_back := ctx.pass_back) is None:
             raise RuntimeError("backward through the soft cost a second time; specify retain_graph=True the first time")
-        cost, gradients = ctx.found[0], _needed(ctx, ctx.found[1])
-        # Where the graph is not kept, no other pass reads what forward found.
+        # Where the graph is not kept, no other pass reads what forward left.
         if not (kept := _graph_is_kept()):
-            ctx.found = None
-        if above.is_cuda and gpu_kernels():
-            return *scaled_on_gpu(cost, gradients, above, in_place=not kept), None, None
-        return *_scaled(cost, gradients, above), None, None
+            ctx.pass_back = None
+        return *pass_back(above, in_place=not kept), None
 
 
 @cache

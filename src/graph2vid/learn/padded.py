@@ -37,6 +37,18 @@ def unit(vectors: Tensor) -> Tensor:
     return vectors / torch.where(length > 1e-12, length, 1.0)
 
 
+def scaled(
+    cost: Tensor, gradients: Sequence[Tensor | None], above: Tensor, *, in_place: bool = False
+) -> list[Tensor | None]:
+    """Return the gradients of each video times what arrives from above; where nothing is possible, that is zero."""
+    scale = torch.where(cost < torch.inf, above, 0.0)
+    scales = [None if part is None else scale.view(-1, *[1] * (part.ndim - 1)) for part in gradients]
+    return [
+        None if part is None or by is None else part.mul_(by) if in_place else part * by
+        for part, by in zip(gradients, scales, strict=True)
+    ]
+
+
 @dataclass(frozen=True)
 class Padded:
     """Clips and steps of a batch; padding is 0.

@@ -108,3 +108,35 @@ def test_the_order_of_threads_does_not_matter(folder: Path, smoothing: str, cont
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             assert one is two is None or torch.equal(one, two)
+
+
+@pytest.mark.parametrize("way", ["registers", "shared", "memory"])
+@pytest.mark.parametrize(("smoothing", "contiguous", "skips"), [KINDS[0], KINDS[1], KINDS[7]])
+def test_gradients_can_be_asked_for_later(
+    folder: Path, smoothing: str, contiguous: bool, skips: bool, way: str
+) -> None:
+    """They are those that are found at once, times what arrives from above, however often they are asked for."""
+    random = np.random.default_rng(3)
+    tsort = TSortGraph.compile(FLOWS["77"])
+    match, drop, skip = (torch.from_numpy(random.random(shape)).float() for shape in ((3, 9, 40), (3, 40), (3, 9)))
+    match[1] = torch.inf
+    given = ([tsort] * 3, match, drop, [40, 33, 12], skip if skips else None)
+    kind = Kind(smoothing, contiguous, gradient=True, skips=skips)
+    arrivals = torch.tensor([[2.0, 7.0], [1.0 if skips else torch.nan, 7.0], [-0.5, 7.0]])
+    with emulation(folder), gpu_check.variant(way):
+        wanted = cuda_costs.costs_on_gpu(*given, gamma=0.1, kind=kind)
+        cost, pass_back = cuda_costs.begun_on_gpu(*given, gamma=0.1, kind=kind)
+        assert cost.isinf().tolist() == [False, not skips, False]
+        assert torch.equal(cost, wanted.cost)
+        for above in (arrivals[:, 0], torch.tensor(3.0).expand(3), arrivals[:, 0]):
+            found = pass_back(above, in_place=False)
+            for one, two in zip(found, wanted[1:], strict=True):
+                if two is not None:
+                    scale = torch.where(cost.isinf(), 0.0, above).view(-1, *[1] * (two.ndim - 1))
+                    assert torch.allclose(one, two * scale, rtol=1e-6, atol=0)
+        waits = isinstance(pass_back, cuda_costs._Begun)
+        assert waits == (way == "registers" or (way == "shared" and smoothing == "softmin"))
+        if waits:
+            drop += 1
+            with pytest.raises(RuntimeError, match="changed in place"):
+                pass_back(arrivals[:, 0])

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed")
 
-from graph2vid.learn.cuda import CudaError, Kind, compile_cuda, cuda_costs  # noqa: E402
+from graph2vid.learn.cuda import CudaError, Kind, compile_cuda  # noqa: E402
 from graph2vid.learn.cuda.compiler import nvrtc  # noqa: E402
 from graph2vid.learn.cuda.cuda_costs import source  # noqa: E402
 from graph2vid.learn.cuda.cuda_numbers import Numbers  # noqa: E402
@@ -68,14 +68,6 @@ def compiles_to_ptx(kind: Kind, shape: Shape, bytes_: int, entries: set[str]) ->
     ptx = compile_cuda(*source(shape), options).decode()
     assert entries == {line.split()[2].split("(")[0] for line in ptx.splitlines() if line.startswith(".visible .entry")}
     assert ("f64" in ptx) or bytes_ == 4
-
-
-@needs_compiler
-@pytest.mark.parametrize("double", [0, 1])
-def test_scaling_compiles_to_ptx(double: int) -> None:
-    code = Path(cuda_costs.__file__).with_name("scaled.cu").read_text()
-    ptx = compile_cuda(code, "scaled.cu", ["--gpu-architecture=compute_80", f"-DDOUBLE={double}"]).decode()
-    assert ".visible .entry scaled" in ptx and ("mul.f64" in ptx) == bool(double)
 
 
 @needs_compiler

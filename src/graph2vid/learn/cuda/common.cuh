@@ -50,4 +50,10 @@ struct Batch {
     real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
     double *base;          // [blocks]: what they have lost so far
     double gamma;
+    const real *above;     // what arrives for each cost, `above_stride` numbers apart; null: 1
+    long long above_stride;
 };
+// What the gradients of a video are multiplied by.
+__device__ __forceinline__ real arrives(const Batch &batch, long long video) {
+    return batch.above ? batch.above[video * batch.above_stride] : (real)1;
+}

@@ -17,7 +17,7 @@ from torch import Tensor
 from graph2vid.alignment import AutomatonProblem
 from graph2vid.errors import TooLargeError
 from graph2vid.learn.cuda.compiler import Module, compile_cuda
-from graph2vid.learn.cuda.cuda_costs import Costs, _free, _scaling, _stream
+from graph2vid.learn.cuda.cuda_costs import Costs, _free, _stream
 from graph2vid.tsort import Automaton
 
 SIZES = ("nodes", "states", "steps", "longest", "video", "clips")
@@ -122,7 +122,6 @@ def _module(device: int, double: bool) -> Module:
     options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", f"-DDOUBLE={int(double)}"]
     compiled = compile_cuda(code, "in_automaton.cu", options)
     with torch.cuda.device(device):
-        _scaling(device, 8 if double else 4)  # here, since the thread that runs backward may not have a context yet
         return Module(compiled)
 
 

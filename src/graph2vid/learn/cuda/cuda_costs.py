@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graph2vid.errors import TooLargeError
-from graph2vid.learn.cuda.compiler import Kernel, Module, compile_cuda
+from graph2vid.learn.cuda.compiler import Module, compile_cuda
 from graph2vid.learn.cuda.cuda_graphs import DeviceGraph, graph_on, layout_of
 from graph2vid.learn.cuda.cuda_numbers import CHUNK, Numbers
 from graph2vid.learn.cuda.cuda_packs import Pack
 from graph2vid.learn.cuda.plan import Fit, Int64s, Part, Shape, plan
+from graph2vid.learn.padded import scaled
 from graph2vid.tsort import TSortGraph
+
+Given: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
+"""Of a padded batch match [B, K, N], drop [B, N] and, where steps may be left out, skip [B, K]."""
+
+Result = TypeVar("Result")
 
 SMOOTHINGS = ("hard", "softmin", "smoothmin")
 SMALL = 256 * 2**20  # bytes of tables for which the free memory is not asked
@@ -38,10 +44,11 @@ class BatchStruct(ctypes.Structure):
         ),
         *((name, ctypes.c_uint64) for name in ("table", "carry", "spilled", "shift", "base")),
         ("gamma", ctypes.c_double),
+        *((name, ctypes.c_uint64) for name in ("above", "above_stride")),
     )
 
 
-OF_A_CALL = struct.Struct("=12Qd")  # what is another in every call: ``match`` and all that follows it
+OF_A_CALL = struct.Struct("=12Qd")  # what is another in every call: from ``match`` to ``gamma``
 
 
 class Kind(NamedTuple):
@@ -103,8 +110,6 @@ def _module(device: int, kind: Kind, numbers: Numbers, kernel: Shape) -> Module:
     options = kind.defines(numbers, kernel)
     code = compile_cuda(*source(kernel), [f"--gpu-architecture=sm_{major}{minor}", *options])
     with torch.cuda.device(device):
-        if kind.gradient:
-            _scaling(device, numbers.bytes)  # here, since the thread that runs backward may not have a context yet
         return Module(code)
 
 
@@ -163,40 +168,53 @@ def costs_on_gpu(
     -------
     Costs
     """
+    return _on_gpu(_Prepared.costs, tsorts, lengths, (match, drop, skip), gamma, kind, memory_limit)
+
+
+PassBack: TypeAlias = Callable[..., Sequence[Tensor | None]]
+"""Called with what arrives from above [B], and whether it is the last call (``in_place``); returns the gradients."""
+
+
+def begun_on_gpu(
+    tsorts: Sequence[TSortGraph],
+    match: Tensor,
+    drop: Tensor,
+    lengths: Sequence[int],
+    skip: Tensor | None = None,
+    *,
+    gamma: float,
+    kind: Kind,
+) -> tuple[Tensor, PassBack]:
+    """Return the costs, and what gives their gradients later; parameters as for `costs_on_gpu`.
+
+    A large batch is done at once, so that its tables need not be kept.
+    """
+    return _on_gpu(_Prepared.begin, tsorts, lengths, (match, drop, skip), gamma, kind)
+
+
+def _on_gpu(
+    what: Callable[[_Prepared, Given, float], Result],
+    tsorts: Sequence[TSortGraph],
+    lengths: Sequence[int],
+    given: Given,
+    gamma: float,
+    kind: Kind,
+    memory_limit: int | None = None,
+) -> Result:
+    """Do that on the device of the costs."""
+    match, drop, skip = given
     if torch.cuda.current_device() != match.device.index:
         with torch.cuda.device(match.device):
-            return costs_on_gpu(tsorts, match, drop, lengths, skip, gamma=gamma, kind=kind, memory_limit=memory_limit)
+            return _on_gpu(what, tsorts, lengths, given, gamma, kind, memory_limit)
     given = (match.contiguous(), drop.contiguous(), None if skip is None else skip.contiguous())
+    batch = (tuple(tsorts), tuple(lengths), kind, match.dtype, match.shape, match.device)
     try:
-        return _costs(tsorts, *given, lengths, gamma, kind, memory_limit)
+        return what(_prepared(*batch, memory_limit), given, gamma)
     except torch.OutOfMemoryError:
         # Others took memory since the batch was laid out, or what is free lies in pieces.
         _prepared.cache_clear()
         torch.cuda.empty_cache()
-        return _costs(tsorts, *given, lengths, gamma, kind, _free(match.device) // 16)
-
-
-def _costs(
-    tsorts: Sequence[TSortGraph],
-    match: Tensor,
-    drop: Tensor,
-    skip: Tensor | None,
-    lengths: Sequence[int],
-    gamma: float,
-    kind: Kind,
-    memory_limit: int | None,
-) -> Costs:
-    parts = _prepared(tuple(tsorts), tuple(lengths), kind, match.dtype, match.shape, match.device, memory_limit)
-    cost = match.new_empty(match.shape[0])
-    if kind.gradient:
-        by_skip = None if skip is None else torch.empty_like(skip)
-        found = Costs(cost, torch.empty_like(match), torch.empty_like(drop), by_skip)
-    else:
-        found = Costs(cost)
-    scratch = match.new_empty(max([part.scratch for part in parts]))  # one after the other, all parts use it
-    for part in parts:
-        part.run(match, drop, skip, found, scratch, gamma)
-    return found
+        return what(_prepared(*batch, _free(match.device) // 16), given, gamma)
 
 
 def _free(device: torch.device) -> int:
@@ -218,7 +236,7 @@ def _prepared(
     shape: tuple[int, ...],
     device: torch.device,
     memory_limit: int | None,
-) -> tuple[_Prepared, ...]:
+) -> _Prepared:
     """Lay a batch out; the same batch again costs nothing."""
     numbers, skips = kind.numbers(dtype), kind.skips
     place: dict[TSortGraph, int] = {}
@@ -236,8 +254,8 @@ def _prepared(
             "to be had: cut the video or the procedure"
         ) from None
     graphs = tuple(graph_on(tsort, skips, device) for tsort in place)
-    return tuple(
-        _Prepared(part, graphs, which[part.videos], clips[part.videos], kind, numbers, shape) for part in parts
+    return _Prepared(
+        [_PreparedPart(part, graphs, which[part.videos], clips[part.videos], kind, numbers, shape) for part in parts]
     )
 
 
@@ -247,44 +265,72 @@ def _stream(device: int) -> int:
     return torch.cuda.current_stream(device).cuda_stream if quick is None else quick(device)
 
 
-class ScaledStruct(ctypes.Structure):
-    """``Scaled`` of scaled.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint64) for name in ("cost", "above", "videos", "stride")),
-        *((f"{name}{part}", ctypes.c_uint64) for name in ("each", "of", "to") for part in range(3)),
-    )
-
-
-@cache
-def _scaling(device: int, bytes_: int) -> Kernel:
-    major, minor = torch.cuda.get_device_capability(device)
-    code = Path(__file__).with_name("scaled.cu").read_text()
-    options = [f"--gpu-architecture=sm_{major}{minor}", f"-DDOUBLE={int(bytes_ == 8)}"]
-    return Module(compile_cuda(code, "scaled.cu", options)).kernel("scaled", 256)
-
-
-def scaled_on_gpu(
-    cost: Tensor, gradients: Sequence[Tensor | None], above: Tensor, in_place: bool = False
-) -> list[Tensor | None]:
-    """Return the gradients by match, drop and skip of each video times what arrives from above, in one launch.
-
-    What is impossible passes zero, whatever arrives. None: not wanted. ``in_place``: they are written over those given.
-    """
-    device, videos = cost.device, cost.shape[0]
-    if torch.cuda.current_device() != device.index:
-        with torch.cuda.device(device):
-            return scaled_on_gpu(cost, gradients, above, in_place)
-    found = [part if part is None or in_place else torch.empty_like(part) for part in gradients]
-    sizes = [0 if part is None else part.numel() // videos for part in gradients]
-    of, to = ([0 if part is None else part.data_ptr() for part in parts] for parts in (gradients, found))
-    scaled = ScaledStruct(cost.data_ptr(), above.data_ptr(), videos, above.stride(0), *sizes, *of, *to)
-    blocks = min(-(-max(sizes) * videos // 256), 4096)
-    _scaling(device.index, cost.itemsize).launch(max(blocks, 1), _stream(device.index), scaled)
-    return found
-
-
 class _Prepared:
+    """A batch, ready to run part by part."""
+
+    def __init__(self, parts: Sequence[_PreparedPart]) -> None:
+        self.parts, self.scratch = parts, max(part.scratch for part in parts)
+        part = parts[0]
+        # The gradients of one part can be asked for later: its table is kept until then.
+        self.can_wait = len(parts) == 1 and part.can_wait and self.scratch * part.numbers.bytes <= SMALL
+
+    def costs(self, given: Given, gamma: float) -> Costs:
+        """Compute costs and gradients."""
+        match = given[0]
+        cost = match.new_empty(match.shape[0])
+        found = Costs(cost, *_empty_like(given)) if self.parts[0].kind.gradient else Costs(cost)
+        scratch = match.new_empty(self.scratch)  # one after the other, all parts use it
+        for part in self.parts:
+            part.run(part.batch(given, found, scratch, gamma), scratch)
+        return found
+
+    def begin(self, given: Given, gamma: float) -> tuple[Tensor, PassBack]:
+        """Compute costs, and return with them what gives the gradients."""
+        if not self.can_wait:
+            cost, *gradients = self.costs(given, gamma)
+            return cost, partial(scaled, cost.detach(), gradients)
+        (part,), match = self.parts, given[0]
+        found, scratch = Costs(match.new_empty(match.shape[0]), *_empty_like(given)), match.new_empty(self.scratch)
+        batch = part.batch(given, found, scratch, gamma)
+        part.forward(batch, 0, part.longest)
+        return found.cost, _Begun(part, batch, given, found._replace(cost=found.cost.detach()), scratch)
+
+
+class _Begun:
+    """A batch whose costs are computed, and whose gradients may be asked for.
+
+    For that torch changes threads, which makes everything slow there: as much as possible is done before.
+    """
+
+    def __init__(self, part: _PreparedPart, batch: BatchStruct, given: Given, found: Costs, scratch: Tensor) -> None:
+        self._part, self._batch, self._given, self._found, self._scratch = part, batch, given, found, scratch
+        self._versions = self._read_versions()
+
+    def _read_versions(self) -> tuple[int, ...]:
+        match, drop, skip = self._given
+        return match._version, drop._version, 0 if skip is None else skip._version, self._found.cost._version
+
+    def __call__(self, above: Tensor, *, in_place: bool = False) -> Sequence[Tensor | None]:
+        """Return the gradients times what arrives from above. Unless it is the last call, they are new ones."""
+        if self._read_versions() != self._versions:
+            raise RuntimeError("the costs that the soft cost was computed from, or itself, were changed in place since")
+        batch, found = self._batch, self._found[1:]
+        if not in_place:
+            match, drop, skip = found = _empty_like(self._given)
+            batch = BatchStruct.from_buffer_copy(batch)
+            batch.match_grad, batch.drop_grad = match.data_ptr(), drop.data_ptr()
+            batch.skip_grad = 0 if skip is None else skip.data_ptr()
+        batch.above, batch.above_stride = above.data_ptr(), above.stride(0)
+        self._part.backward(batch, 0, self._part.behind)
+        return found
+
+
+def _empty_like(given: Given) -> Given:
+    match, drop, skip = given
+    return torch.empty_like(match), torch.empty_like(drop), None if skip is None else torch.empty_like(skip)
+
+
+class _PreparedPart:
     """A part of a batch with its places in memory, ready to run."""
 
     def __init__(
@@ -303,6 +349,7 @@ class _Prepared:
         fit = Fit(part.forward, part.backward)
         columns = clips + np.array([fit.lag(layout, numbers) for layout in layouts])[which]
         self.longest = int(columns.max())
+        self.behind = max(self.longest, shape[2])  # the clips that gradients are written of
         self.pieces = -(-self.longest // part.kept) if gradient else 1
         which = which[part.starts[:-1]]  # of each block
         longest = np.maximum.reduceat(columns, part.starts[:-1])
@@ -335,6 +382,7 @@ class _Prepared:
         states = max(layout.states / layout.steps for layout in layouts)
         self.group = 32 if states > 64 else 8 if states > 4 else 1
         device, self.blocks = graphs[0].device, (blocks := len(which))
+        self.device = device.index
         modules = [_module(device.index, kind, numbers, one.kernel) for one in shapes]
         self.kernels = {
             name: module.kernel(name, one.threads, one.shared)
@@ -379,36 +427,44 @@ class _Prepared:
             graph.packs[key] = Pack(graph.layout, *key).on(graph.device)
         return graph.packs[key]
 
-    def run(
-        self, match: Tensor, drop: Tensor, skip: Tensor | None, found: Costs, scratch: Tensor, gamma: float
-    ) -> None:
+    @property
+    def can_wait(self) -> bool:
+        """Whether the gradients can be computed later: then the table, which backward leaves as it is, is whole."""
+        return self.resident and self.kind.gradient and self.pieces == 1
+
+    def batch(self, given: Given, found: Costs, scratch: Tensor, gamma: float) -> BatchStruct:
+        """Return what the kernels are given: costs, where to put what is found, and where to work."""
+        batch, at = BatchStruct.from_buffer_copy(self.struct), scratch.data_ptr()
+        places = [0 if part is None else part.data_ptr() for part in (*given, *found)]
+        OF_A_CALL.pack_into(batch, BatchStruct.match.offset, *places, *[at + offset for offset in self.offsets], gamma)
+        return batch
+
+    def run(self, batch: BatchStruct, scratch: Tensor) -> None:
         """Compute costs and gradients."""
-        kind, at = self.kind, scratch.data_ptr()
-        batch = BatchStruct.from_buffer_copy(self.struct)
-        given = [0 if part is None else part.data_ptr() for part in (match, drop, skip, *found)]
-        OF_A_CALL.pack_into(batch, BatchStruct.match.offset, *given, *[at + offset for offset in self.offsets], gamma)
-        stream = _stream(match.device.index)
-        if self.pieces != 1:
-            self._run_in_pieces(batch, stream, scratch)
+        if self.pieces > 1:
+            self._run_in_pieces(batch, scratch)
         else:
-            self._forward(batch, stream, 0, self.longest)
-            if kind.gradient:
-                self._backward(batch, stream, 0, max(self.longest, batch.columns))
-        if kind.gradient and kind.skips and not self.resident:
-            self.kernels["collect_skips"].launch(batch.rows, stream, batch)
+            self.forward(batch, 0, self.longest)
+            if self.kind.gradient:
+                self.backward(batch, 0, self.behind)
+        if self.kind.gradient and self.kind.skips and not self.resident:
+            self.kernels["collect_skips"].launch(batch.rows, _stream(self.device), batch)
 
-    def _forward(self, batch: BatchStruct, stream: int, first: int, last: int) -> None:
+    def forward(self, batch: BatchStruct, first: int, last: int) -> None:
+        """Compute clips from first to last, and the costs with the last clip."""
         batch.first, batch.last = first, last
-        self.kernels["forward"].launch(self.blocks, stream, batch)
+        self.kernels["forward"].launch(self.blocks, _stream(self.device), batch)
 
-    def _backward(self, batch: BatchStruct, stream: int, first: int, last: int) -> None:
+    def backward(self, batch: BatchStruct, first: int, last: int) -> None:
+        """Compute the gradients of these clips."""
         batch.first, batch.last = first, last
+        stream = _stream(self.device)
         self.kernels["backward"].launch(self.blocks, stream, batch)
         if not self.resident:
             blocks = -(-(last - first) // (256 // self.group))
             self.kernels["collect"].launch(blocks, stream, batch, ctypes.c_int32(self.group))
 
-    def _run_in_pieces(self, batch: BatchStruct, stream: int, scratch: Tensor) -> None:
+    def _run_in_pieces(self, batch: BatchStruct, scratch: Tensor) -> None:
         """Compute one video from checkpoints: the column before each piece."""
         kept = self.part.kept
         saved = scratch.new_empty((self.pieces, self.left))
@@ -416,14 +472,14 @@ class _Prepared:
         for piece in range(self.pieces):
             batch.resumed = place + piece * step
             batch.to_resume = place + (piece + 1) * step if piece < self.pieces - 1 else 0
-            self._forward(batch, stream, piece * kept, (piece + 1) * kept)
+            self.forward(batch, piece * kept, (piece + 1) * kept)
         batch.to_resume = 0
         for piece in reversed(range(self.pieces)):
             if piece < self.pieces - 1:
                 batch.resumed = place + piece * step
-                self._forward(batch, stream, piece * kept, (piece + 1) * kept)
-            last = (piece + 1) * kept if piece < self.pieces - 1 else max(self.longest, batch.columns)
-            self._backward(batch, stream, piece * kept, last)
+                self.forward(batch, piece * kept, (piece + 1) * kept)
+            last = (piece + 1) * kept if piece < self.pieces - 1 else self.behind
+            self.backward(batch, piece * kept, last)
 
 
 def _places(sizes: Int64s) -> tuple[int, Int64s]:

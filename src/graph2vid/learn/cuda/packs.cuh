@@ -393,7 +393,7 @@ struct Block {
             const bool known = k < pack.steps && batch.cost[video[v]] < INFINITE && skips[v * pack.steps + k] < FAR;
             const real waived = (clips[v] + LAG <= last ? 1 : *to) - total;
             // A probability, but with smoothmin. The last to be done, the first clips, see that it is one.
-            *to = !known ? 0 : SMOOTH || batch.first > 0 ? waived : least(waived > 0 ? waived : 0, 1);
+            *to = !known ? 0 : (SMOOTH || batch.first > 0 ? waived : least(waived > 0 ? waived : 0, 1)) * arrives(batch, video[v]);
         }
     }
 #endif
@@ -499,15 +499,16 @@ struct Block {
         for (int v = 0; v < videos; ++v) {
             const long long at = video[v];
             const bool known = clip < clips[v] && batch.cost[at] < INFINITE;
+            const real above = known ? arrives(batch, at) : 0;
             const real *sums = chunk_of(ring, clip) + clip % CHUNK * stride + v * labels;
             for (int k = threadIdx.x / CHUNK; k <= batch.rows; k += blockDim.x / CHUNK) {
                 if (k < batch.rows) {
-                    batch.match_grad[(at * batch.rows + k) * batch.columns + clip] = known && k < pack.steps ? sums[k] : 0;
+                    batch.match_grad[(at * batch.rows + k) * batch.columns + clip] = known && k < pack.steps ? sums[k] * above : 0;
                     continue;
                 }
                 real rest = known;
                 for (int m = 0; known && m < pack.steps; ++m) rest -= sums[m];
-                batch.drop_grad[at * batch.columns + clip] = rest;
+                batch.drop_grad[at * batch.columns + clip] = rest * above;
             }
         }
     }
