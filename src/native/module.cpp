@@ -234,8 +234,6 @@ template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t 
 using MatrixArrays = std::tuple<Array<int8_t>, Array<float>, Array<float>>;
 using NormArrays = std::tuple<Array<float>, Array<float>>;
 
-const EncoderKernels &encoder_level(size_t level) { return encoder_kernels()[std::min(level, encoder_kernels().size() - 1)]; }
-
 PackedMatrix packed(const MatrixArrays &given, const EncoderKernels &kernels) {
     const auto &[weights, scale, bias] = given;
     if (weights.ndim() != 2 || scale.size() != weights.shape(0) || bias.size() != weights.shape(0))
@@ -273,7 +271,8 @@ void bind_encoder(nb::module_ &m) {
         .def(
             "__init__",
             [](QuantisedLinear *self, const MatrixArrays &matrix, size_t level) {
-                new (self) QuantisedLinear{encoder_level(level), packed(matrix, encoder_level(level))};
+                const EncoderKernels &k = encoder_kernels_from(level, 0);
+                new (self) QuantisedLinear{k, packed(matrix, k)};
             },
             "matrix"_a, "level"_a = 0)
         .def(
@@ -288,7 +287,8 @@ void bind_encoder(nb::module_ &m) {
             [](QuantisedLayer *self, const MatrixArrays &qkv, const MatrixArrays &out, const MatrixArrays &up,
                const MatrixArrays &down, const NormArrays &norm1, const NormArrays &norm2, int64_t heads, float epsilon,
                size_t level) {
-                const EncoderKernels &k = encoder_level(level);
+                const int64_t width = static_cast<int64_t>(std::get<0>(norm1).size());
+                const EncoderKernels &k = encoder_kernels_from(level, width / std::max<int64_t>(heads, 1));
                 new (self) QuantisedLayer(k, packed(qkv, k), packed(out, k), packed(up, k), packed(down, k), norm(norm1),
                                           norm(norm2), heads, epsilon);
             },
@@ -307,7 +307,7 @@ void bind_encoder(nb::module_ &m) {
                     tables.push_back({static_cast<int64_t>(table.shape(0)), take(table)});
                 }
                 const int64_t width = given.empty() ? 0 : static_cast<int64_t>(given[0].shape(1));
-                new (self) FeatureSums(encoder_level(level), std::move(tables), width);
+                new (self) FeatureSums(encoder_kernels_from(level, width), std::move(tables), width);
             },
             "tables"_a, "level"_a = 0)
         .def(
