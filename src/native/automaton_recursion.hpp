@@ -187,8 +187,7 @@ struct Sum {
         const int64_t blocks = of.blocks(time);
         if (blocks) {  // of what is above the least of the block
             const Vec least_one = finite_or_zero<double>(of.close(time));
-            for (int64_t b = time - B; b < time; ++b)
-                store(of.share + b * L, exp_negative(least_one - load(of.in + b * L)));
+            for (int64_t b = time - B; b < time; ++b) store(of.share + b * L, exp_negative(least_one - load(of.in + b * L)));
         }
         for (int64_t back = 1; back <= blocks; ++back) low = least(low, load(of.low + (time / B - back) * L));
         const Vec from = finite_or_zero<double>(low);
@@ -450,8 +449,7 @@ protected:
         if (n.keep) store(at(n.ended, k, 0), full<T>(NEVER));
         const Lengths<T> of = lengths_of(k);
         if constexpr (R::SUMS)
-            for (int64_t i = 0; i < lengths * L; i += L)
-                store(n.weight + k * lengths * L + i, exp_negative(-load(length + i)));
+            for (int64_t i = 0; i < lengths * L; i += L) store(n.weight + k * lengths * L + i, exp_negative(-load(length + i)));
         for (int64_t back = 1; back <= of.blocks(v.rows); ++back) {
             Vec low = full<T>(NEVER);
             for (int64_t i = back * B - B + 1; i < back * B + B; ++i) low = least(low, load(length + i * L));

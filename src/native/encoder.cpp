@@ -399,6 +399,10 @@ G2V_INLINE Wide gelu(Wide x) {
     return x * (twice > Wide{} ? Wide{} + 1 : raised) / (raised + 1.0f);
 }
 
+void gelu_of_all(float *x, int64_t count) {
+    for (int64_t at = 0; at < count; at += W) put(x + at, gelu(take(x + at)));
+}
+
 // Levels that keep a sum of so many products of two of them, or of one of them and OTHER, below 2^31.
 constexpr float SHARE_LEVELS = 4095, CONTENT_LEVELS = 1023, READ_LEVELS = 4095;
 G2V_INLINE float levels(int64_t count, float wanted, float other) {
@@ -513,23 +517,31 @@ void layer(const LayerJob &job) {
         through(job.out, width, job.mixed + first * width, width, rows, job.lowered);
         add_and_normalise(job.lowered, job.out.panels * panel, input, rows, width, job.norm1, job.epsilon, job.hidden);
         through(job.up, width, job.hidden, width, rows, job.raised);
-        for (int64_t at = 0; at < rows * inner_columns; at += W) put(job.raised + at, gelu(take(job.raised + at)));
+        gelu_of_all(job.raised, rows * inner_columns);
         through(job.down, job.inner, job.raised, inner_columns, rows, job.lowered);
         add_and_normalise(job.lowered, job.down.panels * panel, job.hidden, rows, width, job.norm2, job.epsilon, output);
     }
 }
 
 void sums(const SumsJob &job) {
-    float *out = job.output;
+    const int64_t width = job.width, pairs = job.dependents * job.entities;
+    float *out = job.output, *met = job.met;
     for (int64_t dependent = 0; dependent < job.dependents; ++dependent) {
         const int64_t *rows = job.rows + dependent * job.tables * job.entities;
-        for (int64_t entity = 0; entity < job.entities; ++entity, out += job.width)
-            for (int64_t at = 0; at < job.width; at += W) {
-                Wide sum = take(job.table[0] + rows[entity] * job.width + at);
-                for (int64_t t = 1; t < job.tables; ++t)
-                    sum += take(job.table[t] + rows[t * job.entities + entity] * job.width + at);
-                put(out + at, gelu(sum));
+        const float *one = job.dependent + dependent * MEETINGS * width, *other = job.head;
+        for (int64_t entity = 0; entity < job.entities; ++entity, ++met, out += width, other += MEETINGS * width) {
+            V<float> total[MEETINGS] = {};
+            for (int64_t at = 0; at < width; at += W) {
+                Wide sum = take(job.table[0] + rows[entity] * width + at);
+                for (int64_t t = 1; t < job.tables; ++t) sum += take(job.table[t] + rows[t * job.entities + entity] * width + at);
+                const Wide found = gelu(sum);
+                put(out + at, found);
+#pragma GCC unroll 2
+                for (int k = 0; k < MEETINGS; ++k)
+                    total[k] = plus(total[k], found * (take(one + k * width + at) + take(other + k * width + at)));
             }
+            for (int k = 0; k < MEETINGS; ++k) met[k * pairs] = sum_of(total[k]);
+        }
     }
 }
 
@@ -545,6 +557,7 @@ EncoderKernels G2V_JOIN(encoder_kernels_, G2V_ARCH)() {
             static_cast<int>(Attention::COLUMNS),
             linear,
             layer,
+            gelu_of_all,
             sums};
 }
 

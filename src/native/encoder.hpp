@@ -111,16 +111,18 @@ private:
     int64_t used_ = 0;
 };
 
-// Rows times a matrix, plus a bias.
+// Rows times a matrix, plus a bias; then the GELU, if it is asked for.
 class QuantisedLinear {
 public:
     const EncoderKernels &kernels;
     PackedMatrix matrix;
+    bool gelu;
 
     // output [rows][out]
     void operator()(const float *input, int64_t rows, float *output) const {
         WorkingMemory memory;
-        const int64_t cells = memory.place(whole(rows, WHOLE_ROWS) * WHOLE_ROWS * matrix.groups()), row_scale = memory.place(rows);
+        const int64_t cells = memory.place(whole(rows, WHOLE_ROWS) * WHOLE_ROWS * matrix.groups()),
+                      row_scale = memory.place(rows);
         const int64_t row_zero = memory.place(rows), apart_at = memory.place(rows), apart = memory.place(rows);
         const int64_t panels = memory.place(rows * matrix.columns());
         const Scratch scratch(memory.bytes());
@@ -128,6 +130,7 @@ public:
         float *const floats = scratch.as<float>();
         const Cells rounded{ints + cells, ints + row_zero, floats + row_scale, ints + apart_at, floats + apart};
         kernels.linear({matrix.view(), matrix.in, rows, input, matrix.in, rounded, floats + panels, matrix.columns()});
+        if (gelu) kernels.gelu(floats + panels, rows * matrix.columns());
         for (int64_t row = 0; row < rows; ++row)
             std::copy_n(floats + panels + row * matrix.columns(), matrix.out, output + row * matrix.out);
     }
@@ -225,7 +228,7 @@ private:
     }
 };
 
-// Sums of rows of tables [rows][width], one row of each, through the GELU.
+// Sums of rows of tables [rows][width], one row of each, through the GELU, and what they come to in a pair.
 class FeatureSums {
 public:
     struct Table {
@@ -250,16 +253,16 @@ public:
 
     int64_t tables() const { return static_cast<int64_t>(tables_.size()); }
 
-    // rows [dependents][tables][entities], output [dependents][entities][width]
-    void operator()(const int64_t *rows, int64_t dependents, int64_t entities, float *output) const {
-        for (int64_t dependent = 0; dependent < dependents; ++dependent)
+    void operator()(int64_t dependents, int64_t entities, const int64_t *rows, const float *dependent, const float *head,
+                    float *output, float *met) const {
+        for (int64_t d = 0; d < dependents; ++d)
             for (int64_t t = 0; t < tables(); ++t) {
-                const int64_t *of_table = rows + (dependent * tables() + t) * entities;
+                const int64_t *of_table = rows + (d * tables() + t) * entities;
                 const int64_t most = tables_[static_cast<size_t>(t)].rows;
                 if (std::any_of(of_table, of_table + entities, [most](int64_t row) { return row < 0 || row >= most; }))
                     throw std::invalid_argument("a table has no such row");
             }
-        kernels.sums({dependents, entities, tables(), width, values_.data(), rows, output});
+        kernels.sums({dependents, entities, tables(), width, values_.data(), rows, dependent, head, output, met});
     }
 
 private:

@@ -57,12 +57,15 @@ struct LayerJob {
     float *key_scale, *value_scale, *query_scale, *scores, *part;
 };
 
-// Sums of rows of tables, one row of each, through the GELU.
+// Sums of rows of tables, one row of each, through the GELU; and their products with numbers of both ends of a pair.
+constexpr int MEETINGS = 2;
 struct SumsJob {
     int64_t dependents, entities, tables, width;  // the width is a multiple of the kernel's lanes
     const float *const *table;                    // [tables]: [rows][width]
     const int64_t *rows;                          // [dependents][tables][entities]: which row
+    const float *dependent, *head;                // [dependents][MEETINGS][width], [entities][MEETINGS][width]
     float *output;                                // [dependents][entities][width]
+    float *met;                                   // [MEETINGS][dependents][entities]
 };
 
 struct EncoderKernels {
@@ -73,6 +76,7 @@ struct EncoderKernels {
     int attention_columns;  // of a panel of keys or values
     void (*linear)(const LinearJob &);
     void (*layer)(const LayerJob &);
+    void (*gelu)(float *, int64_t);  // of a multiple of lanes
     void (*sums)(const SumsJob &);
 };
 constexpr int TILE_ROWS = 6;    // rows that are multiplied at once
