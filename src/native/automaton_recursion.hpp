@@ -138,7 +138,7 @@ struct Sum {
     static constexpr double NEVER = INF<double>;
     static G2V_INLINE Vec plus(Vec a, Vec b) {
         const Vec low = least(a, b), from = finite_or_zero<double>(low);
-        return low - log_to_two<double>(exp_negative<double>(from - most(a, b)) + 1.0);
+        return low - log_to_two<double>(exp_negative(from - most(a, b)) + 1.0);
     }
     static G2V_INLINE Vec log_sum(Vec z) { return log_positive<double>(most(z, full<double>(1.0))); }
 
@@ -164,7 +164,7 @@ struct Sum {
         All a;
         Least<double>::two_least(rest, x, s, a.low, a.next);
         const Vec from = finite_or_zero<double>(a.low);
-        const auto term = [&](Vec v) { return exp_negative<double>(from - v); };
+        const auto term = [&](Vec v) { return exp_negative(from - v); };
         const auto keep_term = [&](double *one) {
             const Vec found = term(load(one));
             store(one + NOW_TERM * L, found);
@@ -174,7 +174,7 @@ struct Sum {
         a.value = a.low - log_sum(a.sum);
         if (but_one) {
             const Vec after = finite_or_zero<double>(a.next), never = full<double>(NEVER);
-            const auto above = [&](Vec v) { return exp_negative<double>(after - where<double>(v > a.low, v, never)); };
+            const auto above = [&](Vec v) { return exp_negative(after - where<double>(v > a.low, v, never)); };
             a.but_least = a.next - log_sum(sum(s, [&](int64_t k) { return above(load(x + k * s.stride)); }) + above(rest));
         }
         return a;
@@ -187,14 +187,13 @@ struct Sum {
         const int64_t blocks = of.blocks(time);
         if (blocks) {  // of what is above the least of the block
             const Vec least_one = finite_or_zero<double>(of.close(time));
-            for (int64_t b = time - B; b < time; ++b)
-                store(of.share + b * L, exp_negative<double>(least_one - load(of.in + b * L)));
+            for (int64_t b = time - B; b < time; ++b) store(of.share + b * L, exp_negative(least_one - load(of.in + b * L)));
         }
         for (int64_t back = 1; back <= blocks; ++back) low = least(low, load(of.low + (time / B - back) * L));
         const Vec from = finite_or_zero<double>(low);
         for (int64_t back = 1; back <= blocks; ++back) {
             const int64_t begin = time - back * B;
-            const Vec factor = exp_negative<double>(from - load(of.low + begin / B * L));
+            const Vec factor = exp_negative(from - load(of.low + begin / B * L));
             if (!any<double>(factor > full<double>(0.0))) continue;
             for (int64_t b = 0; b < B; ++b) {
                 const Vec x = load(of.share + (begin + b) * L) * factor;
@@ -213,9 +212,9 @@ struct Sum {
     }
     static G2V_INLINE Vec ending(const double *now, int i) {
         const Vec low = Least<double>::ending(now, i), from = finite_or_zero<double>(low);
-        Vec z = exp_negative<double>(from - load(now + (NOW_SO_FAR + i) * L));
+        Vec z = exp_negative(from - load(now + (NOW_SO_FAR + i) * L));
         for (int b = 0; b <= i; ++b)
-            z += exp_negative<double>(from - (load(now + (NOW_BEGUN + b) * L) + load(now + (NOW_LENGTH + i - b) * L)));
+            z += exp_negative(from - (load(now + (NOW_BEGUN + b) * L) + load(now + (NOW_LENGTH + i - b) * L)));
         return low - log_sum(z);
     }
 
@@ -227,7 +226,7 @@ private:
         for (int64_t b = first; b < time; ++b) low = least(low, term(b));
         if (!any<double>(low < full<double>(NEVER))) return low;
         const Vec from = finite_or_zero<double>(low);
-        for (int64_t b = first; b < time; ++b) z += exp_negative<double>(from - term(b));
+        for (int64_t b = first; b < time; ++b) z += exp_negative(from - term(b));
         return low - log_sum(z);
     }
 };
@@ -333,7 +332,7 @@ template <class R> struct Recursion {
     // The mass of alignments, in place of what it is worked out of.
     G2V_INLINE void mass(const T *total) {
         const Vec all = finite_or_zero<T>(load(total));
-        const auto of = [&](Vec a, Vec b) { return exp_negative<T>(all - a - b); };
+        const auto of = [&](Vec a, Vec b) { return exp_negative(all - a - b); };
         for (int64_t k = 0; k < g.slots; ++k) {
             v.pause(20 * v.clips);
             Vec going{};  // of segments that cover the clip
@@ -450,8 +449,7 @@ protected:
         if (n.keep) store(at(n.ended, k, 0), full<T>(NEVER));
         const Lengths<T> of = lengths_of(k);
         if constexpr (R::SUMS)
-            for (int64_t i = 0; i < lengths * L; i += L)
-                store(n.weight + k * lengths * L + i, exp_negative<T>(-load(length + i)));
+            for (int64_t i = 0; i < lengths * L; i += L) store(n.weight + k * lengths * L + i, exp_negative(-load(length + i)));
         for (int64_t back = 1; back <= of.blocks(v.rows); ++back) {
             Vec low = full<T>(NEVER);
             for (int64_t i = back * B - B + 1; i < back * B + B; ++i) low = least(low, load(length + i * L));

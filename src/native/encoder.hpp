@@ -8,7 +8,23 @@
 #include "encoder_job.hpp"
 #include "scratch.hpp"
 
+#if defined(G2V_HAVE_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace g2v {
+
+#if defined(G2V_HAVE_AMX)
+// Whether the processor multiplies tiles of bytes, and the system lets this process have their registers.
+inline bool may_use_tiles() {
+    constexpr long ask = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    constexpr unsigned tiles = 1u << 24, of_bytes = 1u << 25;
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & tiles) && (d & of_bytes) && !syscall(SYS_arch_prctl, ask, tile_data);
+}
+#endif
 
 // Those that this processor can run, the fastest first. All of them give the same bytes.
 inline const std::vector<EncoderKernels> &encoder_kernels() {
@@ -16,8 +32,12 @@ inline const std::vector<EncoderKernels> &encoder_kernels() {
         std::vector<EncoderKernels> k;
 #if defined(G2V_HAVE_AVX512VNNI)
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+#if defined(G2V_HAVE_AMX)
+            if (may_use_tiles()) k.push_back(encoder_kernels_amx());
+#endif
             k.push_back(encoder_kernels_avx512vnni());
+        }
 #endif
 #if defined(G2V_HAVE_AVX2)
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) k.push_back(encoder_kernels_avx2());
@@ -26,6 +46,13 @@ inline const std::vector<EncoderKernels> &encoder_kernels() {
         return k;
     }();
     return found;
+}
+
+// The fastest from a level on that knows vectors of such a width; the last knows all multiples of 8.
+inline const EncoderKernels &encoder_kernels_from(size_t level, int64_t width) {
+    const std::vector<EncoderKernels> &all = encoder_kernels();
+    while (level + 1 < all.size() && width % all[level].lanes != 0) ++level;
+    return all[std::min(level, all.size() - 1)];
 }
 
 inline int64_t whole(int64_t count, int64_t of) { return (count + of - 1) / of; }
@@ -84,16 +111,18 @@ private:
     int64_t used_ = 0;
 };
 
-// Rows times a matrix, plus a bias.
+// Rows times a matrix, plus a bias; then the GELU, if it is asked for.
 class QuantisedLinear {
 public:
     const EncoderKernels &kernels;
     PackedMatrix matrix;
+    bool gelu;
 
     // output [rows][out]
     void operator()(const float *input, int64_t rows, float *output) const {
         WorkingMemory memory;
-        const int64_t cells = memory.place(rows * matrix.groups()), row_scale = memory.place(rows);
+        const int64_t cells = memory.place(whole(rows, WHOLE_ROWS) * WHOLE_ROWS * matrix.groups()),
+                      row_scale = memory.place(rows);
         const int64_t row_zero = memory.place(rows), apart_at = memory.place(rows), apart = memory.place(rows);
         const int64_t panels = memory.place(rows * matrix.columns());
         const Scratch scratch(memory.bytes());
@@ -101,6 +130,7 @@ public:
         float *const floats = scratch.as<float>();
         const Cells rounded{ints + cells, ints + row_zero, floats + row_scale, ints + apart_at, floats + apart};
         kernels.linear({matrix.view(), matrix.in, rows, input, matrix.in, rounded, floats + panels, matrix.columns()});
+        if (gelu) kernels.gelu(floats + panels, rows * matrix.columns());
         for (int64_t row = 0; row < rows; ++row)
             std::copy_n(floats + panels + row * matrix.columns(), matrix.out, output + row * matrix.out);
     }
@@ -136,13 +166,13 @@ public:
     // input and output [rows][width]
     void operator()(const float *input, int64_t rows, float *output) const {
         if (rows < 1) return;
-        const int64_t block = std::min<int64_t>(rows, BLOCK), size = width() / heads;
+        const int64_t block = whole(whole(rows, whole(rows, BLOCK)), TILE_ROWS) * TILE_ROWS, size = width() / heads;
+        const int64_t whole_rows = whole(rows, WHOLE_ROWS) * WHOLE_ROWS, whole_block = whole(block, WHOLE_ROWS) * WHOLE_ROWS;
         const int64_t row_columns = whole(rows, kernels.attention_columns) * kernels.attention_columns;
         const int64_t size_columns = whole(size, kernels.attention_columns) * kernels.attention_columns;
-        const int64_t most_columns = std::max(row_columns, size_columns);
         WorkingMemory memory;
         const int64_t cells =
-            memory.place(std::max(rows * qkv.groups(), block * std::max({out.groups(), up.groups(), down.groups()})));
+            memory.place(std::max(whole_rows * qkv.groups(), whole_block * std::max({out.groups(), up.groups(), down.groups()})));
         const int64_t row_scale = memory.place(rows), row_zero = memory.place(rows);
         const int64_t apart_at = memory.place(rows), apart = memory.place(rows), read = memory.place(rows * qkv.columns());
         const int64_t mixed = memory.place(rows * width()), hidden = memory.place(block * width());
@@ -153,11 +183,10 @@ public:
         const int64_t shares = memory.place(std::max(TILE_ROWS * row_columns / 2, size));
         const int64_t key_scale = memory.place(row_columns), value_scale = memory.place(size_columns);
         const int64_t query_scale = memory.place(TILE_ROWS), scores = memory.place(TILE_ROWS * row_columns);
-        const int64_t part = memory.place(TILE_ROWS * size_columns), zeros = memory.place(most_columns);
+        const int64_t part = memory.place(TILE_ROWS * size_columns);
         const Scratch scratch(memory.bytes());
         const auto ints = [&](int64_t at) { return scratch.as<int32_t>() + at; };
         const auto floats = [&](int64_t at) { return scratch.as<float>() + at; };
-        std::fill_n(ints(zeros), most_columns, 0);
         kernels.layer({.rows = rows,
                        .width = width(),
                        .inner = up.out,
@@ -187,14 +216,11 @@ public:
                        .value_scale = floats(value_scale),
                        .query_scale = floats(query_scale),
                        .scores = floats(scores),
-                       .part = floats(part),
-                       .no_zero = ints(zeros),
-                       .no_bias = floats(zeros),
-                       .no_total = ints(zeros)});
+                       .part = floats(part)});
     }
 
 private:
-    static constexpr int64_t BLOCK = 64;
+    static constexpr int64_t BLOCK = 64;  // at the most about so many rows
 
     static bool fits(const PackedMatrix &m, int64_t inputs, int64_t outputs) { return m.in == inputs && m.out == outputs; }
     static bool fits(const NormWeights &norm, int64_t width) {
@@ -202,7 +228,7 @@ private:
     }
 };
 
-// Sums of rows of tables [rows][width], one row of each, through the GELU.
+// Sums of rows of tables [rows][width], one row of each, through the GELU, and what they come to in a pair.
 class FeatureSums {
 public:
     struct Table {
@@ -227,16 +253,16 @@ public:
 
     int64_t tables() const { return static_cast<int64_t>(tables_.size()); }
 
-    // rows [dependents][tables][entities], output [dependents][entities][width]
-    void operator()(const int64_t *rows, int64_t dependents, int64_t entities, float *output) const {
-        for (int64_t dependent = 0; dependent < dependents; ++dependent)
+    void operator()(int64_t dependents, int64_t entities, const int64_t *rows, const float *dependent, const float *head,
+                    float *output, float *met) const {
+        for (int64_t d = 0; d < dependents; ++d)
             for (int64_t t = 0; t < tables(); ++t) {
-                const int64_t *of_table = rows + (dependent * tables() + t) * entities;
+                const int64_t *of_table = rows + (d * tables() + t) * entities;
                 const int64_t most = tables_[static_cast<size_t>(t)].rows;
                 if (std::any_of(of_table, of_table + entities, [most](int64_t row) { return row < 0 || row >= most; }))
                     throw std::invalid_argument("a table has no such row");
             }
-        kernels.sums({dependents, entities, tables(), width, values_.data(), rows, output});
+        kernels.sums({dependents, entities, tables(), width, values_.data(), rows, dependent, head, output, met});
     }
 
 private:

@@ -10,9 +10,9 @@ namespace g2v {
 struct Matrix {
     int64_t groups, panels;
     const int32_t *packed;
-    const int32_t *total;  // [columns]: the sum of the weights
+    const int32_t *total;  // [columns]: the sum of the weights; keys and values need none
     const float *scale;    // [columns]: what a sum is multiplied by, after the scale of its row
-    const float *bias;     // [columns]: what is added then
+    const float *bias;     // [columns]: what is added then; to keys and values nothing
 };
 
 // Rows of whole numbers: [rows][groups] lanes. Each row has a scale and a number that stands for 0; its largest number is
@@ -20,7 +20,7 @@ struct Matrix {
 struct Cells {
     int32_t *lanes, *zero;
     float *scale;
-    int32_t *apart_at;  // which input that is; null: none is kept apart
+    int32_t *apart_at;  // which input that is
     float *apart;
 };
 
@@ -39,7 +39,7 @@ struct Norm {
     const float *weight, *bias;
 };
 
-// One layer over the rows of a text. Width, and width of a head, are multiples of 8.
+// One layer over the rows of a text. The width of a head is a multiple of the kernel's lanes.
 struct LayerJob {
     int64_t rows, width, inner, heads, block;  // rows are taken by blocks after the attention
     float epsilon;
@@ -55,29 +55,32 @@ struct LayerJob {
     float *hidden, *raised, *lowered;           // [block][columns of out], of up, of down
     int32_t *keys, *values, *queries, *shares;  // of one head: see encoder.cpp
     float *key_scale, *value_scale, *query_scale, *scores, *part;
-    int32_t *no_zero;
-    const float *no_bias;
-    const int32_t *no_total;
 };
 
-// Sums of rows of tables, one row of each, through the GELU.
+// Sums of rows of tables, one row of each, through the GELU; and their products with numbers of both ends of a pair.
+constexpr int MEETINGS = 2;
 struct SumsJob {
-    int64_t dependents, entities, tables, width;  // the width is a multiple of 8
+    int64_t dependents, entities, tables, width;  // the width is a multiple of the kernel's lanes
     const float *const *table;                    // [tables]: [rows][width]
     const int64_t *rows;                          // [dependents][tables][entities]: which row
+    const float *dependent, *head;                // [dependents][MEETINGS][width], [entities][MEETINGS][width]
     float *output;                                // [dependents][entities][width]
+    float *met;                                   // [MEETINGS][dependents][entities]
 };
 
 struct EncoderKernels {
     const char *name;
+    int lanes;              // numbers that are worked on at once: 8 or 16
     int group;              // inputs per lane of a matrix of weights: 2 or 4
     int columns;            // of a panel of weights
     int attention_columns;  // of a panel of keys or values
     void (*linear)(const LinearJob &);
     void (*layer)(const LayerJob &);
+    void (*gelu)(float *, int64_t);  // of a multiple of lanes
     void (*sums)(const SumsJob &);
 };
-constexpr int TILE_ROWS = 6;  // rows that are multiplied at once
+constexpr int TILE_ROWS = 6;    // rows that are multiplied at once
+constexpr int WHOLE_ROWS = 16;  // rows of cells are there up to a multiple of so many
 
 EncoderKernels encoder_kernels_base();
 #if defined(G2V_HAVE_AVX2)
@@ -85,6 +88,9 @@ EncoderKernels encoder_kernels_avx2();
 #endif
 #if defined(G2V_HAVE_AVX512VNNI)
 EncoderKernels encoder_kernels_avx512vnni();
+#endif
+#if defined(G2V_HAVE_AMX)
+EncoderKernels encoder_kernels_amx();
 #endif
 
 }  // namespace g2v

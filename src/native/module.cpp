@@ -7,6 +7,7 @@
 
 #include "automaton_solve.hpp"
 #include "encoder.hpp"
+#include "tags.hpp"
 #include "sweep.hpp"
 #include "soft.hpp"
 #include "solve.hpp"
@@ -234,8 +235,6 @@ template <class T> int64_t automaton_memory(const Automaton &automaton, int64_t 
 using MatrixArrays = std::tuple<Array<int8_t>, Array<float>, Array<float>>;
 using NormArrays = std::tuple<Array<float>, Array<float>>;
 
-const EncoderKernels &encoder_level(size_t level) { return encoder_kernels()[std::min(level, encoder_kernels().size() - 1)]; }
-
 PackedMatrix packed(const MatrixArrays &given, const EncoderKernels &kernels) {
     const auto &[weights, scale, bias] = given;
     if (weights.ndim() != 2 || scale.size() != weights.shape(0) || bias.size() != weights.shape(0))
@@ -272,10 +271,11 @@ void bind_encoder(nb::module_ &m) {
     nb::class_<QuantisedLinear>(m, "QuantisedLinear")
         .def(
             "__init__",
-            [](QuantisedLinear *self, const MatrixArrays &matrix, size_t level) {
-                new (self) QuantisedLinear{encoder_level(level), packed(matrix, encoder_level(level))};
+            [](QuantisedLinear *self, const MatrixArrays &matrix, size_t level, bool gelu) {
+                const EncoderKernels &k = encoder_kernels_from(level, 0);
+                new (self) QuantisedLinear{k, packed(matrix, k), gelu};
             },
-            "matrix"_a, "level"_a = 0)
+            "matrix"_a, "level"_a = 0, "gelu"_a = false)
         .def(
             "__call__",
             [](const QuantisedLinear &self, const Array<float> &rows) {
@@ -288,7 +288,8 @@ void bind_encoder(nb::module_ &m) {
             [](QuantisedLayer *self, const MatrixArrays &qkv, const MatrixArrays &out, const MatrixArrays &up,
                const MatrixArrays &down, const NormArrays &norm1, const NormArrays &norm2, int64_t heads, float epsilon,
                size_t level) {
-                const EncoderKernels &k = encoder_level(level);
+                const int64_t width = static_cast<int64_t>(std::get<0>(norm1).size());
+                const EncoderKernels &k = encoder_kernels_from(level, width / std::max<int64_t>(heads, 1));
                 new (self) QuantisedLayer(k, packed(qkv, k), packed(out, k), packed(up, k), packed(down, k), norm(norm1),
                                           norm(norm2), heads, epsilon);
             },
@@ -307,23 +308,36 @@ void bind_encoder(nb::module_ &m) {
                     tables.push_back({static_cast<int64_t>(table.shape(0)), take(table)});
                 }
                 const int64_t width = given.empty() ? 0 : static_cast<int64_t>(given[0].shape(1));
-                new (self) FeatureSums(encoder_level(level), std::move(tables), width);
+                new (self) FeatureSums(encoder_kernels_from(level, width), std::move(tables), width);
             },
             "tables"_a, "level"_a = 0)
         .def(
             "__call__",
-            [](const FeatureSums &self, const Array<int64_t> &rows) {
+            [](const FeatureSums &self, const Array<int64_t> &rows, const Array<float> &dependent, const Array<float> &head) {
                 if (rows.ndim() != 3 || static_cast<int64_t>(rows.shape(1)) != self.tables())
                     throw std::invalid_argument("a row of each table is needed");
                 const size_t dependents = rows.shape(0), entities = rows.shape(2), width = static_cast<size_t>(self.width);
-                std::vector<float> found(dependents * entities * width);
+                if (dependent.size() != dependents * MEETINGS * width || head.size() != entities * MEETINGS * width)
+                    throw std::invalid_argument("numbers of both ends of the pairs are needed");
+                std::vector<float> found(dependents * entities * width), met(MEETINGS * dependents * entities);
                 {
                     const nb::gil_scoped_release release;
-                    self(rows.data(), static_cast<int64_t>(dependents), static_cast<int64_t>(entities), found.data());
+                    self(static_cast<int64_t>(dependents), static_cast<int64_t>(entities), rows.data(), dependent.data(),
+                         head.data(), found.data(), met.data());
                 }
-                return give(std::move(found), {dependents, entities, width});
+                return std::make_tuple(give(std::move(found), {dependents, entities, width}),
+                                       give(std::move(met), {size_t{MEETINGS}, dependents, entities}));
             },
-            "rows"_a.noconvert());
+            "rows"_a.noconvert(), "dependent"_a.noconvert(), "head"_a.noconvert());
+    m.def(
+        "best_path",
+        [](const Array<float> &scores, const Array<float> &steps, const Array<float> &start) {
+            if (scores.ndim() != 2 || start.size() != scores.shape(1) || steps.size() != start.size() * start.size())
+                throw std::invalid_argument("scores of tags, of steps between them and of the first are needed");
+            return best_path(scores.data(), static_cast<int64_t>(scores.shape(0)), static_cast<int64_t>(scores.shape(1)),
+                             steps.data(), start.data());
+        },
+        "scores"_a.noconvert(), "steps"_a.noconvert(), "start"_a.noconvert(), "The tags with the highest sum of scores.");
 }
 
 void bind_search(nb::module_ &m) {

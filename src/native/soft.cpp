@@ -30,7 +30,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
         : job(j), before(b), after(a), clip(c), off(load(shift)), drop(cost<T, VIDEOS>(j.drop, c)),
           rate(full<T>(T(1)) / full<T>(j.gamma)) {}
 
-    G2V_INLINE Vec exp_of(Vec distance) const { return exp_negative<T>(-distance * rate); }
+    G2V_INLINE Vec exp_of(Vec distance) const { return exp_negative(-distance * rate); }
     G2V_INLINE const T *group_before(int64_t g) const { return before + g * PARTS * L; }
     G2V_INLINE T *group_after(int64_t g) const { return after + g * PARTS * L; }
     G2V_INLINE const T *slots_before() const { return before + (job.groups + 1) * PARTS * L; }

@@ -1,5 +1,7 @@
 // exp, log and sets of infinite numbers, in vectors. Included by the soft kernels, compiled once per instruction set.
 #pragma once
+#include <type_traits>
+
 #include "simd.hpp"
 
 namespace g2v {
@@ -23,14 +25,18 @@ template <class T> constexpr T BIG = sizeof(T) == 4 ? static_cast<T>(1e30) : sta
 
 template <class T> G2V_INLINE V<T> full(T x) { return V<T>{} + x; }
 
+// The numbers of a vector of any length.
+template <class X> using Number = std::remove_cvref_t<decltype(X{}[0])>;
+
 // c[0] + c[1] x + … + c[DEGREE] x^DEGREE, as four sums side by side: what waits is short.
-template <class T, int DEGREE> G2V_INLINE V<T> polynomial(V<T> x, const double *c) {
-    const V<T> x2 = x * x, x4 = x2 * x2;
-    V<T> part[4];
+template <int DEGREE, class X> G2V_INLINE X polynomial(X x, const double *c) {
+    typedef Number<X> T;
+    const X x2 = x * x, x4 = x2 * x2;
+    X part[4];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
         int i = DEGREE - (DEGREE - k) % 4;
-        part[k] = full<T>(static_cast<T>(k <= DEGREE ? c[i] : 0.0));
+        part[k] = X{} + static_cast<T>(k <= DEGREE ? c[i] : 0.0);
 #pragma GCC unroll 4
         for (i -= 4; i >= 0; i -= 4) part[k] = part[k] * x4 + static_cast<T>(c[i]);
     }
@@ -38,29 +44,30 @@ template <class T, int DEGREE> G2V_INLINE V<T> polynomial(V<T> x, const double *
 }
 
 // exp(x) for x <= 0, to about an ulp; 0 where that would be subnormal.
-template <class T> G2V_INLINE V<T> exp_negative(V<T> x) {
+template <class X> G2V_INLINE X exp_negative(X x) {
+    typedef Number<X> T;
+    typedef decltype(x < x) I;
     constexpr bool F = sizeof(T) == 4;
     constexpr T least_x = F ? T(-87.3) : T(-708.3);
     constexpr T magic = F ? T(12582912.0) : T(6755399441055744.0);  // adding it rounds to a whole number
     constexpr int bits = F ? 23 : 52;
-    const V<T> at = most(x, full<T>(least_x));
-    const V<T> shifted = at * T(1.4426950408889634074) + magic;
-    const V<T> n = shifted - magic;
+    const X at = most(x, X{} + least_x);
+    const X shifted = at * T(1.4426950408889634074) + magic;
+    const X n = shifted - magic;
     constexpr T high = F ? T(0.693359375) : T(0.693147180369123816490);
     constexpr T low = F ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
-    const V<T> r = (at - n * high) - n * low;
+    const X r = (at - n * high) - n * low;
     // For |r| <= log(2) / 2: the polynomial of least relative error (2e-9), or the series as far as it counts.
     constexpr double near[7] = {
         1.0, 1.00000003643, 0.499999920559, 0.166664196806, 0.0416682287242, 0.00837485706086, 0.00138367917234};
     constexpr double series[14] = {
         1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
         1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
-    const V<T> sum = polynomial<T, F ? 6 : 13>(r, F ? near : series);
-    typedef typename Whole<T>::V I;
-    const I power = ((I)shifted - (I)full<T>(magic)) << bits;
+    const X sum = polynomial<F ? 6 : 13>(r, F ? near : series);
+    const I power = ((I)shifted - (I)(X{} + magic)) << bits;
     const I found = (I)sum + power;
-    const I enough = x >= full<T>(least_x);
-    return (V<T>)(found & enough);
+    const I enough = x >= X{} + least_x;
+    return (X)(found & enough);
 }
 
 // log(m) for m in [sqrt(1/2), sqrt(2)]: 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1), or the polynomial in s^2
@@ -71,7 +78,7 @@ template <class T> G2V_INLINE V<T> log_near_one(V<T> m) {
     constexpr double series[12] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
                                    2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23};
     constexpr bool F = sizeof(T) == 4;
-    return s * polynomial<T, F ? 3 : 11>(s * s, F ? near : series);
+    return s * polynomial<F ? 3 : 11>(s * s, F ? near : series);
 }
 constexpr double LOG2 = 0.69314718055994530942, SQRT2 = 1.41421356237309504880;
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import networkx as nx
 import numpy as np
 from hypothesis import given, settings
@@ -37,6 +39,8 @@ def test_tags_are_always_valid(seed: int, words: int, spread: float) -> None:
     for tag in tags:
         assert FORBIDDEN[TAGS.index(before), TAGS.index(tag)] == 0
         before = tag
+    with patch("graph2vid.text.learned.decode.native", lambda: None):
+        assert best_tags(scores, transitions) == tags
 
 
 @settings(max_examples=60)

@@ -58,6 +58,9 @@ def test_the_product_is_that_of_numpy_bit_by_bit(level: int, kind: str, out: int
     found = module.QuantisedLinear(weights, level)(rows)
     assert np.isfinite(found).all()
     np.testing.assert_array_equal(found, Linear(weights)(rows))
+    if kind != "huge":
+        activated = module.QuantisedLinear(weights, level, gelu=True)(rows)
+        np.testing.assert_allclose(activated, Linear(weights, gelu=True)(rows), rtol=1e-5, atol=1e-6)
 
 
 @needs_kernels

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid.text.learned.integer_layers import native
 from graph2vid.text.learned.network_numpy import EdgeScores
 from graph2vid.text.learned.words import LABELS, SAME_THING, TAGS
 
@@ -37,10 +38,18 @@ def best_tags(scores: npt.NDArray[np.float32], transitions: npt.NDArray[np.float
     transitions : array, shape (tags, tags)
         From a tag to the one of the next word.
     """
+    steps, start, module = transitions + FORBIDDEN, FORBIDDEN[TAGS.index("O")], native()
+    found = _best_path(scores, steps, start) if module is None else module.best_path(scores, steps, start)
+    return [TAGS[tag] for tag in found]
+
+
+def _best_path(
+    scores: npt.NDArray[np.float32], steps: npt.NDArray[np.float32], start: npt.NDArray[np.float32]
+) -> list[int]:
     if not len(scores):
         return []
-    steps = np.ascontiguousarray((transitions + FORBIDDEN).T)
-    best = scores[0] + FORBIDDEN[TAGS.index("O")]
+    steps = np.ascontiguousarray(steps.T)
+    best = scores[0] + start
     came = np.zeros(scores.shape, dtype=np.intp)
     for word in range(1, len(scores)):
         paths = steps + best  # [to, from]
@@ -50,7 +59,7 @@ def best_tags(scores: npt.NDArray[np.float32], transitions: npt.NDArray[np.float
     found = [int(best.argmax())]
     for word in range(len(scores) - 1, 0, -1):
         found.append(int(came[word, found[-1]]))
-    return [TAGS[tag] for tag in reversed(found)]
+    return found[::-1]
 
 
 class Candidate(NamedTuple):
@@ -103,35 +112,40 @@ def probabilities(scores: EdgeScores) -> Probabilities:
 
 def candidates(found: Probabilities, wanted: Sequence[int]) -> list[Candidate]:
     """Return the edges that the scores speak for: the best head of each wanted dependent, and further ones."""
-    edges = []
     primary = found.likely.argmax(axis=-1)
-    for dependent in wanted:
-        head = int(primary[dependent])
-        if found.headless[dependent] <= MOST_HEADLESS:
-            edges.append(_candidate(found.best, 1 + float(found.likely[dependent, head]), dependent, head))
-    is_wanted = np.zeros(len(found.strong), dtype=bool)
+    is_wanted = np.zeros(len(primary), dtype=bool)
     is_wanted[list(wanted)] = True
-    for dependent, head in np.argwhere((found.strong > FURTHER_HEAD) & is_wanted[:, None]).tolist():
-        if head != primary[dependent]:
-            edges.append(_candidate(found.single, float(found.strong[dependent, head]), dependent, head))
-    return edges
+    having = np.flatnonzero(is_wanted & (found.headless <= MOST_HEADLESS))
+    further = (found.strong > FURTHER_HEAD) & is_wanted[:, None]
+    further[np.arange(len(primary)), primary] = False
+    edges = _candidates(found.best, found.likely, having, primary[having])
+    edges = [edge._replace(score=1 + edge.score) for edge in edges]
+    return edges + _candidates(found.single, found.strong, *further.nonzero())
 
 
-def _candidate(values: npt.NDArray[np.float32], score: float, dependent: int, head: int) -> Candidate:
-    return Candidate(score, dependent, head, LABELS[values[dependent, head].argmax()])
+def _candidates(
+    values: npt.NDArray[np.float32],
+    scores: npt.NDArray[Any],
+    dependents: npt.NDArray[np.int64],
+    heads: npt.NDArray[np.int64],
+) -> list[Candidate]:
+    """Return edges with the labels that are highest in ``values``."""
+    labels = values[dependents, heads].argmax(axis=-1)
+    parts = (array.tolist() for array in (scores[dependents, heads], dependents, heads, labels))
+    return [
+        Candidate(score, dependent, head, LABELS[label]) for score, dependent, head, label in zip(*parts, strict=True)
+    ]
 
 
 def best_links(found: Probabilities, wanted: Iterable[int], units: Sequence[int]) -> dict[int, Candidate]:
     """Return for each unit of text (an instruction) the best edge from its wanted dependents into a later unit."""
     links: dict[int, Candidate] = {}
-    numbers = np.asarray(units)
+    numbers, dependents = np.asarray(units), np.array(list(wanted), dtype=np.int64)
     onwards = np.where(numbers > numbers[:, None], found.likely, -1)
-    heads = onwards.argmax(axis=-1)
-    for dependent in wanted:
-        head, unit = int(heads[dependent]), units[dependent]
-        score = float(onwards[dependent, head])
-        if score >= 0 and (unit not in links or score > links[unit].score):
-            links[unit] = _candidate(found.best, score, dependent, head)
+    for edge in _candidates(found.best, onwards, dependents, onwards.argmax(axis=-1)[dependents]):
+        unit = units[edge.dependent]
+        if edge.score >= 0 and (unit not in links or edge.score > links[unit].score):
+            links[unit] = edge
     return links
 
 

@@ -49,7 +49,7 @@ def native() -> ModuleType | None:
     except ImportError:
         return None
     module: ModuleType = _native
-    return module if hasattr(module, "FeatureSums") else None
+    return module if hasattr(module, "best_path") else None
 
 
 def encoder_level() -> str:
@@ -74,10 +74,11 @@ def _scale(wanted: Floats) -> tuple[Floats, Floats]:
 
 
 class Linear:
-    """Rows times a matrix, plus a bias, in NumPy."""
+    """Rows times a matrix, plus a bias, then the GELU if it is asked for: in NumPy."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: Matrix, gelu: bool = False) -> None:
         self._matrix = matrix
+        self._gelu = gelu
 
     @cached_property
     def _parts(self) -> list[Floats]:
@@ -102,7 +103,7 @@ class Linear:
         found += self._matrix.weight.T[largest].astype(np.float32) * apart
         found *= self._matrix.scale
         found += self._matrix.bias
-        return found
+        return gelu_tanh(found) if self._gelu else found
 
 
 class Layer(Transformer):
@@ -138,12 +139,12 @@ class Layer(Transformer):
         return mixed.swapaxes(0, 1).reshape(pieces, -1)
 
 
-def linear(matrix: Matrix) -> Callable[[Floats], Floats]:
-    """Return what multiplies rows [rows, in] by a matrix and adds the bias: [rows, out]."""
+def linear(matrix: Matrix, gelu: bool = False) -> Callable[[Floats], Floats]:
+    """Return what multiplies rows [rows, in] by a matrix and adds the bias: [rows, out]; see :class:`Linear`."""
     module = native()
     if module is None:
-        return Linear(matrix)
-    found: Callable[[Floats], Floats] = module.QuantisedLinear(matrix)
+        return Linear(matrix, gelu)
+    found: Callable[[Floats], Floats] = module.QuantisedLinear(matrix, gelu=gelu)
     return found
 
 

@@ -115,7 +115,7 @@ class RecipeModel:
                 f"there are no weights of the learned parser at {file}; `graph2vid train parser` makes some"
             )
         status = file.stat()
-        return _load(file.resolve(), status.st_mtime_ns, status.st_size)
+        return _load(file.absolute(), status.st_mtime_ns, status.st_size)
 
     def save(self, path: str | os.PathLike[str], tensors: Tensors, about: Mapping[str, object]) -> None:
         """Write weights, vocabulary, sizes and words about the training in one file."""

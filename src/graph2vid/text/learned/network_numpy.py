@@ -159,13 +159,15 @@ class Network:
         )
 
     def _stacked(self, names: Sequence[str]) -> Callable[[Floats], Floats]:
-        """Return several linear layers with the same inputs as one, their outputs side by side."""
+        """Return several linear layers with the same inputs as one, their outputs side by side, through the GELU."""
         if all(f"{name}.weight{SCALE}" in self._tensors for name in names):
             matrices = zip(*(self._matrix(name) for name in names), strict=True)
-            return integer_layers.linear(integer_layers.Matrix(*(np.concatenate(parts) for parts in matrices)))
+            return integer_layers.linear(
+                integer_layers.Matrix(*(np.concatenate(parts) for parts in matrices)), gelu=True
+            )
         pairs = zip(*(self._both(name) for name in names), strict=True)
         weight, bias = (np.concatenate(parts, axis=-1) for parts in pairs)
-        return lambda value: _times(value, (weight, bias))
+        return lambda value: gelu_tanh(_times(value, (weight, bias)))
 
     def _branch(self, name: str, parts: Sequence[str]) -> _Branch:
         weights = self._weights
@@ -175,10 +177,9 @@ class Network:
             single, paired = (
                 [self._both(f"{name}.{which}.{part}") for which in _SCORED] for part in (side, f"{side}_pair")
             )
-            columns = [*more, *(weight for weight, _ in single), _interleaved([weight for weight, _ in paired])]
-            biases = [*(bias for _, bias in single), _interleaved([bias for _, bias in paired])]
-            bias = np.concatenate([np.zeros(sum(matrix.shape[1] for matrix in more), dtype=np.float32), *biases])
-            return np.concatenate(columns, axis=1), bias
+            columns = [*more, *(weight for weight, _ in (*single, *paired))]
+            zeros = np.zeros(sum(matrix.shape[1] for matrix in more), dtype=np.float32)
+            return np.concatenate(columns, axis=1), np.concatenate([zeros, *(bias for _, bias in (*single, *paired))])
 
         pair = [self._both(f"{name}.{which}.pair") for which in (*_SCORED, "label")]
         return _Branch(
@@ -250,43 +251,46 @@ class Network:
 
     def score_edges(self, words: Sequence[Floats], spans: Sequence[Span], features: Features) -> EdgeScores:
         """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
-        branches, count, arc, size = self.shape.branches, len(spans), self.shape.arc, self.shape.pair
+        shape, count, scored = self.shape, len(spans), len(_SCORED)
         kinds = [CLASSES.index(span.kind) for span in spans]
-        ends = np.cumsum([arc, arc, self.shape.label])
-        read = read_spans(spans, np.concatenate(words, axis=1))
-        scores = np.zeros((len(_SCORED), count, count), dtype=np.float32)
-        label = np.zeros((len(LABELS), count, count), dtype=np.float32)
-        meeting = np.zeros((2, count, branches * size, len(_SCORED)), dtype=np.float32)
-        for number, branch in enumerate(self._branches):
-            own = slice(number * self.shape.width, (number + 1) * self.shape.width)
-            parts = gelu_tanh(branch.entities(np.concatenate([*read[..., own], branch.kinds[kinds]], axis=1)))
-            dependent, head, label_dependent, label_head = np.split(parts, ends, axis=1)
-            crossed = _times(dependent, branch.dependent)
-            for score, first in zip(scores, range(0, len(_SCORED) * arc, arc), strict=True):
-                score += crossed[:, first : first + arc] @ head.T
-            sides = crossed[:, len(_SCORED) * arc :], _times(head, branch.head)
-            for side, found in zip(sides, meeting[:, :, number * size : (number + 1) * size], strict=True):
-                found[:] = side[:, len(_SCORED) :].reshape(count, size, -1)
-            scores += sides[0].T[: len(_SCORED), :, None] + sides[1].T[: len(_SCORED), None]
-            by_label = branch.label(np.ascontiguousarray(label_head)).reshape(count, len(LABELS), -1).transpose(1, 2, 0)
-            label += np.matmul(label_dependent, by_label)
-            label += _times(label_dependent, branch.labelled).T[:, :, None]
+        ends = np.cumsum([shape.arc, shape.arc, shape.label])
+        # The branches side by side: the products that follow add them up.
+        crossed = np.empty((scored, count, shape.branches, shape.arc), dtype=np.float32)
+        heads = np.empty((count, shape.branches, shape.arc), dtype=np.float32)
+        meeting = np.empty((2, count, scored, shape.branches, shape.pair), dtype=np.float32)
+        labelled = np.empty((count, shape.branches, shape.label), dtype=np.float32)
+        by_label = np.empty((len(LABELS), count, shape.branches, shape.label), dtype=np.float32)
+        scores, label = np.zeros((scored, count, count), np.float32), np.zeros((len(LABELS), count, count), np.float32)
+        for number, (branch, read) in enumerate(zip(self._branches, words, strict=True)):
+            parts = branch.entities(np.concatenate([*read_spans(spans, read), branch.kinds[kinds]], axis=1))
+            dependent, heads[:, number], labelled[:, number], label_head = np.split(parts, ends, axis=1)
+            bilinear, *sides = np.split(_times(dependent, branch.dependent), [scored * shape.arc], axis=1)
+            crossed[:, :, number] = bilinear.reshape(count, scored, -1).swapaxes(0, 1)
+            sides.append(_times(heads[:, number], branch.head))
+            for side, found in zip(sides, meeting[..., number, :], strict=True):
+                found[:] = side[:, scored:].reshape(count, scored, -1)
+            scores += sides[0].T[:scored, :, None] + sides[1].T[:scored, None]
+            by_label[:, :, number] = (
+                branch.label(np.ascontiguousarray(label_head)).reshape(count, len(LABELS), -1).swapaxes(0, 1)
+            )
+            label += _times(labelled[:, number], branch.labelled).T[:, :, None]
             label += _times(label_head, branch.labelling).T[:, None]
+        scores += np.matmul(crossed.reshape(scored, count, -1), heads.reshape(count, -1).T)
+        label += np.matmul(labelled.reshape(count, -1), by_label.reshape(len(LABELS), count, -1).swapaxes(1, 2))
+        of_dependents, of_heads = meeting.reshape(2, count, scored, -1)
         rows_of_features = _feature_rows(features)
-        dependents = max(_BLOCK // (count * branches * size), 1)
+        dependents = max(_BLOCK // (count * of_heads.shape[-1]), 1)
         for first in range(0, count, dependents):
             these = slice(first, first + dependents)
-            pair = self._features(rows_of_features[these])
-            both = self._pair_weights @ pair.reshape(-1, branches * size).T
+            pair, met = self._features(rows_of_features[these], of_dependents[these], of_heads)
+            both = self._pair_weights @ pair.reshape(-1, pair.shape[-1]).T
             both += self._pair_bias
             both = both.reshape(len(both), -1, count)
-            some = scores[:, these]
-            some += both[: len(_SCORED)]
-            some += np.matmul(pair, meeting[0, these]).transpose(2, 0, 1)
-            some += np.matmul(pair.transpose(1, 0, 2), meeting[1]).transpose(2, 1, 0)
-            label[:, these] += both[len(_SCORED) :]
-        scores /= branches
-        label /= branches
+            met += both[:scored]
+            scores[:, these] += met
+            label[:, these] += both[scored:]
+        scores /= shape.branches
+        label /= shape.branches
         arcs, same = scores
         return EdgeScores(arcs, same, label.transpose(1, 2, 0))
 
@@ -304,11 +308,6 @@ def _times(value: Floats, matrix: tuple[Floats, Floats]) -> Floats:
     found: Floats = value @ matrix[0]
     found += matrix[1]
     return found
-
-
-def _interleaved(arrays: Sequence[Floats]) -> Floats:
-    """Return the columns of arrays in turns."""
-    return np.stack(arrays, axis=-1).reshape(*arrays[0].shape[:-1], -1)
 
 
 def mean_pool(groups: Sequence[range], size: int) -> Floats:
@@ -331,11 +330,11 @@ def mean_rows(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], value
     return found
 
 
-def read_spans(spans: Sequence[Span], words: Floats) -> Floats:
-    """Read entities off words, as :func:`span_pools` says: shape (4, spans, width)."""
+def read_spans(spans: Sequence[Span], words: Floats) -> list[Floats]:
+    """Read entities off words, as :func:`span_pools` says: four arrays of the shape (spans, width)."""
     starts, stops = (np.array(ends) for ends in zip(*((span.start, span.end) for span in spans), strict=True))
     alone = [starts, np.maximum(starts - 1, 0), np.minimum(stops, len(words) - 1)]
-    return np.stack([mean_rows(starts, stops, words), *(words[at] for at in alone)])
+    return [mean_rows(starts, stops, words), *(words[at] for at in alone)]
 
 
 def span_pools(spans: Sequence[Span], words: int) -> Floats:

@@ -70,7 +70,7 @@ def pair_features(words: Sequence[str], sentences: Sequence[int], spans: Sequenc
     apart = place[None] - place[:, None]
     bucket = np.sign(apart) * np.searchsorted(_BOUNDS, np.abs(apart), side="right")
     agreement, mentions = _agreement(words, spans, sentence)
-    return np.stack(
+    found = np.stack(
         [
             bucket + len(_BOUNDS),
             np.clip(sentence[None] - sentence[:, None], -FARTHEST_SENTENCE, FARTHEST_SENTENCE) + FARTHEST_SENTENCE,
@@ -82,9 +82,9 @@ def pair_features(words: Sequence[str], sentences: Sequence[int], spans: Sequenc
             _following(-sentence[::-1], is_action[::-1])[::-1, ::-1].T,
             2 * _links_before(words, sentences, spans)[:, None] + (apart < 0),
             _links_between(words, sentences, spans),
-        ],
-        axis=-1,
+        ]
     )
+    return np.moveaxis(found, 0, -1)  # feature by feature in memory: they are written and read so
 
 
 def _agreement(
