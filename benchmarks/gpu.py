@@ -271,7 +271,7 @@ def _through_torch_and_alone(tsort: TSortGraph, batch: _Batch, kind: Kind, effor
     for _, many in product(range(TORCH_ROUNDS), (True, False)):
         with torch.autograd.set_multithreading_enabled(many):
             calls: dict[str, Callable[[], object]] = {
-                "torch": partial(_through_torch, tsort, batch, kind),
+                "torch": _through_torch(tsort, batch, kind),
                 "alone": lambda: torch.autograd.grad(Nothing.apply(*given), given),  # type: ignore[no-untyped-call]
             }
             for name, call in calls.items():
@@ -280,28 +280,32 @@ def _through_torch_and_alone(tsort: TSortGraph, batch: _Batch, kind: Kind, effor
     return best
 
 
-def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> list[Tensor]:
-    """Return the cost and its gradients by match and drop."""
+def _through_torch(tsort: TSortGraph, batch: _Batch, kind: Kind) -> Callable[[], list[Tensor]]:
+    """Return a call that gives the cost and its gradients by match and drop."""
     import torch
 
     from graph2vid.learn import soft_cost
 
     given = [batch.match.requires_grad_(), batch.drop.requires_grad_()]
-    cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
-    return [cost, *torch.autograd.grad(cost, given)]
+
+    def call() -> list[Tensor]:
+        cost = soft_cost([tsort], *given, gamma=GAMMA, smoothing=kind.smoothing, contiguous=kind.contiguous)
+        return [cost, *torch.autograd.grad(cost, given)]
+
+    return call
 
 
 def _captured(tsort: TSortGraph, batch: _Batch, kind: Kind) -> Callable[[], None]:
     """Return `_through_torch` as a CUDA graph, to be replayed; with other costs it finds what a call finds."""
     import torch
 
-    graph = torch.cuda.CUDAGraph()
+    call, graph = _through_torch(tsort, batch, kind), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        found = _through_torch(tsort, batch, kind)
+        found = call()
     with torch.no_grad():
         batch.match.copy_(torch.rand_like(batch.match))
     graph.replay()
-    wanted = _through_torch(tsort, batch, kind)
+    wanted = call()
     if not all(one.equal(other) for one, other in zip(found, wanted, strict=True)):
         raise Graph2VidError(f"{kind.smoothing} of {tsort.n_states} states: a captured call finds something else")
     return graph.replay

@@ -290,10 +290,10 @@ class _Prepared:
             cost, *gradients = self.costs(given, gamma)
             return cost, partial(scaled, cost.detach(), gradients)
         (part,), match = self.parts, given[0]
-        found, scratch = Costs(match.new_empty(match.shape[0]), *_empty_like(given)), match.new_empty(self.scratch)
-        batch = part.batch(given, found, scratch, gamma)
+        cost, scratch, wanted = match.new_empty(match.shape[0]), match.new_empty(self.scratch), _empty_like(given)
+        batch = part.batch(given, Costs(cost, *wanted), scratch, gamma)
         part.forward(batch, 0, part.longest)
-        return found.cost, _Begun(part, batch, given, found._replace(cost=found.cost.detach()), scratch)
+        return cost, _Begun(part, batch, given, cost.detach(), wanted, scratch)
 
 
 class _Begun:
@@ -302,19 +302,22 @@ class _Begun:
     For that torch changes threads, which makes everything slow there: as much as possible is done before.
     """
 
-    def __init__(self, part: _PreparedPart, batch: BatchStruct, given: Given, found: Costs, scratch: Tensor) -> None:
-        self._part, self._batch, self._given, self._found, self._scratch = part, batch, given, found, scratch
+    def __init__(
+        self, part: _PreparedPart, batch: BatchStruct, given: Given, cost: Tensor, gradients: Given, scratch: Tensor
+    ) -> None:
+        self._part, self._batch, self._given, self._cost, self._gradients = part, batch, given, cost, gradients
+        self._scratch = scratch  # the table is there
         self._versions = self._read_versions()
 
     def _read_versions(self) -> tuple[int, ...]:
         match, drop, skip = self._given
-        return match._version, drop._version, 0 if skip is None else skip._version, self._found.cost._version
+        return match._version, drop._version, 0 if skip is None else skip._version, self._cost._version
 
     def __call__(self, above: Tensor, *, in_place: bool = False) -> Sequence[Tensor | None]:
         """Return the gradients times what arrives from above. Unless it is the last call, they are new ones."""
         if self._read_versions() != self._versions:
             raise RuntimeError("the costs that the soft cost was computed from, or itself, were changed in place since")
-        batch, found = self._batch, self._found[1:]
+        batch, found = self._batch, self._gradients
         if not in_place:
             match, drop, skip = found = _empty_like(self._given)
             batch = BatchStruct.from_buffer_copy(batch)
