@@ -425,6 +425,8 @@ template <class T> void bind_soft(nb::module_ &m) {
 }  // namespace g2v
 
 NB_MODULE(_native, m) {
+    // A command ends without a last search for garbage (graph2vid.cli), which would find these types and functions.
+    nb::set_leak_warnings(false);
     using namespace g2v;
     m.def("simd", [] { return kernels().name; }, "Instruction set the kernels run on.");
     m.def(

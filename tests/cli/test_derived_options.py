@@ -213,3 +213,12 @@ def test_help_of_ground_is_short(capsys: pytest.CaptureFixture[str], monkeypatch
     whole = capsys.readouterr().out
     for heading in ("Evidence", "Costs", "Extended model", "Output"):
         assert f"\n{heading}\n" in whole
+
+
+@pytest.mark.parametrize(
+    "given", [["a"], ["a", "-o", "b"], ["a", "--names", "b", "--names", "c"], ["-o", "", "a"], ["a", "-o", "."], ["."]]
+)
+def test_plain_values_are_as_typer_makes_them(app: Any, given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = app(*given)
+    monkeypatch.setattr("graph2vid.cli.derived_options._take_plain_values", lambda _: None)
+    assert found == app(*given)

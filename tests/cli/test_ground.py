@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -162,3 +164,21 @@ def test_a_full_disk_loses_nothing(
     assert [line.split(":")[1] for line in told[:-1]] == [" warning"]  # nothing is kept for the next run
     assert result.read_text(encoding="utf-8") == "an older result"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "r.json"]
+
+
+@pytest.mark.parametrize("parser", ["learned", "auto"])
+def test_grounding_in_captions_starts_and_ends_quickly(parser: str, tmp_path: Path) -> None:
+    """Nothing is loaded to convert plain values, and nothing is said of what is not cleaned up at the end."""
+    (tmp_path / "tea.txt").write_text("Boil the water. Pour the water over the tea.")
+    code = (
+        "import sys; from graph2vid.cli import main\n"
+        "status = main()\n"
+        "print({'torch', 'spacy', 'onnxruntime', 'pydantic', 'av'} & set(sys.modules))\n"
+        "raise SystemExit(status)"
+    )
+    given = ["ground", str(tmp_path / "tea.txt"), str(FILES.captions), "--parser", parser, "-o", "tea.json"]
+    command = [sys.executable, "-c", code, *given]
+    for _ in range(2):  # what wordllama loads is loaded once: its vectors are kept
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "wrote tea.json\n")
+    assert done.stdout.splitlines()[-1] == "set()"

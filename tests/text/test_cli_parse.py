@@ -146,7 +146,7 @@ def test_auto_starts_quickly_whatever_is_installed(recipe: Path) -> None:
     code = (
         "import sys; from graph2vid.cli import main; "
         f"main(['parse', {str(recipe)!r}, '--json', 'found.json']); "
-        "print({'torch', 'spacy', 'thinc', 'onnxruntime'} & set(sys.modules))"
+        "print({'torch', 'spacy', 'thinc', 'onnxruntime', 'pydantic'} & set(sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert result.stdout.splitlines()[-1] == "set()"

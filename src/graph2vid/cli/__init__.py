@@ -16,6 +16,7 @@ and an exit status:
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -50,6 +51,9 @@ COMMANDS = (
     *("adapt", "batch", "evaluate", "train", "selfcheck", "demo", "cache", "doctor"),
 )
 """The commands, each in a module of its name, in the order in which ``--help`` lists them."""
+
+_NEW_OBJECTS = 50_000
+"""How many new objects a command makes before it looks for garbage: a short one makes few more, and drops few."""
 
 _RENAMED_FLAGS = {
     "--beyond": "--extended",
@@ -185,6 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_program = arguments is None
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    if is_program:
+        gc.set_threshold(_NEW_OBJECTS)
     if sys.stdout is None:  # as after `>&-`: the next file that is opened would take its place
         _say("error: standard output is closed")
         return 2
@@ -214,4 +220,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _report(KeyboardInterrupt())
         if is_program:
             end_now(status)
+    if is_program:
+        gc.freeze()  # the interpreter ends without looking through all modules for garbage, which takes long
     return status if isinstance(status, int) else 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -136,20 +138,54 @@ def needing_torch(what: str) -> Iterator[None]:
         raise
 
 
+def _take_plain_values(parameter: Any) -> None:
+    """Let a parameter convert words, paths and its default itself: newer versions of typer load pydantic for that."""
+    kind: Any = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)  # of older versions: None
+    is_list = get_origin(kind) is list
+    inner = get_args(kind)[0] if is_list else kind
+    if inner not in (str, Path, int, float, bool) or "process_value" in vars(parameter):
+        return
+    convert = parameter.process_value
+
+    def process_value(context: Any, value: Any) -> Any:
+        values = [value] if isinstance(value, str) else value
+        if not parameter.required and (value is None or value is parameter.default):
+            found = value
+        elif inner in (str, Path) and is_list != isinstance(value, str) and values and all(map(_is_plain, values)):
+            found = [*map(inner, values)] if is_list else inner(value)
+        else:
+            return convert(context, value)
+        return found if parameter.callback is None else parameter.callback(context, parameter, found)
+
+    parameter.process_value = process_value
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a value is words, or a path that typer would not refuse: of a file that can be read, or of none."""
+    return isinstance(value, str) and (os.access(value, os.R_OK) or not os.path.lexists(value))
+
+
 # -- help ----------------------------------------------------------------------------------------------------
 
 
-class _PlainHelp:
+class _Plain:
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        found = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            _take_plain_values(one)
+        return found
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         formatter.write(_help_of(self, ctx))
 
 
-class Command(_PlainHelp, TyperCommand):
+class Command(_Plain, TyperCommand):
     """A command whose help lists its options under headings, in full at any width."""
 
 
-class Group(_PlainHelp, TyperGroup):
+class Group(_Plain, TyperGroup):
     """A group of commands with the same kind of help."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,10 +107,29 @@ def test_a_model_of_which_less_is_loaded_reads_the_same() -> None:
     ]
     light, whole = language_model(), language_model(models._find())
     assert len(light.vocab.strings) < len(whole.vocab.strings) / 10
-    assert light.tokenizer.to_bytes(exclude=["vocab"]) == whole.tokenizer.to_bytes(exclude=["vocab"])
     assert analyse(light, texts) == analyse(whole, texts)
+    light.tokenizer("\n".join(light.tokenizer.waiting))
+    assert light.tokenizer.to_bytes(exclude=["vocab"]) == whole.tokenizer.to_bytes(exclude=["vocab"])
     for text in texts:
         ours, theirs = light(text), whole(text)
         assert [(t.text, t.tag_, t.dep_, t.lemma_, t.head.i, t.norm_) for t in ours] == [
             (t.text, t.tag_, t.dep_, t.lemma_, t.head.i, t.norm_) for t in theirs
         ]
+
+
+@pytest.fixture(scope="module")
+def whole() -> Any:
+    """The model as spaCy reads it."""
+    return language_model(models._find())
+
+
+@given(st.data())
+def test_words_with_rules_of_their_own_are_split_as_by_spacy(whole: Any, data: st.DataObject) -> None:
+    """They are told to the tokenizer when they occur, also within others and across spaces."""
+    words = st.sampled_from(sorted(whole.tokenizer.rules)) | st.text("aI'’.:-() t\n", max_size=4)
+    text = "".join(data.draw(st.lists(words | st.just(" "), max_size=6)))
+    found, expected = (
+        [(one.text, one.idx, one.norm_) for one in tokenizer(text)]
+        for tokenizer in (language_model().tokenizer, whole.tokenizer)
+    )
+    assert found == expected

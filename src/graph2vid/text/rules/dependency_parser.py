@@ -31,7 +31,8 @@ NOT_READ = ("strings",)
 is read whole: it may have components that need them."""
 
 _TOKENIZER = "graph2vid.EmptyTokenizer.v1"
-"""What a model's tokenizer is read into: spaCy would make all rules of English before, only to replace them."""
+"""What a model's tokenizer is read into: spaCy would make all rules of English before, only to replace them. Words with
+a rule of their own, more than a thousand, are told to it when they occur."""
 
 _VECTORS = "graph2vid.VectorsOnDisk.v1"
 """What the vectors of a known model are read into: spaCy would unpack the rows of all words."""
@@ -125,6 +126,8 @@ def language_model(model: str | None = None) -> Any:
             nlp.vocab.strings.add(label)
     spacy.language.Language.component("graph2vid_parts_of_speech", func=_set_parts_of_speech)
     nlp.add_pipe("graph2vid_parts_of_speech", before="lemmatizer" if "lemmatizer" in nlp.pipe_names else None)
+    if _spares_imports:
+        gc.freeze()  # so that nobody looks through it for garbage later
     return nlp
 
 
@@ -144,8 +147,19 @@ def _import_spacy(whole: bool) -> Any:
 
 
 def _empty_tokenizer() -> Any:
-    tokenizer = import_module("spacy.tokenizer").Tokenizer
-    return lambda nlp: tokenizer(nlp.vocab)
+    class EmptyTokenizer(import_module("spacy.tokenizer").Tokenizer):  # type: ignore[misc]
+        def from_disk(self, path: Path, *, exclude: Sequence[str] = ()) -> Any:
+            super().from_disk(path, exclude=[*exclude, "exceptions"])
+            self.waiting = import_module("srsly").read_msgpack(path).get("exceptions") or {}
+            return self
+
+        def __call__(self, text: str) -> Any:
+            together = "".join(text.split())  # rules are found across spaces, too
+            for word in [word for word in self.waiting if word in together or word in text]:
+                self.add_special_case(word, self.waiting.pop(word))
+            return super().__call__(text)
+
+    return lambda nlp: EmptyTokenizer(nlp.vocab)
 
 
 def _vectors_on_disk() -> Any:
