@@ -155,8 +155,9 @@ def _empty_tokenizer() -> Any:
 
         def __call__(self, text: str) -> Any:
             together = "".join(text.split())  # rules are found across spaces, too
-            for word in [word for word in self.waiting if word in together or word in text]:
-                self.add_special_case(word, self.waiting.pop(word))
+            for word in tuple(self.waiting):
+                if (word in together or word in text) and (rule := self.waiting.pop(word, None)):
+                    self.add_special_case(word, rule)
             return super().__call__(text)
 
     return lambda nlp: EmptyTokenizer(nlp.vocab)
