@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -117,9 +118,11 @@ def automaton_problem(
     never = np.full(n_steps, np.inf)
     skip = never if costs.skip is None else costs.skip.astype(np.float64)
     repeat = never if problem.repeat is None else problem.repeat
-    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat))
+    may_skip, may_repeat = (
+        0 if cost is never else mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat)
+    )
     built = Automaton.built_before(flow, may_skip, may_repeat)
-    durations = problem.durations or Durations.least(1, n_steps)
+    durations = _any_length(n_steps) if problem.durations is None else problem.durations
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
     outlook = n_clips // 8 + 8 if longest > 1 and work == 1 else 0  # numbers of each node, beside the table
@@ -155,6 +158,12 @@ def automaton_problem(
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
+
+
+@cache
+def _any_length(n_steps: int) -> Durations:
+    """Return the durations of steps whose segments cost the same whatever their length."""
+    return Durations.least(1, n_steps)
 
 
 def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:
