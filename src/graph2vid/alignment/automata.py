@@ -112,14 +112,14 @@ def automaton_problem(
         Where the automaton or its tables are too large.
     """
     flow = problem.flow
-    if np.isinf(problem.violation):
+    if problem.violation == np.inf:
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     n_steps, n_clips = costs.match.shape
-    never = np.full(n_steps, np.inf)
+    never = _never(n_steps)
     skip = never if costs.skip is None else costs.skip.astype(np.float64)
     repeat = never if problem.repeat is None else problem.repeat
     may_skip, may_repeat = (
-        0 if cost is never else mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat)
+        mask_of(step for step, one in enumerate(cost.tolist()) if one < np.inf) for cost in (skip, repeat)
     )
     built = Automaton.built_before(flow, may_skip, may_repeat)
     durations = _any_length(n_steps) if problem.durations is None else problem.durations
@@ -158,6 +158,14 @@ def automaton_problem(
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
+
+
+@cache
+def _never(n_steps: int) -> NDArray[np.float64]:
+    """Return the costs of what no step may do, read-only."""
+    costs = np.full(n_steps, np.inf)
+    costs.setflags(write=False)
+    return costs
 
 
 @cache
