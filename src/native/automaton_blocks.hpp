@@ -424,6 +424,20 @@ template <class T, bool VIDEOS> G2V_INLINE void sum_up(const T *costs, int64_t c
     for (int64_t i = E; i < times * E; ++i) sums[i] = sums[i - E] + (i <= count * E ? costs[i - E] : T(0));
 }
 
+// The least of costs, or 0 where all are more.
+template <class T, bool VIDEOS> G2V_INLINE V<T> least_of(const T *costs, int64_t count) {
+    constexpr int64_t L = LANES<T>, E = VIDEOS ? L : 1, TOGETHER = 4;
+    V<T> low[TOGETHER] = {};
+    int64_t i = 0;
+    for (; i + TOGETHER * L <= count * E; i += TOGETHER * L)
+#pragma GCC unroll 4
+        for (int64_t at = 0; at < TOGETHER; ++at) low[at] = least(low[at], load(costs + i + at * L));
+    for (; i < count * E; i += E) low[0] = least(low[0], cost<T, VIDEOS>(costs, i / E));
+    V<T> all = least(least(low[0], low[1]), least(low[2], low[3]));
+    for (int apart = 1; apart < (VIDEOS ? 1 : L); apart *= 2) all = least(all, swapped(all, apart));
+    return all;
+}
+
 template <class T, bool VIDEOS> G2V_INLINE bool find_outlook(const AutomatonCosts<T> &v, int64_t arcs, T *room) {
     using Vec = V<T>;
     constexpr int64_t L = LANES<T>, E = VIDEOS ? L : 1;  // numbers of a cost
@@ -442,9 +456,9 @@ template <class T, bool VIDEOS> G2V_INLINE bool find_outlook(const AutomatonCost
     // What rounding may change of a difference of sums, but for its share of the cost so far.
     const T part = uncertainty<T>(v.clips);
     const Vec zero{}, never = full<T>(INF<T>);
-    Vec clips{}, largest{}, below{}, least_one{};  // `below`: what negative costs can add up to
+    Vec clips{}, largest{}, below{};  // `below`: what negative costs can add up to
     for (int64_t j = 0; j < v.clips; ++j) clips += size_of<T>(one(v.drop, j));
-    for (int64_t a = 0; a < arcs; ++a) least_one = least(least_one, one(v.arc, a));
+    Vec least_one = least_of<T, VIDEOS>(v.arc, arcs);
     for (int64_t step = 0; step < v.steps; ++step) {
         Vec sum{}, least_length{};
         for (int64_t j = 0; j < v.clips; ++j) {

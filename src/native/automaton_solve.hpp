@@ -135,7 +135,8 @@ public:
         this->state_step = m.state_step.data();
         this->arc_from = m.arc_from.data();
         T *next = memory_.template as<T>();
-        const auto put = [&](int64_t lines, int64_t padded, auto from, auto length) {
+        const auto put = [&](int64_t lines, int64_t padded, auto from, auto length) -> const T * {
+            if (!videos && padded == length(given[0])) return from(given[0]);  // it lies as it is wanted
             T *to = std::exchange(next, next + lines * padded * each_);
             std::fill_n(to, lines * padded * each_, T(0));
             poll(lines * padded * each_);
@@ -245,7 +246,7 @@ public:
             open();
             return;
         }
-        for (int spin = 0; spin < SPINS && round_.load(std::memory_order_acquire) == now; ++spin) {}
+        spin_until([&] { return round_.load(std::memory_order_acquire) != now; });
         round_.wait(now, std::memory_order_acquire);
         poll_(0);  // another worker may have failed
     }
@@ -255,10 +256,32 @@ public:
     }
 
 private:
-    // Before it sleeps. With 2,000 or 20,000, calls with two workers took longer.
-    static constexpr int SPINS = 100'000;
     Poll &poll_;
     std::atomic<int64_t> arrived_{0}, round_{0};
+};
+
+// How many groups are worked out; workers wait until there are enough. One that begins late keeps nobody waiting.
+class Progress {
+public:
+    explicit Progress(Poll &poll) : poll_(poll) {}
+    void wait_for(size_t count) {
+        size_t done = 0;
+        const auto enough = [&] { return (done = done_.load(std::memory_order_acquire)) > count; };
+        for (spin_until(enough); !enough();) done_.wait(done, std::memory_order_acquire);
+        poll_(0);  // opened by a worker that failed
+    }
+    // One more; others may wait for as many as `awaited`.
+    void add(size_t awaited) {
+        if (done_.fetch_add(1) == awaited) done_.notify_all();
+    }
+    void open() {
+        done_ = std::numeric_limits<size_t>::max() / 2;
+        done_.notify_all();
+    }
+
+private:
+    Poll &poll_;
+    alignas(64) std::atomic<size_t> done_{0};  // what comes before all groups is the first
 };
 
 // Videos of one automaton: one, by several workers, or up to LANES side by side.
@@ -268,7 +291,8 @@ public:
                     Poll &poll)
         : m_(automaton), videos_(videos), v_(automaton, std::span<const AutomatonVideo<T>>(videos), in_lanes, longest, poll),
           each_(in_lanes ? LANES<T> : 1), workers_(in_lanes ? 1 : workers), poll_(poll),
-          best_(sizeof(T) * static_cast<size_t>(automaton.nodes() * v_.rows * each_)) {}
+          best_(sizeof(T) * static_cast<size_t>(automaton.nodes() * v_.rows * each_)),
+          ends_(sizeof(T) * static_cast<size_t>(automaton.nodes() * each_)) {}
 
     // The least costs, and the labels where they are wanted: among the cheapest, the smallest read backwards.
     void hard();
@@ -287,7 +311,7 @@ private:
     const int64_t each_;  // numbers of a cost
     const int workers_;
     Poll &poll_;
-    Scratch best_;
+    Scratch best_, ends_;
 
     T *best() const { return best_.as<T>(); }
     const Automaton::Groups &groups() const { return m_.template groups<T>(); }
@@ -302,15 +326,15 @@ private:
         for (int i = 0; i < group.nodes; ++i) work(NodeGroup{{group.node[i]}, 1, group.spread, m_.states_of(group.node[i])});
     }
 
-    // Run work(gate, me, team) in all workers; where one fails, nobody waits for it.
-    template <class Work> void together(Work work) {
-        Gate gate(poll_);
+    // Run work(barrier, me, team) in all workers; where one fails, nobody waits for it.
+    template <class Barrier, class Work> void together(Work work) {
+        Barrier barrier(poll_);
         run_team(workers_, poll_, [&](int64_t me, int64_t team) {
             try {
-                work(gate, me, team);
+                work(barrier, me, team);
             } catch (...) {
                 poll_.stop();
-                gate.open();
+                barrier.open();
                 throw;
             }
         });
@@ -326,27 +350,36 @@ private:
         return Kept(numbers * static_cast<int64_t>(sizeof(T)) <= MOST_KEPT ? static_cast<size_t>(m_.nodes()) : 0);
     }
 
-    void forward(GroupKernel<T> kernel, bool sums, Kept &kept) {
-        std::atomic<size_t> next{0};
-        together([&](Gate &gate, int64_t, int64_t team) {
-            GroupMemory<T> own(kept.empty() ? most_slots() : 0, v_, false, sums);
-            for (size_t level = 1; level < groups().level_start.size(); ++level) {
-                for (size_t at = next.load(); at < groups().level_start[level];)
-                    if (next.compare_exchange_weak(at, at + 1)) {
-                        each_part(groups().all[at], [&](const NodeGroup &part) {
-                            if (kept.empty()) {
-                                kernel(v_, part, best(), own);
-                                return;
-                            }
-                            auto &rows = kept[static_cast<size_t>(part.node[0])];
-                            rows = std::make_unique<GroupMemory<T>>(part.slots, v_, true, sums);
-                            kernel(v_, part, best(), *rows);
-                        });
-                        at = next.load();
+    // Fill the table, and what ending at nodes costs; first `prepare` by one worker, while the others begin.
+    template <class Prepare> void forward(GroupKernel<T> kernel, bool sums, Kept &kept, Prepare prepare) {
+        alignas(64) std::atomic<size_t> next{0};
+        // Taken here and given back the other way round: so a worker has what it had in the last call, in its cache.
+        Kept own;
+        for (int i = 0; kept.empty() && i < workers_; ++i)
+            own.push_back(std::make_unique<GroupMemory<T>>(most_slots(), v_, false, sums));
+        together<Progress>([&](Progress &progress, int64_t me, int64_t) {
+            if (me == 0) {
+                prepare();
+                progress.add(0);
+            }
+            const std::vector<size_t> &level_start = groups().level_start;
+            for (size_t level = 1, at; (at = next++) < groups().all.size();) {
+                while (at >= level_start[level]) ++level;
+                progress.wait_for(level_start[level - 1]);
+                each_part(groups().all[at], [&](const NodeGroup &part) {
+                    if (kept.empty()) {
+                        kernel(v_, part, best(), *own[static_cast<size_t>(me)]);
+                    } else {
+                        auto &rows = kept[static_cast<size_t>(part.node[0])];
+                        rows = std::make_unique<GroupMemory<T>>(part.slots, v_, true, sums);
+                        kernel(v_, part, best(), *rows);
                     }
-                gate(team);
+                    for (int i = 0; i < part.nodes; ++i) note_end(part.node[i]);
+                });
+                progress.add(level_start[level]);
             }
         });
+        while (!own.empty()) own.pop_back();
     }
     // Find the outlook, in memory of so many bytes.
     size_t look_out(T *memory) {
@@ -380,10 +413,14 @@ private:
                 if (m_.arc_from[a] == p) return true;
         return false;
     }
-    T end_of(int64_t node, size_t lane) const {
-        const int64_t clips = videos_[lane].clips, l = static_cast<int64_t>(lane);
-        return best()[(node * v_.rows + clips) * each_ + l] + v_.end[node * each_ + l];
+    // What ending at a node costs in all, noted while its rows are at hand.
+    void note_end(int64_t node) {
+        for (size_t lane = 0; lane < videos_.size(); ++lane) {
+            const int64_t clips = videos_[lane].clips, l = static_cast<int64_t>(lane);
+            ends_.as<T>()[node * each_ + l] = best()[(node * v_.rows + clips) * each_ + l] + v_.end[node * each_ + l];
+        }
     }
+    T end_of(int64_t node, size_t lane) const { return ends_.as<T>()[node * each_ + static_cast<int64_t>(lane)]; }
 };
 
 // The traceback: among the cheapest label sequences the smallest one, read from the last clip backwards, background (-1) first.
@@ -574,9 +611,10 @@ template <class T> void AutomatonSolver<T>::hard() {
     else kernel = automaton_kernels().f64;
     const bool blocks = v_.longest > 1 && !v_.forbids;
     const Scratch memory(blocks ? look_out(nullptr) : 0);
-    if (blocks) look_out(memory.as<T>());
     Kept none;
-    forward(kernel, false, none);
+    forward(kernel, false, none, [&] {
+        if (blocks) look_out(memory.as<T>());
+    });
     AutomatonTraceback<T> traceback(m_, v_, kernel, best());
     for (size_t lane = 0; lane < videos_.size(); ++lane) {
         AutomatonVideo<T> &video = videos_[lane];
@@ -594,7 +632,7 @@ template <class T> void AutomatonSolver<T>::soft() {
     const SoftAutomatonKernels kernels = soft_automaton_kernels();
     const int64_t clips = v_.clips, rows = v_.rows, steps = m_.n_steps;
     Kept kept = videos_[0].probability ? keep_all() : Kept();
-    forward(kernels.forward, true, kept);
+    forward(kernels.forward, true, kept, [] {});
     T total[L];
     std::fill_n(total, L, NEVER);
     for (size_t lane = 0; lane < videos_.size(); ++lane) {
@@ -666,7 +704,7 @@ template <class T> void AutomatonSolver<T>::soft() {
             add(shown + steps * rows * each_, rests + (v_.videos ? 0 : lane * rows));
         }
     };
-    together([&](Gate &gate, int64_t me, int64_t team) {
+    together<Gate>([&](Gate &gate, int64_t me, int64_t team) {
         const int64_t share = round_up((rows + team - 1) / team, L);
         const int64_t from = std::min(me * share, rows), to = std::min(from + share, rows);
         const std::vector<size_t> &level_start = groups().level_start;

@@ -15,9 +15,9 @@ public:
         Pool &p = pool();
         {
             std::lock_guard lock(p.mutex);
-            size_t fit = p.idle.size();  // the smallest that is large enough
+            size_t fit = p.idle.size();  // the smallest that is large enough, and of these the one that was used last
             for (size_t i = 0; i < p.idle.size(); ++i)
-                if (p.idle[i].bytes >= bytes && (fit == p.idle.size() || p.idle[i].bytes < p.idle[fit].bytes)) fit = i;
+                if (p.idle[i].bytes >= bytes && (fit == p.idle.size() || p.idle[i].bytes <= p.idle[fit].bytes)) fit = i;
             if (fit < p.idle.size()) {
                 data_ = p.idle[fit];
                 p.idle.erase(p.idle.begin() + static_cast<ptrdiff_t>(fit));

@@ -11,7 +11,6 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "job.hpp"
 
@@ -100,17 +99,23 @@ private:
     }
 };
 
+// Look again and again whether it is done before sleeping: to wake up takes as long as many short waits.
+template <class Done> void spin_until(Done done) {
+    constexpr int SPINS = 100'000;  // with 2,000 or 20,000, calls with two workers took longer
+    for (int spin = 0; spin < SPINS && !done(); ++spin) {}
+}
+
 // Run work(0, size) here and work(1, size), … in other threads: `wanted` in all, or as many as the system gives. Returns when
-// all have ended, and throws what the first of them to fail threw.
+// all have done their work, and throws what the first of them to fail threw. Nobody waits for the threads themselves to end.
 template <class Work> void run_team(int64_t wanted, Poll &poll, Work work) {
     if (wanted <= 1) {
         work(0, 1);
         return;
     }
     std::atomic<int64_t> size{0};  // once it is known
+    std::atomic<int64_t> busy{0};
     std::mutex mutex;
     std::condition_variable ended;
-    int64_t busy = 0;
     std::exception_ptr failure;
     auto fail = [&] {
         {
@@ -126,35 +131,35 @@ template <class Work> void run_team(int64_t wanted, Poll &poll, Work work) {
             fail();
         }
     };
-    {
-        std::vector<std::jthread> others;
-        try {
-            others.reserve(static_cast<size_t>(wanted - 1));
-            for (int64_t me = 1; me < wanted; ++me)
-                others.emplace_back([&, me] {
-                    size.wait(0);
-                    guarded(me);
-                    const std::lock_guard lock(mutex);
-                    if (--busy == 0) ended.notify_one();
-                });
-        } catch (...) {  // fewer, then
-        }
-        busy = static_cast<int64_t>(others.size());
-        size = busy + 1;
-        size.notify_all();
-        guarded(0);
-        std::unique_lock lock(mutex);
-        while (!ended.wait_for(lock, Poll::PATIENCE, [&] { return busy == 0; })) {
-            if (failure) continue;
-            lock.unlock();
-            try {
-                poll.ask();
-            } catch (...) {
-                fail();
-            }
-            lock.lock();
-        }
+    int64_t others = 0;
+    try {
+        for (; others + 1 < wanted; ++others)
+            std::thread([&, me = others + 1] {
+                spin_until([&] { return size.load() != 0; });
+                size.wait(0);
+                guarded(me);
+                const std::lock_guard lock(mutex);  // until it is given back, nothing here is gone
+                if (--busy == 0) ended.notify_one();
+            }).detach();
+    } catch (...) {  // fewer, then
     }
+    busy = others;
+    size = others + 1;
+    size.notify_all();
+    guarded(0);
+    spin_until([&] { return busy.load() == 0; });
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, Poll::PATIENCE, [&] { return busy == 0; })) {
+        if (failure) continue;
+        lock.unlock();
+        try {
+            poll.ask();
+        } catch (...) {
+            fail();
+        }
+        lock.lock();
+    }
+    lock.unlock();
     if (failure) std::rethrow_exception(failure);
 }
 

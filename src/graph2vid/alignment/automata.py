@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -111,15 +112,17 @@ def automaton_problem(
         Where the automaton or its tables are too large.
     """
     flow = problem.flow
-    if np.isinf(problem.violation):
+    if problem.violation == np.inf:
         flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     n_steps, n_clips = costs.match.shape
-    never = np.full(n_steps, np.inf)
+    never = _never(n_steps)
     skip = never if costs.skip is None else costs.skip.astype(np.float64)
     repeat = never if problem.repeat is None else problem.repeat
-    may_skip, may_repeat = (mask_of(np.flatnonzero(np.isfinite(cost)).tolist()) for cost in (skip, repeat))
+    may_skip, may_repeat = (
+        mask_of(step for step, one in enumerate(cost.tolist()) if one < np.inf) for cost in (skip, repeat)
+    )
     built = Automaton.built_before(flow, may_skip, may_repeat)
-    durations = problem.durations or Durations.least(1, n_steps)
+    durations = _any_length(n_steps) if problem.durations is None else problem.durations
     # What is worked out of one node, of at most all steps side by side, and tables of all nodes.
     longest = durations.length.shape[1]
     outlook = n_clips // 8 + 8 if longest > 1 and work == 1 else 0  # numbers of each node, beside the table
@@ -155,6 +158,20 @@ def automaton_problem(
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
+
+
+@cache
+def _never(n_steps: int) -> NDArray[np.float64]:
+    """Return the costs of what no step may do, read-only."""
+    costs = np.full(n_steps, np.inf)
+    costs.setflags(write=False)
+    return costs
+
+
+@cache
+def _any_length(n_steps: int) -> Durations:
+    """Return the durations of steps whose segments cost the same whatever their length."""
+    return Durations.least(1, n_steps)
 
 
 def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:

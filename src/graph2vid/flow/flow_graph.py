@@ -189,6 +189,9 @@ class FlowGraph:
         name = f"{quoted(self.title)}, " if self.title else ""
         return f"FlowGraph({name}{counted(len(self), 'step')}, {counted(len(self.edges), 'edge')})"
 
+    def __hash__(self) -> int:
+        return self._hash
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Only what defines the graph is pickled; caches are made again on demand.
         return (type(self), (self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences))
@@ -202,6 +205,11 @@ class FlowGraph:
     def texts(self) -> tuple[str, ...]:
         """The texts of the steps."""
         return tuple(step.text for step in self.steps)
+
+    @cached_property
+    def _hash(self) -> int:
+        """What it is found by, again and again."""
+        return hash((self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences))
 
     @cached_property
     def confidence(self) -> Mapping[tuple[int, int], float]:
