@@ -247,14 +247,15 @@ PACKAGES: dict[str, Callable[[str, int, int], Call]] = {
 }
 
 
-def serve(call: Call, about: dict[str, Any]) -> None:
-    """Answer on standard output as said above; what packages print there goes to standard error."""
+def serve(make: Callable[[], Call], about: dict[str, Any]) -> None:
+    """Make a job and answer on standard output as said above; what packages print there goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
     def answer(found: object) -> None:
         print(json.dumps(found), file=answers, flush=True)
 
+    call = make()
     cost = call()
     about |= {"process_bytes": peak_bytes(), "bytes": call_bytes(call)}
     if callable(cost):  # what reads the cost of a path, which is not timed
@@ -269,4 +270,4 @@ def serve(call: Call, about: dict[str, Any]) -> None:
 if __name__ == "__main__":
     package, job, *size = sys.argv[1:]
     steps, clips = map(int, size)
-    serve(PACKAGES[package](job, steps, clips), {"version": version(package)})
+    serve(lambda: PACKAGES[package](job, steps, clips), {"version": version(package)})
