@@ -136,13 +136,14 @@ fuzz: setup  ## feed all readers mutated files (INPUTS=50000)
 APART := aeon torch-struct k2
 WITH_torch-struct := numpy -c constraints.txt
 WITH_k2 := "numpy<2"
+PYTHON_3_10 ?= $(or $(lastword $(wildcard $(HOME)/.pyenv/versions/3.10.*/bin/python)),python3.10)
 build/peers/%/.made: | $(BIN)/python
 	@echo "installing $* into build/peers/$*"
-	@{ $(if $(filter k2,$*),python3.10,$(BIN)/python) -m venv --clear $(@D) && \
+	@{ $(if $(filter k2,$*),$(PYTHON_3_10),$(BIN)/python) -m venv --clear $(@D) && \
 	  $(@D)/bin/python -m pip --disable-pip-version-check -qq install $* $(WITH_$*) && touch $@; } || \
 	  { rm -rf $(@D); echo "$* cannot be installed here: it is left out"; }
 
-peers: $(APART:%=build/peers/%/.made)  ## install the peers that need environments of their own (4 GB)
+peers: $(APART:%=build/peers/%/.made)  ## install the peers that need environments of their own (5 GB)
 
 bench: setup $(VENV)/.peers $(if $(findstring peers,$(ARGS)),peers)  ## measure speed beside other packages
 	@$(BIN)/python -m benchmarks $(or $(ARGS),align)
