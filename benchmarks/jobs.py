@@ -105,12 +105,14 @@ def _through_torch(job: str, steps: int, clips: int) -> Call:
 
 def _with_gradient(torch: Any, cost: Call, given: Any) -> Call:
     """Return a call of ``cost``, and of its gradient if that is asked of what is given."""
+    wanted = given.requires_grad  # now: torch-struct asks it of all that it is given
 
     def call() -> float:
-        found = cost()
-        if given.requires_grad:
-            torch.autograd.grad(found, given)
-        return float(found.detach())
+        with torch.set_grad_enabled(wanted):
+            found = cost()
+            if wanted:
+                torch.autograd.grad(found, given)
+            return float(found.detach())
 
     return call
 
