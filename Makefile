@@ -20,7 +20,7 @@ else echo "no C++ compiler found: graph2vid runs on the NumPy reference, which i
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test test-slow coverage demo lint types format docs docs-text bench fuzz check-wheel licenses sbom sanitize clean
+.PHONY: help setup test test-slow coverage demo lint types format docs docs-text bench peers fuzz check-wheel licenses sbom sanitize clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -131,7 +131,21 @@ sbom: $(VENV)/.release  ## after check-wheel: write the bill of materials (Cyclo
 fuzz: setup  ## feed all readers mutated files (INPUTS=50000)
 	@$(BIN)/python tests/fuzzing.py --inputs $(or $(INPUTS),50000)
 
-bench: setup $(VENV)/.peers  ## measure speed beside other packages
+# Peers that cannot share our environment, and one that states no licence, so that no extra of ours brings it: an
+# environment for each. aeon asks for older versions of numba and pandas; the only wheel of k2 is for Python 3.10 and torch 1.13.
+APART := aeon torch-struct k2
+WITH_torch-struct := numpy -c constraints.txt
+WITH_k2 := "numpy<2"
+PYTHON_3_10 ?= $(or $(lastword $(wildcard $(HOME)/.pyenv/versions/3.10.*/bin/python)),python3.10)
+build/peers/%/.made: | $(BIN)/python
+	@echo "installing $* into build/peers/$*"
+	@{ $(if $(filter k2,$*),$(PYTHON_3_10),$(BIN)/python) -m venv --clear $(@D) && \
+	  $(@D)/bin/python -m pip --disable-pip-version-check -qq install $* $(WITH_$*) && touch $@; } || \
+	  { rm -rf $(@D); echo "$* cannot be installed here: it is left out"; }
+
+peers: $(APART:%=build/peers/%/.made)  ## install the peers that need environments of their own (5 GB)
+
+bench: setup $(VENV)/.peers $(if $(findstring peers,$(ARGS)),peers)  ## measure speed beside other packages
 	@$(BIN)/python -m benchmarks $(or $(ARGS),align)
 
 sanitize: setup  ## run the kernels on random cases under address and undefined-behaviour sanitizers (ARGS="--cases 250000")

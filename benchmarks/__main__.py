@@ -12,8 +12,8 @@ from pathlib import Path
 NAMES = {
     "align": "alignment, beside a plain-Python loop and a scalar compiled scan",
     "tsort": "compiling procedures, beside the NumPy builder",
-    "peers": "other packages on what they can solve, and brute force (needs the extra `peers`)",
-    "soft": "soft costs and their gradients, beside a loop in torch and other packages (`learn`, `peers`)",
+    "peers": "other packages on what they are made for, and brute force (the extra `peers`; `make peers`)",
+    "soft": "soft costs and their gradients, beside a loop in torch (`learn`)",
     "extended": "repeats and durations, beside the plain kernel",
     "anytime": "procedures with too many ideals, until the answer is proven",
     "stream": "a clip of a running video, with what is believed of it",

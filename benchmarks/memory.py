@@ -1,4 +1,4 @@
-"""Peak memory of a cost-only alignment, measured in a process of its own: this module, run."""
+"""Peak memory: of one call, and of a cost-only alignment in a process of its own (this module, run)."""
 
 from __future__ import annotations
 
@@ -6,31 +6,56 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import ROOT
-from benchmarks.cases import Case, bag
-from graph2vid.alignment import align
-from graph2vid.errors import Graph2VidError
+
+KEEP_NOTHING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+"""What glibc takes from the environment: what is freed goes back to the system at once."""
 
 
 def peak_bytes() -> int:
     """Return the most memory this process has held at once."""
-    try:
-        # Not ru_maxrss, which begins with what the parent held when it started this process.
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
-        import resource
+    # Not ru_maxrss, which begins with what the parent held when it started this process.
+    if (peak := _status_bytes("VmHWM")) is not None:
+        return peak
+    import resource
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def call_bytes(call: Callable[[], object]) -> int | None:
+    """Return the most memory that a call holds beside what the process held before it; None where no system tells.
+
+    Freed memory that the process keeps is not seen: start it with `KEEP_NOTHING` in its environment.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+    except OSError:
+        return None
+    before = _status_bytes("VmRSS") or 0
+    call()
+    return max(0, peak_bytes() - before)
+
+
+def _status_bytes(field: str) -> int | None:
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:")), None)
 
 
 def measure(steps: int, clips: int) -> dict[str, Any]:
     """Compile a bag of steps and align it cost-only, here and now; return sizes, times and peak memory."""
+    import numpy as np
+
+    from benchmarks.cases import Case, bag
+    from graph2vid.alignment import align
+
     case = Case(f"bag{steps}", bag(steps), clips)
     begin = time.perf_counter()
     tsort = case.tsort
@@ -52,6 +77,8 @@ def measure(steps: int, clips: int) -> dict[str, Any]:
 
 def measure_apart(steps: int, clips: int) -> dict[str, Any]:
     """Do as `measure`, in a process of its own."""
+    from graph2vid.errors import Graph2VidError
+
     command = [sys.executable, "-m", "benchmarks.memory", str(steps), str(clips)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,36 +1,148 @@
-"""``python -m benchmarks peers``: graph2vid beside other compiled packages, and the exact answer beside brute force."""
+"""``python -m benchmarks peers``: graph2vid beside other packages, and the exact answer beside brute force."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import CASES, Case, Floats, choose, threads
-from benchmarks.fst import Automata
+from benchmarks.apart import JobError, race_apart
+from benchmarks.cases import Case, Floats, choose, threads
+from benchmarks.jobs import GAMMA, LENGTHS
 from benchmarks.machine import kernels_or_error, machine
-from benchmarks.report import Report, Table, duration, table, times
+from benchmarks.report import Report, Table, duration, memory, table, times
 from benchmarks.timing import Effort, race
-from graph2vid.alignment import Durations, Problem, align, procedure
+from graph2vid.alignment import align, procedure
 from graph2vid.errors import Graph2VidError
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
 PAPER_SPEED_UP = 560  # what the paper saw on graphs of 8.6 steps, 2.7 threads and 1,700 sorts on average
-
-CHAIN = Case("chain50", FlowGraph.chain([f"step {i}" for i in range(50)]), 2_000)
-CROSSTASK = next(case for case in CASES if case.name == "crosstask")
-LENGTHS = 16  # clips of a segment at the most, in a semi-Markov model
 BRUTE = Case("threads3x3", threads(3, 3, 3), 100)
 
 Call = Callable[[], Any]
 Rows = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What some peers are made for.
+
+    Attributes
+    ----------
+    title, note : str
+        Of its table.
+    steps, clips : int
+        The size of the problem.
+    contests : tuple of (str, str, str)
+        The package, the job (`benchmarks.jobs`) and what the package does.
+    longer : int
+        How many times as many clips memory is measured on.
+    tolerance : float, optional
+        How far the costs may be apart, as a share; None: they are not the same, and the note says why.
+    """
+
+    title: str
+    note: str
+    steps: int
+    clips: int
+    contests: tuple[tuple[str, str, str], ...]
+    longer: int = 20
+    tolerance: float | None = None
+
+
+GROUNDS = (
+    Ground(
+        "Dynamic time warping, 50 steps × 2,000 clips",
+        "Kernel to kernel in float64: cost against cost, path against labels. Ours takes ready costs. Their recursion "
+        "has three moves and no background, ours two moves and background, so the tables are of one size and the costs "
+        "are not equal. Memory on 40,000 clips.",
+        50,
+        2_000,
+        (
+            ("dtaidistance", "cost", "C: the cost, from two series whose differences it takes as it goes"),
+            ("dtaidistance", "path", "C: likewise, and the path as a list of pairs"),
+            ("tslearn", "cost", "numba, warm: accumulated costs, from ready distances and a ready mask"),
+            ("tslearn", "path", "numba, warm: likewise, and the path"),
+            ("aeon", "cost", "numba, warm: the cost, from two series whose differences it takes as it goes"),
+            ("aeon", "path", "numba, warm: likewise, and the path as a list of pairs"),
+        ),
+    ),
+    Ground(
+        "Soft-DTW, 50 steps × 500 clips",
+        f"Soft cost alone, and with its gradient; float64, gamma {GAMMA}, the recursions as above. Beside pysdtw ours "
+        "is called through torch, too. aeon has no gradient. Memory on 10,000 clips.",
+        50,
+        500,
+        (
+            ("tslearn", "soft cost", "numba, warm: from ready distances"),
+            ("tslearn", "soft gradient", "numba, warm: likewise"),
+            ("aeon", "soft cost", "numba, warm: from two series whose differences it takes as it goes"),
+            ("pysdtw", "torch soft cost", "numba, warm, through torch: from ready distances"),
+            ("pysdtw", "torch soft gradient", "numba, warm, through torch: likewise"),
+        ),
+    ),
+    Ground(
+        "Connectionist temporal classification, 50 labels × 500 frames",
+        "A chain of 50 steps whose background is CTC's blank: the sum over all alignments alone, and with its "
+        "gradient, both through torch, float32. Equal sums. Memory on 10,000 frames.",
+        50,
+        500,
+        (
+            (
+                "k2",
+                "CTC cost",
+                "C++: intersection of the CTC graph with the frames' scores, and its total",
+            ),
+            ("k2", "CTC gradient", "C++: likewise, and its gradient by autograd"),
+        ),
+        tolerance=1e-4,
+    ),
+    Ground(
+        "Linear-chain conditional random fields, 9 labels × 100 clips",
+        "A chain of 9 steps without background: the sum over all labellings alone, and with its gradient, both through "
+        "torch, float64, equal sums. Theirs takes ready potentials of all pairs of labels at each clip, and so fields "
+        "where any label follows any other with a cost of its own, which ours does not. Memory on 2,000 clips.",
+        9,
+        100,
+        (
+            ("torch-struct", "linear chain cost", "torch: the partition function"),
+            ("torch-struct", "linear chain gradient", "torch: likewise, and its gradient"),
+        ),
+        tolerance=1e-9,
+    ),
+    Ground(
+        "Semi-Markov conditional random fields, 9 labels × 40 clips",
+        f"The same with costs by the lengths of segments, up to {LENGTHS} clips. Equal sums. Memory on as many clips.",
+        9,
+        40,
+        (
+            ("torch-struct", "semi-Markov cost", "torch: the partition function"),
+            ("torch-struct", "semi-Markov gradient", "torch: likewise, and its gradient"),
+        ),
+        longer=1,
+        tolerance=1e-9,
+    ),
+    Ground(
+        "Weighted automata, crosstask: 77 states × 100 clips",
+        "Kernel to kernel in float32, best path against labels; then with the making of the automaton that holds the "
+        "video's costs. Equal costs. Memory on 2,000 clips.",
+        9,
+        100,
+        tuple(
+            ("kaldifst", f"contiguous={contiguous}{making}", f"C++: {what} automata and shortest path")
+            for contiguous in (False, True)
+            for making, what in (("", "composition of ready"), (", with making", "making and composition of"))
+        ),
+        tolerance=1e-5,
+    ),
+)
+PEERS = tuple(dict.fromkeys(package for ground in GROUNDS for package, _, _ in ground.contests))
+NOT_TO_BE_HAD = {"sdtw-cuda-torch": "in no package index, under this name or its project's (softdtw-cuda-torch)"}
 
 
 def bench_peers(
@@ -45,174 +157,69 @@ def bench_peers(
     kernels_or_error()
     before = machine()
     begin = time.perf_counter()
-    contests = {
-        "dtaidistance": _dtaidistance,
-        "tslearn": _tslearn,
-        "kaldifst": _kaldifst,
-        "torch_struct": _torch_struct,
-        "brute": _brute,
-    }
+    chosen = choose({name: name for name in (*PEERS, "brute")}, only)
     found: list[dict[str, Any]] = []
-    for name, contest in choose({name: (name, contest) for name, contest in contests.items()}, only):
+    for name in chosen:
         if progress is not None:
             progress(name)
         try:
-            found += contest(effort or Effort())
-        except (ImportError, AttributeError) as error:
-            if name == "brute":
-                raise
-            reason = "not installed" if find_spec(name) is None else f"cannot be used: {error}"
-            found.append({"name": name, "peer": name, "version": None, "what": reason})
+            found += (_brute if name == "brute" else partial(_contests, name))(effort or Effort())
+        except JobError as error:
+            found.append(_left_out(name, _reason(name, *error.args)))
+    if not only:
+        found += [_left_out(name, reason) for name, reason in NOT_TO_BE_HAD.items()]
     return Report("peers", tuple(only or ()), before, tuple(found), _tables(found), time.perf_counter() - begin)
 
 
-def _kernel(tsort: TSortGraph, match: Floats, drop: Floats, contiguous: bool = True) -> Call:
+def _left_out(name: str, reason: str) -> dict[str, Any]:
+    return {"name": name, "peer": name, "version": None, "what": reason}
+
+
+def _reason(name: str, package: str, line: str) -> str:
+    if package != name:
+        raise Graph2VidError(f"{package} failed beside {name}: {line}")
+    return "not installed" if line.startswith("ModuleNotFoundError") else f"cannot be used: {line}"
+
+
+def _contests(package: str, effort: Effort) -> Rows:
+    """Do all that a package can do, beside ours."""
+    for ground in GROUNDS:
+        for peer, job, what in ground.contests:
+            if peer != package:
+                continue
+            found = race_apart(package, job, (ground.steps, ground.clips), ground.longer, effort)
+            theirs, ours = found["peer"], found["ours"]
+            if ground.tolerance is not None:
+                _check_equal(f"{package}, {job}", theirs["cost"], ours["cost"], ground.tolerance)
+            yield {
+                "name": f"{package}, {job.removeprefix('torch ')}",
+                "peer": package,
+                "version": theirs["version"],
+                "ground": ground.title,
+                "steps": ground.steps,
+                "clips": ground.clips,
+                "what": what,
+                "peer_seconds": theirs["seconds"],
+                "seconds": ours["seconds"],
+                "ratio": theirs["seconds"] / ours["seconds"],
+                "memory_clips": ground.clips * ground.longer,
+                "peer_bytes": theirs["bytes"],
+                "bytes": ours["bytes"],
+                "peer_process_bytes": theirs["process_bytes"],
+                "process_bytes": ours["process_bytes"],
+            }
+
+
+def _kernel(tsort: TSortGraph, match: Floats, drop: Floats) -> Call:
     """Return a call of our kernel with labels, on one thread."""
     solve = procedure(tsort).solve
-    return lambda: solve(match, drop, None, contiguous=contiguous, cost_only=False, block=0, window=0, workers=1)
+    return lambda: solve(match, drop, None, contiguous=True, cost_only=False, block=0, window=0, workers=1)
 
 
 def _kernel_cost(tsort: TSortGraph, match: Floats, drop: Floats) -> Call:
     """Return a call of our kernel for the cost alone, on one thread."""
     solve = procedure(tsort).solve
     return lambda: solve(match, drop, None, contiguous=True, cost_only=True, block=0, window=1, workers=1)
-
-
-def _series() -> tuple[Floats, Floats, Floats]:
-    """Return a series for the steps, one for the clips, and their squared differences [K, N], float64."""
-    random = np.random.default_rng(0)
-    steps, clips = random.random(len(CHAIN.flow)), random.random(CHAIN.clips)
-    return steps, clips, np.ascontiguousarray((steps[:, None] - clips) ** 2)
-
-
-def _dtw_rows(peer: str, effort: Effort, calls: dict[str, tuple[Call, str]], match: Floats) -> Rows:
-    """Race a DTW package with our kernel, in float64 (as it computes) and in float32.
-
-    ``calls`` holds for "cost" and for "path" the peer's call and what it does.
-    """
-    for name, (theirs, what) in calls.items():
-        kernel = _kernel_cost if name == "cost" else _kernel
-        contestants = {"peer": theirs}
-        for dtype in ("float64", "float32"):
-            contestants[dtype] = kernel(CHAIN.tsort, match.astype(dtype), np.full(CHAIN.clips, 0.1, dtype))
-        best = race(contestants, effort)
-        yield {
-            "name": f"{peer}, {name}",
-            "peer": peer,
-            "version": version(peer),
-            "steps": len(CHAIN.flow),
-            "clips": CHAIN.clips,
-            "what": what,
-            "peer_seconds": best["peer"],
-            "seconds": best["float64"],
-            "ratio": best["peer"] / best["float64"],
-            "float32_seconds": best["float32"],
-            "float32_ratio": best["peer"] / best["float32"],
-        }
-
-
-def _dtaidistance(effort: Effort) -> Rows:
-    kernel = import_module("dtaidistance.dtw_cc")
-    steps, clips, match = _series()
-    calls: dict[str, tuple[Call, str]] = {
-        "cost": (
-            lambda: kernel.distance(clips, steps),
-            "C: the cost, from two series whose differences it takes as it goes",
-        ),
-        "path": (lambda: kernel.warping_path(clips, steps), "C: likewise, and the path as a list of pairs"),
-    }
-    yield from _dtw_rows("dtaidistance", effort, calls, match)
-
-
-def _tslearn(effort: Effort) -> Rows:
-    kernels = import_module("tslearn.metrics._dtw")
-    accumulate, trace = kernels._njit_acc_matrix_from_dist_matrix, kernels._njit_compute_path
-    _, _, match = _series()
-    mask = np.full(match.shape, True)
-    calls: dict[str, tuple[Call, str]] = {
-        "cost": (
-            lambda: accumulate(match, mask),
-            "numba, warm: accumulated costs, from ready distances and a ready mask",
-        ),
-        "path": (lambda: trace(accumulate(match, mask)), "numba, warm: likewise, and the path"),
-    }
-    yield from _dtw_rows("tslearn", effort, calls, match)
-
-
-def _kaldifst(effort: Effort) -> Rows:
-    ((match, drop),) = CROSSTASK.costs(np.float32)
-    for contiguous in (False, True):
-        automata = Automata(CROSSTASK.tsort, contiguous)
-        ready = automata.acceptor(match, drop)
-        ours = _kernel(CROSSTASK.tsort, match, drop, contiguous)
-        _check_equal(automata.read(automata.best_path(ready))[0], ours()[0])
-        best = race(
-            {
-                "peer": partial(automata.best_path, ready),
-                "with acceptor": partial(automata.align, match, drop),
-                "ours": ours,
-            },
-            effort,
-        )
-        yield {
-            "name": f"kaldifst, contiguous={contiguous}",
-            "peer": "kaldifst",
-            "version": version("kaldifst"),
-            "steps": len(CROSSTASK.flow),
-            "states": CROSSTASK.tsort.n_states,
-            "clips": CROSSTASK.clips,
-            "contiguous": contiguous,
-            "what": "C++: composition of ready automata and shortest path",
-            "peer_seconds": best["peer"],
-            "seconds": best["ours"],
-            "ratio": best["peer"] / best["ours"],
-            "with_acceptor_seconds": best["with acceptor"],
-            "with_acceptor_ratio": best["with acceptor"] / best["ours"],
-        }
-
-
-def _torch_struct(effort: Effort) -> Rows:
-    """Sums over all labellings and their gradients, which are the probabilities, in float64."""
-    torch, package = import_module("torch"), import_module("torch_struct")
-    ((match, drop),) = CROSSTASK.costs(np.float64)
-    flow, clips = FlowGraph.chain(list(CROSSTASK.flow.texts)), 40  # theirs takes 18 s for 100
-    match, drop = np.ascontiguousarray(match[:, :clips]), drop[:clips]
-    steps, generator = len(flow), torch.Generator().manual_seed(0)
-    prior = Durations.log_normal(np.full(steps, 6.0), np.full(steps, 0.5), longest=LENGTHS)
-    models = {
-        "linear chain": (package.LinearChainCRF, (), Problem(TSortGraph.compile(flow), match, drop)),
-        "semi-Markov": (package.SemiMarkovCRF, (LENGTHS,), Problem(flow, match, drop, durations=prior)),
-    }
-    for name, (model, lengths, problem) in models.items():
-        shape = (1, clips, *lengths, steps, steps)
-        potentials = torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
-
-        def theirs(model: Any = model, potentials: Any = potentials) -> Any:
-            return torch.autograd.grad(model(potentials).partition.sum(), potentials)
-
-        def ours(problem: Problem = problem) -> Any:
-            return problem.posterior(workers=1)
-
-        workers = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            best = race({"ours": ours}, effort, time.process_time)
-            best |= race({"peer": theirs}, Effort(0.0, 1, 1e-6), time.process_time)
-        finally:
-            torch.set_num_threads(workers)
-        yield {
-            "name": f"torch-struct, {name}",
-            "peer": "torch_struct",
-            "version": version("torch-struct"),
-            "steps": steps,
-            "clips": clips,
-            "lengths": LENGTHS if lengths else 1,
-            "what": f"torch: {name} CRF, its partition function and gradient",
-            "peer_seconds": best["peer"],
-            "seconds": best["ours"],
-            "ratio": best["peer"] / best["ours"],
-            "crf_ratio": best["peer"] / best["ours"],
-        }
 
 
 def _brute(effort: Effort) -> Rows:
@@ -250,7 +257,7 @@ def _brute(effort: Effort) -> Rows:
         ),
     )
     for name, brute, ours, what in contests:
-        _check_equal(brute(), ours())
+        _check_equal(name, brute(), ours(), 1e-5)
         best = race({"brute": brute, "ours": ours}, effort)
         yield {
             "name": name,
@@ -267,29 +274,29 @@ def _brute(effort: Effort) -> Rows:
         }
 
 
-def _check_equal(theirs: float, ours: float) -> None:
-    if abs(theirs - ours) > 1e-5 * max(1.0, abs(ours)):
-        raise Graph2VidError(f"the costs differ ({theirs!r} and ours {ours!r}): the numbers would mean nothing")
+def _check_equal(name: str, theirs: float, ours: float, tolerance: float) -> None:
+    if abs(theirs - ours) > tolerance * max(1.0, abs(ours)):
+        raise Graph2VidError(f"{name}: the costs differ ({theirs!r}, ours {ours!r}): the numbers would mean nothing")
 
 
 def _tables(found: Sequence[dict[str, Any]]) -> tuple[Table, ...]:
-    makers = (_dtw_table, _automata_table, _crf_table, _brute_table, _missing_table)
-    kinds = ("float32_ratio", "with_acceptor_ratio", "crf_ratio", "brute_seconds", None)
     tables = []
-    for kind, make in zip(kinds, makers, strict=True):
-        rows = [row for row in found if (kind in row if kind else "ratio" not in row)]
-        if rows:
-            tables.append(make(rows))
+    for ground in GROUNDS:
+        if rows := [row for row in found if row.get("ground") == ground.title]:
+            tables.append(_ground_table(ground, rows))
+    if rows := [row for row in found if "brute_seconds" in row]:
+        tables.append(_brute_table(rows))
+    if rows := [row for row in found if "ratio" not in row]:
+        note = "The extra `peers` brings dtaidistance, kaldifst, pysdtw and tslearn, `make peers` the others."
+        tables.append(table("Left out", note, ("peer", "why"), [(row["name"], row["what"]) for row in rows], words=2))
     return tuple(tables)
 
 
-def _dtw_table(rows: list[dict[str, Any]]) -> Table:
+def _ground_table(ground: Ground, rows: list[dict[str, Any]]) -> Table:
     return table(
-        f"Dynamic time warping, {rows[0]['steps']} steps × {rows[0]['clips']:,} clips",
-        "Kernel to kernel on one thread: cost against cost, path against labels, theirs and ours in float64; then "
-        "ours in float32. Ours takes ready costs. Their recursion has three moves and no background, "
-        "ours two moves and background, so the tables are of one size and the costs are not equal.",
-        ("peer", "what it does", "peer", "graph2vid", "ratio", "float32", "ratio"),
+        ground.title,
+        ground.note,
+        ("peer", "what it does", "peer", "graph2vid", "ratio", "memory", "graph2vid"),
         [
             (
                 f"{row['name']} ({row['version']})",
@@ -297,51 +304,8 @@ def _dtw_table(rows: list[dict[str, Any]]) -> Table:
                 duration(row["peer_seconds"]),
                 duration(row["seconds"]),
                 times(row["ratio"]),
-                duration(row["float32_seconds"]),
-                times(row["float32_ratio"]),
-            )
-            for row in rows
-        ],
-        words=2,
-    )
-
-
-def _automata_table(rows: list[dict[str, Any]]) -> Table:
-    return table(
-        f"Weighted automata, crosstask: {rows[0]['states']} states × {rows[0]['clips']} clips",
-        "Kernel to kernel on one thread, float32, best path against labels, equal costs; then with the making of the "
-        "automaton that holds the video's costs.",
-        ("peer", "what it does", "peer", "graph2vid", "ratio", "with making", "ratio"),
-        [
-            (
-                f"{row['name']} ({row['version']})",
-                row["what"],
-                duration(row["peer_seconds"]),
-                duration(row["seconds"]),
-                times(row["ratio"]),
-                duration(row["with_acceptor_seconds"]),
-                times(row["with_acceptor_ratio"]),
-            )
-            for row in rows
-        ],
-        words=2,
-    )
-
-
-def _crf_table(rows: list[dict[str, Any]]) -> Table:
-    return table(
-        f"Conditional random fields, {rows[0]['steps']} labels × {rows[0]['clips']} clips",
-        f"One video in float64, time of one processor, sum over all labellings and its gradient; segments of up to "
-        f"{LENGTHS} clips in the semi-Markov model. Theirs lets every label follow every other; ours, "
-        "`Problem.posterior`, is a chain of as many steps with background between them, so the sums are not equal.",
-        ("peer", "what it does", "peer", "graph2vid", "ratio"),
-        [
-            (
-                f"{row['name']} ({row['version']})",
-                row["what"],
-                duration(row["peer_seconds"]),
-                duration(row["seconds"]),
-                times(row["ratio"]),
+                memory(row["peer_bytes"]),
+                memory(row["bytes"]),
             )
             for row in rows
         ],
@@ -361,15 +325,5 @@ def _brute_table(rows: list[dict[str, Any]]) -> Table:
             (row["name"], row["what"], duration(row["brute_seconds"]), duration(row["seconds"]), times(row["ratio"]))
             for row in rows
         ],
-        words=2,
-    )
-
-
-def _missing_table(rows: list[dict[str, Any]]) -> Table:
-    return table(
-        "Left out",
-        "The extra `peers` brings them, except for torch-struct, which states no licence (`pip install torch-struct`).",
-        ("peer", "why"),
-        [(r["name"], r["what"]) for r in rows],
         words=2,
     )

@@ -126,6 +126,13 @@ def duration(seconds: float | None) -> str:
     return f"{_three_digits(seconds / 1e-9)} ns"
 
 
+def memory(size: int | None) -> str:
+    """Return an amount of memory to three digits; systems count pages in bundles, so that little of it is not told."""
+    if size is None:
+        return "—"
+    return f"{_three_digits(size / 1e6)} MB" if size >= 500_000 else "< 0.5 MB"
+
+
 def times(ratio: float | None) -> str:
     """Return a ratio: ``3.42×``."""
     return "—" if ratio is None else f"{_three_digits(ratio)}×"

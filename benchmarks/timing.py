@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 
@@ -37,21 +38,27 @@ def race(
     a busy spell meet all of them alike. Each is called once before, so that nothing is timed cold. What takes many
     milliseconds never has a busy machine for itself: the clock of such things, by one worker, is `time.process_time`.
     """
-    best = dict.fromkeys(contestants, float("inf"))
     for call in contestants.values():
         call()
     collecting = gc.isenabled()
     gc.disable()
     try:
-        end = time.perf_counter() + effort.seconds * len(contestants)
-        turn = 0
-        while turn < effort.rounds or time.perf_counter() < end:
-            turn += 1
-            for name, call in contestants.items():
-                best[name] = min(best[name], _best_call(call, effort.slice_seconds, clock))
+        slices = {name: partial(best_call, call, effort.slice_seconds, clock) for name, call in contestants.items()}
+        return take_turns(slices, effort)
     finally:
         if collecting:
             gc.enable()
+
+
+def take_turns(slices: Mapping[str, Callable[[], float]], effort: Effort) -> dict[str, float]:
+    """Let each measure itself for a while, in turns, as in `race`; return the least that each came to, in seconds."""
+    best = dict.fromkeys(slices, float("inf"))
+    end = time.perf_counter() + effort.seconds * len(slices)
+    turn = 0
+    while turn < effort.rounds or time.perf_counter() < end:
+        turn += 1
+        for name, measure in slices.items():
+            best[name] = min(best[name], measure())
     return best
 
 
@@ -73,7 +80,7 @@ def typical(contestants: Mapping[str, Callable[[], object]], effort: Effort) -> 
     return {name: median(each) for name, each in times.items()}
 
 
-def _best_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
+def best_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
     """Call again and again for a while (at least once) and return the shortest call."""
     best = float("inf")
     before = clock()

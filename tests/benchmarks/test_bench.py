@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import align as bench_align_module
+from benchmarks import apart, jobs, peers
 from benchmarks.__main__ import main
 from benchmarks.align import bench_align
 from benchmarks.anytime import bench_anytime
@@ -20,7 +22,7 @@ from benchmarks.cases import CASES, Case, bag, salads, threads
 from benchmarks.extended import bench_extended
 from benchmarks.floors import ScalarScan, python_loop
 from benchmarks.fst import Automata
-from benchmarks.memory import measure_apart
+from benchmarks.memory import KEEP_NOTHING, measure_apart
 from benchmarks.parser import bench_parser
 from benchmarks.peers import bench_peers
 from benchmarks.report import duration, times
@@ -239,27 +241,130 @@ def test_brute_report() -> None:
     assert "560×" in report.to_markdown()
 
 
+# A package that stands in for a peer: it says what a peer says, and then answers.
+STUB = """
+import sys
+from benchmarks.jobs import serve
+
+if sys.argv[2] == "broken":
+    sys.exit("no such job")
+
+
+def make():
+    print("a line that a package prints")
+    return lambda: float(len([0.0] * 1_000_000))
+
+
+serve(make, {"version": "9.9"})
+"""
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let a stub stand in for every package but ours."""
+    script, python = tmp_path / "stub.py", tmp_path / "python"
+    script.write_text(STUB, encoding="utf-8")
+    python.write_text(f'#!/bin/sh\nshift 2\nPYTHONPATH=. exec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setattr(apart, "python_of", lambda name: sys.executable if name == "graph2vid" else str(python))
+
+
+@pytest.mark.usefixtures("stub")
+def test_job_is_asked_again_and_again() -> None:
+    with apart.Job("aeon", "cost", 2, 3, **KEEP_NOTHING) as job:
+        assert job.about["version"] == "9.9"
+        assert job.about["cost"] == 1_000_000
+        assert job.about["process_bytes"] > 1_000_000
+        assert job.about["bytes"] is None or job.about["bytes"] > 7_000_000
+        assert all(0 < job.best(0.001) < 1 for _ in range(3))
+
+
+@pytest.mark.usefixtures("stub")
+def test_job_that_ends_early_says_why() -> None:
+    with pytest.raises(apart.JobError, match="no such job") as caught, apart.Job("aeon", "broken", 2, 3):
+        pass
+    assert caught.value.args[0] == "aeon"
+
+
 @needs_kernels
-@pytest.mark.parametrize(("peer", "rows"), [("dtaidistance", 2), ("kaldifst", 2)])
-def test_peer_reports(peer: str, rows: int) -> None:
+@pytest.mark.usefixtures("stub")
+def test_peer_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "GROUNDS", peers.GROUNDS[:1])
+    report = bench_peers(["aeon"], HASTE)
+    assert [row["name"] for row in report.cases] == ["aeon, cost", "aeon, path"]
+    for row in report.cases:
+        assert row["version"] == "9.9"
+        assert row["memory_clips"] == 20 * row["clips"]
+        assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["seconds"])
+    assert "| aeon, path (9.9) |" in report.to_markdown()
+    json.dumps(report.to_json(), allow_nan=False)
+
+
+@needs_kernels
+def test_different_sums_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"version": "9.9", "cost": 21.5, "seconds": 1.0, "bytes": None, "process_bytes": 1}
+    found = {"peer": one, "ours": dict(one)}
+    monkeypatch.setattr(peers, "race_apart", lambda *_: found)
+    assert len(bench_peers(["torch-struct"]).cases) == 4
+    found["ours"]["cost"] = 21.6
+    with pytest.raises(Graph2VidError, match="torch-struct, linear chain cost: the costs differ"):
+        bench_peers(["torch-struct"])
+
+
+@pytest.mark.parametrize("length", ["linear", "semi-Markov"])
+def test_potentials_are_those_of_a_chain(length: str) -> None:
+    steps, clips = 3, 5
+    match, sums = jobs.match_costs(steps, clips), []
+    for cuts in itertools.combinations(range(1, clips), steps - 1):
+        borders = (0, *cuts, clips)
+        cost = sum(match[i, borders[i] : borders[i + 1]].sum() for i in range(steps))
+        if length == "semi-Markov":
+            cost += sum(jobs.length_costs()[borders[i + 1] - borders[i] - 1] for i in range(steps))
+        sums.append(-cost)
+    if length == "linear":
+        potentials = jobs.linear_potentials(steps, clips)
+        forward = np.zeros(steps)
+        for clip in potentials:
+            forward = np.logaddexp.reduce(clip + forward, axis=1)
+    else:
+        potentials = jobs.semi_markov_potentials(steps, clips)
+        at = [np.zeros(steps), *(np.full(steps, -np.inf) for _ in range(clips))]
+        for start in range(clips):
+            for end in range(start + 1, clips + 1):
+                step = np.logaddexp.reduce(potentials[start, end - start] + at[start], axis=1)
+                at[end] = np.logaddexp(at[end], step)
+        forward = at[clips]
+    assert np.logaddexp.reduce(forward) == pytest.approx(np.logaddexp.reduce(sums))
+
+
+@needs_kernels
+@pytest.mark.parametrize("peer", ["dtaidistance", "kaldifst"])
+def test_peers_of_the_extra(peer: str) -> None:
     pytest.importorskip(peer)
     report = bench_peers([peer], HASTE)
-    assert len(report.cases) == rows
-    for row in report.cases:
-        assert row["version"]
-        assert row["what"]
-        assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["seconds"])
+    assert len(report.cases) == sum(peer == contest[0] for ground in peers.GROUNDS for contest in ground.contests)
+    assert all(row["ratio"] > 0 for row in report.cases)
 
 
 @needs_kernels
 def test_missing_peer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import peers
+    def missing(package: str, *_: object) -> None:
+        raise apart.JobError(package, f"ModuleNotFoundError: No module named {package!r}")
 
-    monkeypatch.setitem(sys.modules, "kaldifst", None)
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    report = bench_peers(["kaldifst"], HASTE)
-    assert report.cases == ({"name": "kaldifst", "peer": "kaldifst", "version": None, "what": "not installed"},)
+    monkeypatch.setattr(peers, "race_apart", missing)
+    report = bench_peers(["k2"], HASTE)
+    assert report.cases == ({"name": "k2", "peer": "k2", "version": None, "what": "not installed"},)
     assert "not installed" in report.to_markdown()
+
+
+@needs_kernels
+def test_failure_of_ours_is_no_missing_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise apart.JobError("graph2vid", "ValueError: no")
+
+    monkeypatch.setattr(peers, "race_apart", broken)
+    with pytest.raises(Graph2VidError, match="graph2vid failed beside k2: ValueError: no"):
+        bench_peers(["k2"], HASTE)
 
 
 def test_without_kernels_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
