@@ -28,6 +28,7 @@ VIDEOS = 20_000
 WIDTH = 512
 _CROSSTASK = next(case for case in CASES if case.name == "crosstask")
 _CHUNK = 500
+NODES = (1, 2, 4, 16)
 _ROUNDS = 3
 _LOOK_SECONDS = 0.1
 
@@ -43,7 +44,7 @@ def bench_batch(
     Parameters
     ----------
     only : sequence of str, optional
-        Some of ``scores``, ``extended``, ``features``, ``memory``, ``ray`` and ``ray-many``.
+        Some of ``scores``, ``extended``, ``features``, ``memory``, ``ray``, ``ray-many`` and ``ray-nodes``.
     videos : int
         Rows of the manifest of scores; there are a tenth as many with features, and ten times as many for memory.
     progress : callable, optional
@@ -59,6 +60,7 @@ def bench_batch(
         "memory": _memory,
         "ray": _ray,
         "ray-many": lambda folder, videos: _ray(folder, 10 * videos),
+        "ray-nodes": _ray_nodes,
     }
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="graph2vid-bench-") as folder:
@@ -149,6 +151,24 @@ def _ray(folder: Path, videos: int) -> dict[str, Any]:
     }
 
 
+def _ray_nodes(folder: Path, videos: int) -> dict[str, Any]:
+    """As many actors on ever more nodes, all of them on this machine: what nodes themselves cost."""
+    if find_spec("ray") is None:
+        return {"videos": videos, "seconds": None, "what": "ray is not installed"}
+    manifest = write_manifest(folder / "nodes.parquet", videos)
+    runs = [_run_apart(folder, manifest, max(NODES), "ray", nodes=nodes) for nodes in NODES]
+    seconds = [run["seconds"] - run["start_seconds"] for run in runs]
+    driver = [run["driver_processor_seconds"] for run in runs]
+    return {
+        "videos": videos,
+        "seconds": seconds[-1],
+        "videos_per_second": videos / seconds[-1],
+        "nodes": NODES,
+        "seconds_by_nodes": seconds,
+        "driver_processor_seconds_by_nodes": driver,
+    }
+
+
 # -- manifests -----------------------------------------------------------------------------------------------
 
 
@@ -191,11 +211,21 @@ def _offsets(count: int, length: int) -> Any:
 
 
 def _run_apart(
-    folder: Path, manifest: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None
+    folder: Path, manifest: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None, nodes: int = 1
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as out:
         asked = json.dumps(dict(options or {}))
-        command = [sys.executable, "-m", "benchmarks.batch", str(manifest), out, str(workers), engine, asked]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.batch",
+            str(manifest),
+            out,
+            str(workers),
+            engine,
+            asked,
+            str(nodes),
+        ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Graph2VidError(f"the run failed: {done.stderr.strip() or done.returncode}")
@@ -204,16 +234,27 @@ def _run_apart(
 
 
 def run(
-    manifest: Path, out: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None
+    manifest: Path, out: Path, workers: int, engine: str, options: Mapping[str, Any] | None = None, nodes: int = 1
 ) -> dict[str, Any]:
-    """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker."""
+    """Run a batch here and now; return seconds and peak memory of the driver and of the largest worker.
+
+    ``nodes``: of a Ray cluster, all on this machine.
+    """
     from graph2vid.batch import RunOptions, run_batch
 
     began, before = time.perf_counter(), os.times()
     if engine == "ray":
         import ray
+        from ray.cluster_utils import Cluster
 
-        ray.init(num_cpus=workers + 1, object_store_memory=256 << 20, include_dashboard=False, log_to_driver=False)
+        each = {"num_cpus": workers // nodes + 1, "object_store_memory": 256 << 20}
+        if nodes == 1:
+            ray.init(**each, include_dashboard=False, log_to_driver=False)
+        else:
+            cluster = Cluster(initialize_head=True, head_node_args=each | {"include_dashboard": False})
+            for _ in range(nodes - 1):
+                cluster.add_node(**each)
+            ray.init(address=cluster.address, log_to_driver=False)
         ray.get(ray.remote(lambda: None).remote())
     started = time.perf_counter()
     with _watched() as peak:
@@ -224,6 +265,8 @@ def run(
         raise Graph2VidError(f"{summary.failed} of {summary.rows} videos failed")
     if engine == "ray":
         ray.shutdown()
+        if nodes > 1:
+            cluster.shutdown()
     return {
         "seconds": seconds,
         "start_seconds": started - began,
@@ -293,6 +336,7 @@ _WORDS = {
     "memory": "memory",
     "ray": "ready scores, engine ray",
     "ray-many": "ready scores, engine ray",
+    "ray-nodes": f"ready scores, engine ray, {max(NODES)} actors on {max(NODES)} nodes of one machine",
 }
 
 
@@ -314,6 +358,10 @@ def _remark(row: dict[str, Any]) -> str:
     if row["name"] == "extended":
         plain, sure = (times(row[name] / row["seconds"]) for name in ("plain_seconds", "sure_seconds"))
         return f"the plain model {duration(row['plain_seconds'])}: {plain}; with confidences {sure} the time"
+    if row["name"] == "ray-nodes":
+        parts = zip(row["nodes"], row["seconds_by_nodes"], row["driver_processor_seconds_by_nodes"], strict=True)
+        told = [f"{nodes}: {duration(seconds)}, {duration(driver)}" for nodes, seconds, driver in parts]
+        return f"by nodes, time without start and processor time of the driver with it: {'; '.join(told)}"
     if row["name"].startswith("ray"):
         return (
             f"{times(row['overhead'])} the time of local, {times(row['overhead_without_start'])} without its start "
@@ -323,4 +371,5 @@ def _remark(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4], json.loads(sys.argv[5]))))
+    manifest_, out_, workers_, engine_, asked_, nodes_ = sys.argv[1:]
+    print(json.dumps(run(Path(manifest_), Path(out_), int(workers_), engine_, json.loads(asked_), int(nodes_))))
