@@ -494,12 +494,16 @@ struct Block {
 #if GROUP
     // The gradients of clips of a chunk: what was added up in place of the costs, or zero beyond a video's steps and clips.
     __device__ void write_gradients(const Batch &batch, int begin, int end) const {
+        if (batch.above) write_gradients(batch, begin, end, [&](long long at) { return arrives(batch, at); });
+        else write_gradients(batch, begin, end, [](long long) { return (real)1; });  // nothing is multiplied
+    }
+    template <class Arrives> __device__ void write_gradients(const Batch &batch, int begin, int end, const Arrives &arrives) const {
         const int clip = begin / CHUNK * CHUNK + threadIdx.x % CHUNK;
         if (clip < begin || clip >= end || clip >= batch.columns) return;
         for (int v = 0; v < videos; ++v) {
             const long long at = video[v];
             const bool known = clip < clips[v] && batch.cost[at] < INFINITE;
-            const real above = known ? arrives(batch, at) : 0;
+            const real above = arrives(at);
             const real *sums = chunk_of(ring, clip) + clip % CHUNK * stride + v * labels;
             for (int k = threadIdx.x / CHUNK; k <= batch.rows; k += blockDim.x / CHUNK) {
                 if (k < batch.rows) {
@@ -508,7 +512,8 @@ struct Block {
                 }
                 real rest = known;
                 for (int m = 0; known && m < pack.steps; ++m) rest -= sums[m];
-                batch.drop_grad[at * batch.columns + clip] = rest * above;
+                if (known) rest *= above;  // else 0, whatever arrives
+                batch.drop_grad[at * batch.columns + clip] = rest;
             }
         }
     }
