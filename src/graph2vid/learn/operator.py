@@ -353,7 +353,7 @@ class _SoftCost(torch.autograd.Function):
             cost, ctx.pass_back = begun_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kind)
             return cost
         cost, *gradients = _compute(match, drop, skip, asked, gradient=True)
-        ctx.pass_back = partial(scaled, cost.detach(), gradients)
+        ctx.pass_back = partial(scaled, cost.clone(), gradients)
         return cost
 
     @staticmethod

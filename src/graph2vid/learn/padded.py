@@ -42,11 +42,12 @@ def scaled(
 ) -> list[Tensor | None]:
     """Return the gradients of each video times what arrives from above; where nothing is possible, that is zero."""
     scale = torch.where(cost < torch.inf, above, 0.0)
-    scales = [None if part is None else scale.view(-1, *[1] * (part.ndim - 1)) for part in gradients]
-    return [
-        None if part is None or by is None else part.mul_(by) if in_place else part * by
-        for part, by in zip(gradients, scales, strict=True)
-    ]
+
+    def times(part: Tensor) -> Tensor:
+        by = scale.view(-1, *[1] * (part.ndim - 1))
+        return part.mul_(by) if in_place else part * by
+
+    return [None if part is None else times(part) for part in gradients]
 
 
 @dataclass(frozen=True)

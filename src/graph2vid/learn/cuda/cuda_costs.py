@@ -288,7 +288,7 @@ class _Prepared:
         """Compute costs, and return with them what gives the gradients."""
         if not self.can_wait:
             cost, *gradients = self.costs(given, gamma)
-            return cost, partial(scaled, cost.detach(), gradients)
+            return cost, partial(scaled, cost.clone(), gradients)  # whoever has the cost may change it
         (part,), match = self.parts, given[0]
         cost, scratch, wanted = match.new_empty(match.shape[0]), match.new_empty(self.scratch), _empty_like(given)
         batch = part.batch(given, Costs(cost, *wanted), scratch, gamma)
@@ -311,12 +311,16 @@ class _Begun:
 
     def _read_versions(self) -> tuple[int, ...]:
         match, drop, skip = self._given
-        return match._version, drop._version, 0 if skip is None else skip._version, self._cost._version
+        return match._version, drop._version, 0 if skip is None else skip._version
 
     def __call__(self, above: Tensor, *, in_place: bool = False) -> Sequence[Tensor | None]:
         """Return the gradients times what arrives from above. Unless it is the last call, they are new ones."""
         if self._read_versions() != self._versions:
-            raise RuntimeError("the costs that the soft cost was computed from, or itself, were changed in place since")
+            raise RuntimeError("the costs that the soft cost was computed from were changed in place since")
+        if self._cost._version:  # it was changed in place; backward reads of it what is impossible
+            self._cost = torch.empty_like(self._cost)
+            self._batch.cost = self._cost.data_ptr()
+            self._part.forward(self._batch, 0, self._part.longest)
         batch, found = self._batch, self._gradients
         if not in_place:
             match, drop, skip = found = _empty_like(self._given)
