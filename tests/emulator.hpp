@@ -207,6 +207,7 @@ inline float inverse_(float x) { return 1 / x; }
 inline unsigned short to_half(float x) { return emulator_bits<unsigned short>(static_cast<_Float16>(x)); }
 inline unsigned low_half(unsigned x) { return x & 0xffff; }
 inline unsigned high_half(unsigned x) { return x >> 16; }
+inline unsigned number_of_thread() { return threadIdx.x; }
 inline float from_half(unsigned short x) { return emulator_bits<_Float16>(x); }
 inline float both(float a, float b) { return emulator_bits<float>(to_half(a) | static_cast<unsigned>(to_half(b)) << 16); }
 inline void apart(float kept, float &a, float &b) {

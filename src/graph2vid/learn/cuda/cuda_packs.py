@@ -179,14 +179,20 @@ class Pack:
     def _adders(self, counts: NDArray[np.int64], starts: NDArray[np.int64]) -> Ints:
         """Return what adds up gradients, of each label and level that has some: ``Adder`` of packs.cuh; most first.
 
-        Lanes come to a clip one after the other, those of the highest level first.
+        Lanes come to a clip one after the other, those of the highest level first. Of adders of as many pieces, those
+        lie side by side whose pieces are in different banks.
         """
         steps = self.layout.steps
         label, level = np.nonzero(counts)
         opens = level == (steps - 1 - (counts > 0)[:, ::-1].argmax(axis=1))[label]
         pieces = (counts[label, level] + 3) // 4
-        fields = (starts[label * steps + level], pieces, (label + label // steps) | opens.astype(int) << 15, level + 1)
-        return np.stack(fields, axis=1)[np.argsort(-pieces, kind="stable")].astype(np.int32)
+        first = starts[label * steps + level]
+        fields = (first, pieces, (label + label // steps) | opens.astype(int) << 15, level + 1)
+        bank = first % BANKS
+        alike = np.sort(pieces * BANKS + bank)
+        turn = np.empty_like(bank)  # among those of as many pieces that begin in the same bank
+        turn[np.lexsort((bank, pieces))] = np.arange(len(alike)) - np.searchsorted(alike, alike)
+        return np.stack(fields, axis=1)[np.lexsort((bank, turn, -pieces))].astype(np.int32)
 
     @property
     def places(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ template <class Item> struct Rows {
     const Item *const items;
     const int end;
     Item coming;
-    __device__ __forceinline__ Rows(const Item *all, int begin, int end) : items(all + threadIdx.x % 32), end(end), coming() {
+    __device__ __forceinline__ Rows(const Item *all, unsigned thread, int begin, int end) : items(all + thread % 32), end(end), coming() {
         if (!SHARES && begin < end) coming = items[32 * begin];
     }
     __device__ __forceinline__ Item take(int n) {
@@ -157,6 +157,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const int loose = warp * 32 < pack.lanes ? pack.loose_rows[warp] : 0;
     const int loose_end = warp * 32 < pack.lanes ? pack.loose_rows[warp + 1] : 0;
     real skip[WIDTH];      // of the step of each state
+    const unsigned thread = SHARES ? number_of_thread() : threadIdx.x;
     int level = 0;
     unsigned cost_at = 0;  // where the costs of its clip are
 #if KEEP && !SHARES
@@ -398,11 +399,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #endif
 #if NODES
                     EACH_STATE(w, N) {
-                        real *const to = next + NODES_TOLD + w * ideals + threadIdx.x;
+                        real *const to = next + NODES_TOLD + w * ideals + thread;
                         *to = beside[w].low;
                         if (FLAT) to[told_each] = beside[w].mean;
 #if SHARES
-                        if (w % 2 == 0) ((real *)of_nodes)[w / 2 * ideals + threadIdx.x] = both(beside[w].gap, beside[w + 1].gap);
+                        if (w % 2 == 0) ((real *)of_nodes)[w / 2 * ideals + thread] = both(beside[w].gap, beside[w + 1].gap);
 #elif KEEP
                         at(of_nodes, tied[w]) = beside[w].kept();
                         if (FLAT && !SLOPES) at(of_nodes + NODE_SPACE, tied[w]) = beside[w].mean;
@@ -418,7 +419,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 at(next, own_at[r]) = NODES ? before : SMOOTH && !FLAT ? mean_[r] : own[r];
                 if (FLAT) at(next + told_each, own_at[r]) = NODES ? before_mean : mean_[r];
 #if NODES
-                Rows<Node> rows(block.loose, loose, loose_end);
+                Rows<Node> rows(block.loose, thread, loose, loose_end);
                 _Pragma("unroll 1") for (int n = loose; n < loose_end; ++n) {
                     const Node node = rows.take(n);
                     const unsigned first = node.parts & 0xffff, second = node.parts >> 16, to = node.to & 0xffff, slot_ = node.to >> 16;
@@ -518,11 +519,12 @@ struct Ahead {
     unsigned long long *const arrived;  // [STAGES]
     const real *from;                   // the column to be copied next
     const int numbers, top;             // of a column; the first one that is read
+    const bool asks;                    // whether this is the warp that does
 
     __device__ __forceinline__ Ahead(unsigned long long *arrived, const real *from, int numbers, int top)
-        : arrived(arrived), from(from), numbers(numbers), top(top) {
+        : arrived(arrived), from(from), numbers(numbers), top(top), asks(is_last_warp()) {
 #if ASKED
-        if (asks()) {
+        if (asks && is_chosen()) {
             for (int n = 0; n < STAGES; ++n)
                 asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(arrived + n)) : "memory");
             asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
@@ -534,7 +536,7 @@ struct Ahead {
     __device__ __forceinline__ void fetch(int j, bool there, real *to) {
         if (there) {
 #if ASKED
-            if (asks())
+            if (asks && is_chosen())
                 asm volatile("{.reg .b64 state;"
                              "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;"
                              "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];}" ::"r"(
@@ -570,7 +572,7 @@ struct Ahead {
     // Before a barrier, after which column j is there.
     __device__ __forceinline__ void await(int j) const {
 #if ASKED
-        if (asks())
+        if (asks && is_chosen())
             asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}" ::"r"(
                              (unsigned)__cvta_generic_to_shared(arrived + (j & STAGES - 1))),
                          "r"((top - j) / STAGES & 1)
@@ -614,9 +616,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const Pack &pack = block.pack;
     const int ideals = block.ideals, none = pack.sum_start[pack.sums];
     const int shown_spaced = (none + 32 & ~31) + 32 / TOGETHER;  // no two clips in one bank
+#if !NODES
     // The threads that have least to do add gradients up.
     const int item = blockDim.x - 1 - threadIdx.x ^ 31;
-#if !NODES
     const int items = pack.sums * TOGETHER * GROUP;
     const Sum sum_(pack, item, shown_spaced, block.stride);
 #endif
@@ -666,6 +668,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if NODES
     real begun[WIDTH];  // the gradients of all beginnings
     Places passes_to, node;
+    const unsigned passed_at = number_of_thread() * sizeof(Passed);
     int level = 0;
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
     const int gathered = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
@@ -782,7 +785,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
 #if NODES
                     real all[N], of_second[N];
-                    EACH_STATE(w, N) all[w] = passed_to[w * ideals + threadIdx.x].pull;
+                    EACH_STATE(w, N) all[w] = at(passed_to + w * ideals, passed_at).pull;
                     EACH_STATE(w, N) of_second[w] = share_of_second(at(nodes, node[w]));
 #endif
                     EACH_STATE(w, N) {
@@ -812,7 +815,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     Kept of_node[N];
                     EACH_STATE(w, N) kept[w] = at((const Passing *)column, slot[r][w]);
                     EACH_STATE(w, N) there[w] = at(to, target[r][w]);
-                    EACH_STATE(w, N) all[w] = passed_to[w * ideals + threadIdx.x];
+                    EACH_STATE(w, N) all[w] = at(passed_to + w * ideals, passed_at);
                     EACH_STATE(w, N) of_node[w] = at(nodes, node[w]);
                     EACH_STATE(w, N) {
                         const real share = whole_share(first_half(kept[w].share));
@@ -915,7 +918,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
 #if NODES
                         // Of the node: the part of the ideal itself, if it is simple.
-                        Passed all = passed_to[w * ideals + threadIdx.x], second;
+                        Passed all = at(passed_to + w * ideals, passed_at), second;
                         const bool simple = is_node && passes_to[w] < pack.inner * sizeof(Passed);
                         const real of_first = !is_node ? 1 : simple ? weight(own_in - in) : 0;
                         all.pull += start;
@@ -948,7 +951,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #if !PASSES
                 const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
-                Rows<Gathered> rows(block.gathered, gathered, gathered_end);
+                Rows<Gathered> rows(block.gathered, passed_at / sizeof(Passed), gathered, gathered_end);
                 _Pragma("unroll 1") for (int n = gathered; n < gathered_end; ++n) {
                     const Gathered one = rows.take(n);
                     const unsigned in_column = one.y >> 16;
@@ -1007,7 +1010,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             if (j % TOGETHER) continue;
             // The gradients of each label in these clips, added up; they take the place of its costs.
 #if NODES
-            for (int n = item; n < pack.adders; n += blockDim.x) block.add_up(n, j, out);
+            for (int n = blockDim.x - 1 - passed_at / sizeof(Passed) ^ 31; n < pack.adders; n += blockDim.x) block.add_up(n, j, out);
 #else
             real *sums = block.costs + (j - begin) * block.stride;
             sum_.add_up(out, sums);

@@ -48,6 +48,22 @@ __device__ __forceinline__ unsigned high_half(unsigned x) {
     return y;
 }
 
+// The number of this thread, in a register: else it is asked for wherever it is needed, and that takes long.
+__device__ __forceinline__ unsigned number_of_thread() {
+    unsigned number;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+    return number;
+}
+
+#if __CUDA_ARCH__ >= 900
+// One thread of a warp, all of which comes here.
+__device__ __forceinline__ bool is_chosen() {
+    unsigned chosen;
+    asm volatile("{.reg .pred chosen; elect.sync _|chosen, 0xffffffff; selp.u32 %0, 1, 0, chosen;}" : "=r"(chosen));
+    return chosen;
+}
+#endif
+
 // A barrier for all threads of a block, beside that of __syncthreads.
 __device__ __forceinline__ void other_barrier() { asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory"); }
 
