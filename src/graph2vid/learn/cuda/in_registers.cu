@@ -83,16 +83,15 @@ struct Spread {
 #endif
 
 #if NODES
-// What each lane of a warp has in rows, taken one after the other. Each is read one ahead, but with shares, where that was slower.
+// What each lane of a warp has in rows, taken one after the other. Each is read one ahead.
 template <class Item> struct Rows {
     const Item *const items;
     const int end;
     Item coming;
     __device__ __forceinline__ Rows(const Item *all, unsigned thread, int begin, int end) : items(all + thread % 32), end(end), coming() {
-        if (!SHARES && begin < end) coming = items[32 * begin];
+        if (begin < end) coming = items[32 * begin];
     }
     __device__ __forceinline__ Item take(int n) {
-        if (SHARES) return items[32 * n];
         const Item one = coming;
         if (n + 1 < end) coming = items[32 * (n + 1)];
         return one;
@@ -324,11 +323,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                         beside[w] = Beside(before, 0, in + skip[w], 0);
 #endif
                         both_[w] = 1 + far;
-                        if (SHARES) began[w] = copysign(far * inverse_(both_[w]), gap);
+                        if (SHARES) began[w] = copysign(far, gap);
                         least_[w] = at(cost, label[r][w]) + least(in, old);
                         low = least(least_[w], low);
                         x[r][w] = least_[w] - log2_(both_[w]);
                     }
+#if SHARES
+                    // One reciprocal for two of them.
+                    EACH_STATE(w, N) if (w % 2) {
+                        const real inverse = inverse_(both_[w - 1] * both_[w]);
+                        began[w - 1] *= inverse * both_[w];
+                        began[w] *= inverse * both_[w - 1];
+                    } else if (w == N - 1) began[w] *= inverse_(both_[w]);
+#endif
                     real total = exp2_(low - idle);
                     const real left = total;
                     EACH_STATE(w, N) {
@@ -443,13 +450,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             constexpr int half = STAGES / 2;
             const int of_half = j & half - 1;
             const bool full_ = KEEP && (of_half == half - 1 || j + 1 == last);
-            if (full_) complete_column();
-            if (NODES ? KEEP && of_half == (half - 2 & half - 1) : full_) written();
-            __syncthreads();
             if (full_) {
+                complete_column();
+                if (!NODES || half == 1) written();
+                __syncthreads();
                 const int columns = (of_half + 1) * pack.column;
                 write_column(kept, after + pack.column - columns, columns);
                 kept += columns;
+            } else {
+                if (NODES && KEEP && of_half == half - 2) written();
+                __syncthreads();
             }
 #if !NODES
             real *other = (real *)now;
@@ -514,7 +524,7 @@ struct __align__(SLOPES ? 2 * sizeof(real) : SMOOTH ? 4 * sizeof(real) : SHARES 
 
 // Columns are copied from the table ahead of their use. With nodes they are large: one thread asks the unit for them, and waits
 // before a barrier until they are there. Of few blocks, where that wait counts, all threads copy.
-#define ASKED (BULK && NODES && !ALONE)
+#define ASKED (BULK && !ALONE && (NODES || THREADS > 224))
 struct Ahead {
     unsigned long long *const arrived;  // [STAGES]
     const real *from;                   // the column to be copied next
