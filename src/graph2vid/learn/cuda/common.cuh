@@ -49,6 +49,7 @@ struct Batch {
     real *spilled;
     real *shift;           // [blocks][ceil(columns / CHUNK)]: what the values lose before each chunk
     double *base;          // [blocks]: what they have lost so far
+    real *own_cost;        // [videos]: what is in `cost`, which others may change before the backward pass; with packs
     double gamma;
     const real *above;     // what arrives for each cost, `above_stride` numbers apart; null: 1
     long long above_stride;

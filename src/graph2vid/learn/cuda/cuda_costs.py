@@ -42,13 +42,13 @@ class BatchStruct(ctypes.Structure):
             (name, ctypes.c_uint64)
             for name in ("match", "drop", "skip", "cost", "match_grad", "drop_grad", "skip_grad")
         ),
-        *((name, ctypes.c_uint64) for name in ("table", "carry", "spilled", "shift", "base")),
+        *((name, ctypes.c_uint64) for name in ("table", "carry", "spilled", "shift", "base", "own_cost")),
         ("gamma", ctypes.c_double),
         *((name, ctypes.c_uint64) for name in ("above", "above_stride")),
     )
 
 
-OF_A_CALL = struct.Struct("=12Qd")  # what is another in every call: from ``match`` to ``gamma``
+OF_A_CALL = struct.Struct("=13Qd")  # what is another in every call: from ``match`` to ``gamma``
 
 
 class Kind(NamedTuple):
@@ -293,7 +293,7 @@ class _Prepared:
         cost, scratch, wanted = match.new_empty(match.shape[0]), match.new_empty(self.scratch), _empty_like(given)
         batch = part.batch(given, Costs(cost, *wanted), scratch, gamma)
         part.forward(batch, 0, part.longest)
-        return cost, _Begun(part, batch, given, cost.detach(), wanted, scratch)
+        return cost, _Begun(part, batch, given, wanted, scratch)
 
 
 class _Begun:
@@ -303,9 +303,9 @@ class _Begun:
     """
 
     def __init__(
-        self, part: _PreparedPart, batch: BatchStruct, given: Given, cost: Tensor, gradients: Given, scratch: Tensor
+        self, part: _PreparedPart, batch: BatchStruct, given: Given, gradients: Given, scratch: Tensor
     ) -> None:
-        self._part, self._batch, self._given, self._cost, self._gradients = part, batch, given, cost, gradients
+        self._part, self._batch, self._given, self._gradients = part, batch, given, gradients
         self._scratch = scratch  # the table is there
         self._versions = self._read_versions()
 
@@ -317,10 +317,6 @@ class _Begun:
         """Return the gradients times what arrives from above. Unless it is the last call, they are new ones."""
         if self._read_versions() != self._versions:
             raise RuntimeError("the costs that the soft cost was computed from were changed in place since")
-        if self._cost._version:  # it was changed in place; backward reads of it what is impossible
-            self._cost = torch.empty_like(self._cost)
-            self._batch.cost = self._cost.data_ptr()
-            self._part.forward(self._batch, 0, self._part.longest)
         batch, found = self._batch, self._gradients
         if not in_place:
             match, drop, skip = found = _empty_like(self._given)
@@ -382,9 +378,10 @@ class _PreparedPart:
         carry, carry_at = _places(sizes + waiving + self.left - int(sizes[0]) if carried else 0 * sizes)
         spilled, spilled_at = _places(np.full_like(sizes, working))
         shifts = len(clips) * (-(-shape[2] // CHUNK) + 2) if gradient else 0  # lanes are behind by two chunks at most
-        # All in one piece of memory, what is kept in float64 last.
-        places = np.cumsum([0, table, carry, spilled, shifts + (table + carry + spilled + shifts) % 2])
-        self.scratch = int(places[-1]) + len(clips) * 8 // numbers.bytes
+        # All in one piece of memory, what is kept in float64 where it may begin.
+        shifts += (table + carry + spilled + shifts) % 2
+        places = np.cumsum([0, table, carry, spilled, shifts, len(clips) * 8 // numbers.bytes])
+        self.scratch = int(places[-1]) + shape[0]
         self.offsets = [int(place) * numbers.bytes for place in places]
         states = max(layout.states / layout.steps for layout in layouts)
         self.group = 32 if states > 64 else 8 if states > 4 else 1

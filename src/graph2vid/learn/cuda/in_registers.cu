@@ -499,10 +499,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     block.end(batch, told, told_each, last, scale);
 #else
     EACH_ROW(r) if (full[r] && until[r] && until[r] <= last) {
-        const double base = block.base[video[r]];
-        const real cost = SMOOTH ? mean_[r] : own[r];
-        batch.cost[batch.video[block.start + video[r]]] =
-            cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
+        const real value = SMOOTH ? mean_[r] : own[r];
+        block.write_cost(batch, video[r], value, value < FAR / 2, scale);
     }
 #endif
 }
@@ -727,7 +725,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
         }
         value_slot[r] = pack.back_slot[WIDTH * ideals + lane];
         mean_slot[r] = SLOPES ? (pack.column + lane) * sizeof(real) : value_slot[r] + ideals * sizeof(real);
-        const bool possible = batch.cost[batch.video[block.start + video[r]]] < INFINITE;
+        const bool possible = batch.own_cost[batch.video[block.start + video[r]]] < INFINITE;
 #if NODES
         own[r].pull = ends ? at(block.ends(batch), pack.back_end[lane]) : at(carry, value_slot[r]);
 #else

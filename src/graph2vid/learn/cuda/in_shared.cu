@@ -163,11 +163,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     block.end(batch, now, 0, last, scale);
 #else
     if (threadIdx.x) return;
-    const double base = block.base[0];
-    const real cost = at(now, pack.own[pack.full]);
-    if (block.clips[0] <= last)
-        batch.cost[batch.video[block.start]] =
-            cost < FAR / 2 || base != base ? (real)(base + (double)cost / scale) : INFINITE;
+    const real value = at(now, pack.own[pack.full]);
+    if (block.clips[0] <= last) block.write_cost(batch, 0, value, value < FAR / 2, scale);
 #endif
 }
 
@@ -207,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     }
     if (batch.first >= last) return;
     real *carry = batch.carry ? batch.carry + batch.carry_at[blockIdx.x] : nullptr;
-    const bool ends = last == block.clips[0], possible = batch.cost[batch.video[block.start]] < INFINITE;
+    const bool ends = last == block.clips[0], possible = batch.own_cost[batch.video[block.start]] < INFINITE;
     for (int n = threadIdx.x; n < shown_size; n += blockDim.x) shown[n] = 0;
     for (int s = threadIdx.x; s < states; s += blockDim.x) grad[s] = ends ? 0 : carry[s];
     for (int i = threadIdx.x; i < ideals; i += blockDim.x)

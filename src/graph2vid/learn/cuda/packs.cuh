@@ -369,8 +369,7 @@ struct Block {
             }
             const real inverse = 1 / total, cost = HARD ? low : FLAT ? moment * inverse : low - log2_(total);
             const bool possible = low < FAR / 2;
-            if (threadIdx.x % 32 == 0)
-                batch.cost[video[v]] = possible || base[v] != base[v] ? (real)(base[v] + (double)cost / scale) : INFINITE;
+            if (threadIdx.x % 32 == 0) write_cost(batch, v, cost, possible, scale);
             real *const to = ends(batch) + v * pack.ideals;
             for (int i = threadIdx.x % 32; KEEP && i < pack.ideals; i += 32) {
                 const real share = possible ? exp2_(low - values[i]) * inverse : 0;
@@ -390,7 +389,7 @@ struct Block {
             for (int o = 16; o; o /= 2) total += __shfl_xor_sync(~0u, total, o);
             if (threadIdx.x % 32) continue;
             real *const to = batch.skip_grad + (long long)video[v] * batch.rows + k;
-            const bool known = k < pack.steps && batch.cost[video[v]] < INFINITE && skips[v * pack.steps + k] < FAR;
+            const bool known = k < pack.steps && batch.own_cost[video[v]] < INFINITE && skips[v * pack.steps + k] < FAR;
             const real waived = (clips[v] + LAG <= last ? 1 : *to) - total;
             // A probability, but with smoothmin. The last to be done, the first clips, see that it is one.
             *to = !known ? 0 : (SMOOTH || batch.first > 0 ? waived : least(waived > 0 ? waived : 0, 1)) * arrives(batch, video[v]);
@@ -398,6 +397,12 @@ struct Block {
     }
 #endif
 #endif
+
+    // The cost of a video, from its value.
+    __device__ void write_cost(const Batch &batch, int v, real value, bool possible, real scale) const {
+        const real cost = possible || base[v] != base[v] ? (real)(base[v] + (double)value / scale) : INFINITE;
+        batch.cost[video[v]] = batch.own_cost[video[v]] = cost;
+    }
 
     // The first column that is not to be done; the same register for all lanes of a warp.
     __device__ int last(const Batch &batch) const {
@@ -502,7 +507,7 @@ struct Block {
         if (clip < begin || clip >= end || clip >= batch.columns) return;
         for (int v = 0; v < videos; ++v) {
             const long long at = video[v];
-            const bool known = clip < clips[v] && batch.cost[at] < INFINITE;
+            const bool known = clip < clips[v] && batch.own_cost[at] < INFINITE;
             const real above = arrives(at);
             const real *sums = chunk_of(ring, clip) + clip % CHUNK * stride + v * labels;
             for (int k = threadIdx.x / CHUNK; k <= batch.rows; k += blockDim.x / CHUNK) {
