@@ -15,7 +15,7 @@ from benchmarks.cases import salads, threads  # noqa: E402
 from graph2vid import TSortGraph  # noqa: E402
 from graph2vid.learn import soft_cost  # noqa: E402
 from graph2vid.learn.cuda.cuda_graphs import Layout  # noqa: E402
-from graph2vid.learn.cuda.cuda_nodes import INNER, LANES, OPEN, PULL, nodes_of  # noqa: E402
+from graph2vid.learn.cuda.cuda_nodes import ALSO, CARRIED, INNER, LANES, OPEN, PULL, nodes_of  # noqa: E402
 from graph2vid.learn.cuda.cuda_numbers import Numbers  # noqa: E402
 from graph2vid.learn.cuda.cuda_packs import Pack  # noqa: E402
 
@@ -125,18 +125,23 @@ class Kernel:
                     passed[a["back_to"][w, lane]] = second
                     pull += every - second
                 first, last = a["gather_rows"][lane // LANES : lane // LANES + 2]
-                every = 0.0
-                for parts, where, _, _ in a["gather"].view(np.uint32)[first:last, lane % LANES].tolist():
+                every = left = 0.0
+                for parts, where, then, more in a["gather"].view(np.uint32)[first:last, lane % LANES].tolist():
                     place = (parts & 0xFFFC) // 4
-                    every += passed[place] if parts & INNER else passed_to[place]
+                    every += left if where & CARRIED else passed[place] if parts & INNER else passed_to[place]
+                    if (also := more >> 16) & ALSO:
+                        every += (passed if also & INNER else passed_to)[(also & 0xFFFC) // 4]
                     if parts & OPEN:
                         continue
-                    second = every * column["node", (where >> 16) // 2]
-                    passed[(parts >> 16) // 4] = second
+                    left = every
+                    for goes, node in ((parts >> 16, where >> 16), (then & 0xFFFC, then >> 16)):
+                        second = left * column["node", node // 2]
+                        passed[goes // 4] = second
+                        left -= second
                     if where & PULL:
-                        pull += every - second
+                        pull += left
                     else:
-                        passed[(where & 0xFFFC) // 4] = every - second
+                        passed[(where & 0xFFFC) // 4] = left
                     every = 0.0
                 pulls[a["back_own"][lane]] = own[lane]
                 own[lane] = pull

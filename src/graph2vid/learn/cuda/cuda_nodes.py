@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,39 @@ from graph2vid.flow import bits
 from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
 
 Int64s = NDArray[np.int64]
+
+
+class Gathered(NamedTuple):
+    """A row of what goes back to an ideal and its nodes.
+
+    Attributes
+    ----------
+    adds : sequence of (str, int)
+        What is added, one thing or two: the beginning of a state ("state"), the first part of a node of the ideal
+        ("first"), the second part of a node of another ("second"), or the first part that the row before leaves
+        ("carried"); and the number of the state or node.
+    node : int, optional
+        The node that all this goes back to, which splits it in two; -1: the ideal. None: more is to be added first.
+    then : int, optional
+        The node that its first part goes back to, where nothing else does.
+    """
+
+    adds: Sequence[tuple[str, int]]
+    node: int | None
+    then: int | None = None
+
+    @property
+    def last(self) -> int | None:
+        """The node whose first part is left."""
+        return self.node if self.then is None else self.then
+
+
 LANES = 32  # of a warp
 INNER = 1  # beside the place of what is added: the lane itself has told it at this clip
 OPEN = 2  # beside the same: more is to be added first
 PULL = 1  # beside the place of a first part: the ideal itself
+CARRIED = 2  # beside the same: what is added is the first part that the row before left
+ALSO = 2  # beside the place of what else is added: there is such a thing
 REACH = 1 << 16  # bytes that places are among
 
 
@@ -134,12 +164,8 @@ class Nodes:
         return found
 
     @cached_property
-    def gathered(self) -> dict[int, list[tuple[int, list[tuple[str, int]]]]]:
-        """Of each ideal, the nodes that are not simple, those that pass on to others first, and what each adds up.
-
-        Node -1 is the ideal itself. What is added up is the beginning of a state ("state"), the first part of a node of
-        the ideal ("first"), or the second part of a node of another ("second").
-        """
+    def gathered(self) -> dict[int, list[Gathered]]:
+        """What goes back to each ideal and its nodes that are not simple, those that pass on to others first."""
         adds: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
         for state, node in enumerate(self.entry.tolist()):
             if node >= 0 and not self.simple[node]:
@@ -150,9 +176,16 @@ class Nodes:
             if self.beside[node] < 0:
                 origin = int(self.layout.origin[self.state[node]])
                 adds[origin, int(self.second[node])].append(("second", node))
-        found: dict[int, list[tuple[int, list[tuple[str, int]]]]] = defaultdict(list)
+        found: dict[int, list[Gathered]] = defaultdict(list)
         for ideal, node in sorted(adds, key=lambda key: -key[1]):
-            found[ideal].append((node, adds[ideal, node]))
+            rows, own = found[ideal], adds[ideal, node]
+            left = ("first", rows[-1].last if rows else None)
+            if own == [left] and rows[-1].then is None:
+                rows[-1] = rows[-1]._replace(then=node)
+                continue
+            own = [("carried", of) if (kind, of) == left else (kind, of) for kind, of in sorted(own, key=left.__ne__)]
+            rows += [Gathered(own[at : at + 2], None) for at in range(0, len(own), 2)]
+            rows[-1] = rows[-1]._replace(node=node)
         return dict(found)
 
     @cached_property
@@ -162,9 +195,8 @@ class Nodes:
 
     @cached_property
     def gathered_counts(self) -> NDArray[np.int64]:
-        """What each ideal adds up in nodes that are not simple, and in itself: [ideals]."""
-        own = (self.gathered.get(ideal, ()) for ideal in range(self.layout.ideals))
-        return np.array([sum(len(adds) for _, adds in nodes) for nodes in own], np.int64)
+        """The rows of each ideal: [ideals]."""
+        return np.array([len(self.gathered.get(ideal, ())) for ideal in range(self.layout.ideals)], np.int64)
 
     def lane(self, videos: int) -> Int64s:
         """Return the ideals of so many videos in the order of lanes forward: the busiest first, then by level."""
@@ -381,38 +413,45 @@ class Woven:
         return to, np.where((entry < 0) | simple | (not self.passes), slot, self.count + 1)
 
     def gather(self, passed: int, kept: int) -> Ints:
-        """Return of each thing that is added up in a node, or in an ideal, its place, and where the node passes it on.
+        """Return of each row the places of what is added, of second parts and of the first part that is left.
 
-        That is the places of the node's second part and first part (nobody's before all is added up), and where the
-        node and its first part are in a column. ``passed``, ``kept``: bytes of what is passed on, and of what a column
-        keeps.
+        Beside them, where the two nodes and that first part are in a column, and what else is added. What there is
+        not, or what is carried on, has a place that is nobody's. ``passed``, ``kept``: bytes of what is passed on, and of what a column keeps.
         """
         (second, begun, first), (_, end) = self._places_back, self.places
-        nodes, rows = self.nodes, self.nodes.gather_rows(self.videos)
-        nobody = end * passed
-        found = np.full(
-            (int(rows[-1]), LANES, 4), (nobody | nobody << 16, nobody | self.count * kept << 16, 0, 0), np.int64
-        )
-        found[..., 0] |= OPEN
+        nodes, starts = self.nodes, self.nodes.gather_rows(self.videos)
+        places = {"state": begun, "first": first, "second": second}
+        nobody, none = end * passed, self.count * kept
+        empty = (nobody | nobody << 16 | OPEN, nobody | none << 16, nobody | none << 16, none)
+        found = np.full((int(starts[-1]), LANES, 4), empty, np.int64)
         for at, which in enumerate(self.back_lane.tolist()):
             video, ideal = divmod(which, nodes.layout.ideals)
-            row = int(rows[at // LANES])
-            for node, adds in nodes.gathered.get(ideal, ()):
-                for n, (kind, of) in enumerate(adds):
-                    given = int({"state": begun, "first": first, "second": second}[kind][video, of]) * passed
-                    given |= 0 if kind == "second" else INNER
-                    to, other, slot, of_first = end, end, self.count, self.count
-                    if n < len(adds) - 1:
-                        given |= OPEN
-                    elif node >= 0:
-                        slot, to = int(self._slot[video * len(nodes) + node]), int(second[video, node])
-                        if nodes.first[node] >= 0:
-                            other = int(first[video, node])
-                            of_first = int(self._slot[video * len(nodes) + nodes.first[node]])
-                    direct = PULL if n == len(adds) - 1 and (node < 0 or nodes.first[node] < 0) else 0
-                    parts = given | to * passed << 16, other * passed | direct | slot * kept << 16
-                    found[row, at % LANES] = *parts, of_first * kept, 0
-                    row += 1
+            rows = nodes.gathered.get(ideal, [])
+
+            def of_second(node: int | None, video: int = video) -> int:
+                """Return where the second part of a node goes and, above 16 bits, where the node is in a column."""
+                if node is None or node < 0:
+                    return nobody | none << 16
+                return int(second[video, node]) * passed | int(self._slot[video * len(nodes) + node]) * kept << 16
+
+            def added(kind: str, of: int, video: int = video) -> int:
+                """Return the place of what is added."""
+                return int(places[kind][video, of]) * passed | INNER * (kind != "second")
+
+            for n, row in enumerate(rows):
+                carried = row.adds[0][0] == "carried"
+                given = (nobody if carried else added(*row.adds[0])) | OPEN * (row.node is None)
+                also = added(*row.adds[1]) | ALSO if len(row.adds) > 1 else 0
+                other, of_first = nobody, none
+                rest = -1 if row.last is None or row.last < 0 else int(nodes.first[row.last])
+                if rest >= 0:
+                    of_first = int(self._slot[video * len(nodes) + rest]) * kept
+                    if n + 1 == len(rows) or rows[n + 1].adds[0][0] != "carried":
+                        other = int(first[video, row.last]) * passed
+                flags = PULL * (row.node is not None and rest < 0) | CARRIED * carried
+                one, two = of_second(row.node), of_second(row.then)
+                parts = given | (one & 0xFFFF) << 16, other | flags | one >> 16 << 16, two, of_first | also << 16
+                found[int(starts[at // LANES]) + n, at % LANES] = parts
         return found.astype(np.uint32).view(np.int32)
 
 

@@ -183,9 +183,7 @@ class Numbers:
         nodes = nodes_of(layout)
         if kernel == "forward":
             return found + 16 * LANES * int(nodes.loose_rows(videos)[-1])
-        return (
-            found + 16 * videos * nodes.adders + (8 if self.passes else 16) * LANES * int(nodes.gather_rows(videos)[-1])
-        )
+        return found + 16 * videos * nodes.adders + 16 * LANES * int(nodes.gather_rows(videos)[-1])
 
     def aside(self, layout: Layout, videos: int, *, in_registers: bool) -> int:
         """Return the numbers of memory that a block with videos in packs takes beside its table.

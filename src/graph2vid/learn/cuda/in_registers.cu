@@ -446,13 +446,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 if (SMOOTH) at(late, mean_slot[0]) = mean_[0];
             }
 #endif
-            // Half of the ring goes to the table at a time, when what was in the other half has left it.
-            constexpr int half = STAGES / 2;
+            // Half of the ring goes to the table at a time, when what was in the other half has left it. With nodes what is late is in
+            // the next column already; of large columns two would not have left by then: each goes when it is complete.
+            constexpr bool each = NODES && THREADS > 512;
+            constexpr int half = each ? 1 : STAGES / 2;
             const int of_half = j & half - 1;
-            const bool full_ = KEEP && (of_half == half - 1 || j + 1 == last);
-            if (full_) {
+            if (KEEP && (of_half == half - 1 || j + 1 == last)) {
                 complete_column();
-                if (!NODES || half == 1) written();
+                if (!NODES || half == 1) written<each>();
                 __syncthreads();
                 const int columns = (of_half + 1) * pack.column;
                 write_column(kept, after + pack.column - columns, columns);
@@ -677,6 +678,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     real begun[WIDTH];  // the gradients of all beginnings
     Places passes_to, node;
     const unsigned passed_at = number_of_thread() * sizeof(Passed);
+    const int values_at = __reduce_max_sync(~0u, pack.back_slot[WIDTH * ideals]);
     int level = 0;
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
     const int gathered = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
@@ -787,7 +789,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 for_states(widest[r], [&](auto count) {
                     constexpr int N = decltype(count)::states;
 #if SHARES
+#if NODES
+                    passed.pull = own[r].pull * at(&at(column, values_at), passed_at);
+#else
                     passed.pull = own[r].pull * at(column, value_slot[r]);
+#endif
                     real pull[N], kept[N];
                     EACH_STATE(w, N) kept[w] = at(column, slot[r][w]);
                     EACH_STATE(w, N) pull[w] = at(to, target[r][w]).pull;
@@ -955,42 +961,55 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                 });
 #if NODES
                 // The other nodes, and what comes from nodes of others.
-                Passed all{};
+                Passed all{}, left{};
 #if !PASSES
                 const real late = j == begin + 1 ? block.shift[video[0]] : 0;
 #endif
+                // Takes from what is left the second part of a node, with what a column keeps of it, and where it is and its first part.
+                const auto second_of = [&](Kept kept, unsigned node, unsigned of_first) {
+                    Passed second{};
+#if SHARES
+                    second.pull = left.pull * share_of_second(kept);
+                    left.pull -= second.pull;
+#elif SLOPES
+                    second = to_second(left, kept);
+                    left.pull -= second.pull;
+                    left.pull_mean -= second.pull_mean;
+#else
+                    const bool is_node = node < pack.nodes * sizeof(Kept), of_node = of_first < pack.nodes * sizeof(Kept);
+                    const real share = is_node ? weight((of_node ? at(nodes, of_first) : passed.value - late) - kept) : 1;
+                    const Passed whole = left;
+                    left.pull *= share;
+                    second.pull = whole.pull - left.pull;
+#if FLAT
+                    const real *const means = nodes + NODE_SPACE;
+                    const real moved = is_node ? left.pull * ((of_node ? at(means, of_first) : passed.mean - late) - at(means, node)) * LN2 : 0;
+                    left.pull_mean = whole.pull_mean * share - moved;
+                    second.pull_mean = whole.pull_mean - left.pull_mean;
+#endif
+#endif
+                    return second;
+                };
                 Rows<Gathered> rows(block.gathered, passed_at / sizeof(Passed), gathered, gathered_end);
                 _Pragma("unroll 1") for (int n = gathered; n < gathered_end; ++n) {
                     const Gathered one = rows.take(n);
-                    const unsigned in_column = one.y >> 16;
-                    all.add(at(one.x & INNER ? passed_next : passed_to, one.x & 0xfffc));
-                    Passed first = all, second{};
-#if SHARES
-                    second.pull = all.pull * share_of_second(at(nodes, in_column));
-                    first.pull -= second.pull;
-#elif SLOPES
-                    second = to_second(all, at(nodes, in_column));
-                    first.pull -= second.pull;
-                    first.pull_mean -= second.pull_mean;
-#else
-                    const bool is_node = in_column < pack.nodes * sizeof(Kept), of_node = one.z < pack.nodes * sizeof(Kept);
-                    const real share = is_node ? weight((of_node ? at(nodes, one.z) : passed.value - late) - at(nodes, in_column)) : 1;
-                    first.pull *= share;
-                    second.pull = all.pull - first.pull;
-#if FLAT
-                    const real *const means = nodes + NODE_SPACE;
-                    const real moved = is_node ? first.pull * ((of_node ? at(means, one.z) : passed.mean - late) - at(means, in_column)) * LN2 : 0;
-                    first.pull_mean = all.pull_mean * share - moved;
-                    second.pull_mean = all.pull_mean - first.pull_mean;
-#endif
-#endif
+                    const unsigned also = one.w >> 16, node = one.y >> 16, other = one.z >> 16, of_first = one.w & 0xffff;
+                    // All is read before the first is written: nothing has to wait.
+                    const Kept of_node = at(nodes, node), of_other = at(nodes, other);
+                    const Passed added = at(one.x & INNER ? passed_next : passed_to, one.x & 0xfffc);
+                    all.add(one.y & CARRIED ? left : added);
+                    if (also & ALSO) all.add(at(also & INNER ? passed_next : passed_to, also & 0xfffc));
+                    left = all;
                     // What goes nowhere, or not yet, has a place that is nobody's.
+                    const Passed second = second_of(of_node, node, other < pack.nodes * sizeof(Kept) ? other : of_first);
+                    const Passed second_of_other = second_of(of_other, other, of_first);
                     at(passed_next, one.x >> 16) = second;
-                    at(passed_next, one.y & 0xfffc) = first;
+                    at(passed_next, one.z & 0xfffc) = second_of_other;
+                    at(passed_next, one.y & 0xfffc) = left;
                     if (one.y & PULL) {
-                        passed.pull += first.pull;
+                        passed.pull += left.pull;
 #if FLAT
-                        passed.pull_mean += first.pull_mean;
+                        passed.pull_mean += left.pull_mean;
 #endif
                     }
                     if (!(one.x & OPEN)) all = Passed{};

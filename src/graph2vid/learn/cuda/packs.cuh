@@ -107,9 +107,11 @@ struct Pack {
     const int *loose_rows;   // [warps + 1]: where those of each warp begin
     const int *back_to;      // [WIDTH][lanes]: where the second part goes of the node that a state is entered from, in bytes
     const int *back_node;    // [WIDTH][lanes]: where the node is in a column, in bytes; behind the last: none
-    const int4 *gather;      // [gather_count][32]: what other nodes add up: its place and, above 16 bits, that of the second part;
-                             // those of the first part and, above 16 bits, of the node in a column; that of its first part
-                             // there; all in bytes, with INNER, OPEN and PULL
+    const int4 *gather;      // [gather_count][32]: what goes back to other nodes, and to one that gets what such a node leaves: the
+                             // place of what is added and, above 16 bits, of the second part; of what is left and, above 16 bits, of
+                             // the node in a column; of the second part of the other node and, above 16 bits, of that node; that of
+                             // what is left in a column and, above 16 bits, of what else is added; all in bytes, with INNER, OPEN,
+                             // PULL, CARRIED and ALSO
     const int *gather_rows;
     const Adder *adder;      // [adders]
     const int *back_end;     // [lanes]: where the ideal is among what is told forward, in bytes
@@ -158,11 +160,9 @@ struct __align__(16) Node {
 #define INNER 1u  // of what is added: the lane itself has told it at this clip
 #define OPEN 2u   // more is to be added before anything is passed on
 #define PULL 1u   // of first parts: the ideal itself
-#if PASSES
-typedef uint2 Gathered;
-#else
+#define CARRIED 2u  // of the same: what is added is the first part that the row before left
+#define ALSO 2u   // of what else is added: there is such a thing
 typedef uint4 Gathered;
-#endif
 #if SHARES
 typedef unsigned short Kept;  // of a node, in a column
 #else
@@ -575,7 +575,8 @@ __device__ __forceinline__ bool asks() { return threadIdx.x == blockDim.x - 32; 
 __device__ __forceinline__ bool is_last_warp() { return __reduce_max_sync(~0u, threadIdx.x / 32) == blockDim.x / 32 - 1; }
 
 #if GROUP == 0
-// Copies columns into the table, by all threads, after a barrier. After `written` and a barrier they may be overwritten.
+// Copies columns into the table, by all threads, after a barrier. After `written` and a barrier they may be overwritten, but for
+// those of the last PENDING calls.
 __device__ __forceinline__ void write_column(real *to, const real *from, int numbers) {
 #if BULK
     if (asks())
@@ -593,9 +594,9 @@ __device__ __forceinline__ void complete_column() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void written() {
+template <int PENDING = 0> __device__ __forceinline__ void written() {
 #if BULK
-    if (asks()) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    if (asks()) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
