@@ -84,7 +84,7 @@ class OrderNetwork:
                 f"there are no weights of the order of steps at {file}; `graph2vid train order` makes some"
             )
         status = file.stat()
-        return _load(file.resolve(), status.st_mtime_ns, status.st_size)
+        return _load(file.absolute(), status.st_mtime_ns, status.st_size)
 
     def save(self, path: str | os.PathLike[str], about: Mapping[str, object]) -> None:
         """Write the weights, and words about the training."""
