@@ -287,7 +287,7 @@ class Network:
         for first in range(0, count, dependents):
             these = slice(first, first + dependents)
             pair, met = self._features(rows_of_features[these], of_dependents[these], of_heads)
-            both = self._pair_weights @ pair.reshape(-1, pair.shape[-1]).T
+            both = (pair.reshape(-1, pair.shape[-1]) @ self._pair_weights.T).T  # quicker than the other way round
             both += self._pair_bias
             both = both.reshape(len(both), -1, count)
             met += both[:scored]
