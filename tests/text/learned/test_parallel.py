@@ -25,6 +25,11 @@ def blas_threads() -> list[int]:
     return [found["num_threads"] for found in threadpoolctl.threadpool_info() if found["user_api"] == "blas"]
 
 
+@pytest.fixture(autouse=True)
+def several_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph2vid.text.learned.parallel.cpu_count", lambda: 2)
+
+
 def test_results_come_in_the_order_of_the_items() -> None:
     meet = threading.Barrier(3, timeout=10)  # all are under way at the same time
 

@@ -124,6 +124,7 @@ def test_weights_that_are_missing_or_others(tmp_path: Path) -> None:
 
 
 def test_a_reason_in_the_words_makes_a_pair_sure_sooner() -> None:
-    probability = np.array([[0, 0.75, 0.75], [0, 0, 0.42], [0, 0, 0]], dtype=np.float32)
-    flow = package._with_soft_precedence(FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2)]), probability, {(0, 1)})
+    probability = [[0, 0.75, 0.75], [0, 0, 0.42], [0, 0, 0]]
+    given = FlowGraph.from_edges(["a", "b", "c"], [(0, 1), (1, 2)])
+    flow = package._with_soft_precedence(given, probability, {(0, 1)})
     assert flow.confidence == {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.42}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial, reduce
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -253,7 +254,7 @@ class Network:
         """Score the edges between entities, given what each branch read in the words and the features of the pairs."""
         shape, count, scored = self.shape, len(spans), len(_SCORED)
         kinds = [CLASSES.index(span.kind) for span in spans]
-        ends = np.cumsum([shape.arc, shape.arc, shape.label])
+        ends = [0, *np.cumsum([shape.arc, shape.arc, shape.label, shape.label]).tolist()]
         # The branches side by side: the products that follow add them up.
         crossed = np.empty((scored, count, shape.branches, shape.arc), dtype=np.float32)
         heads = np.empty((count, shape.branches, shape.arc), dtype=np.float32)
@@ -263,8 +264,11 @@ class Network:
         scores, label = np.zeros((scored, count, count), np.float32), np.zeros((len(LABELS), count, count), np.float32)
         for number, (branch, read) in enumerate(zip(self._branches, words, strict=True)):
             parts = branch.entities(np.concatenate([*read_spans(spans, read), branch.kinds[kinds]], axis=1))
-            dependent, heads[:, number], labelled[:, number], label_head = np.split(parts, ends, axis=1)
-            bilinear, *sides = np.split(_times(dependent, branch.dependent), [scored * shape.arc], axis=1)
+            dependent, heads[:, number], labelled[:, number], label_head = (
+                parts[:, first:end] for first, end in pairwise(ends)
+            )
+            times = _times(dependent, branch.dependent)
+            bilinear, sides = times[:, : scored * shape.arc], [times[:, scored * shape.arc :]]
             crossed[:, :, number] = bilinear.reshape(count, scored, -1).swapaxes(0, 1)
             sides.append(_times(heads[:, number], branch.head))
             for side, found in zip(sides, meeting[..., number, :], strict=True):
@@ -283,7 +287,7 @@ class Network:
         for first in range(0, count, dependents):
             these = slice(first, first + dependents)
             pair, met = self._features(rows_of_features[these], of_dependents[these], of_heads)
-            both = self._pair_weights @ pair.reshape(-1, pair.shape[-1]).T
+            both = (pair.reshape(-1, pair.shape[-1]) @ self._pair_weights.T).T  # quicker than the other way round
             both += self._pair_bias
             both = both.reshape(len(both), -1, count)
             met += both[:scored]
@@ -322,19 +326,20 @@ def mean_pool(groups: Sequence[range], size: int) -> Floats:
 def mean_rows(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], values: Floats) -> Floats:
     """Return the means of runs of rows, of which none is empty."""
     lengths = stops - starts
-    found: Floats = values[starts]
+    found: Floats = values.take(starts, axis=0)
     for number in range(1, int(lengths.max(initial=1))):  # few are long
         longer = np.flatnonzero(lengths > number)
-        found[longer] += values[starts[longer] + number]
-    found /= lengths.astype(np.float32)[:, None]
+        found[longer] += values.take(starts[longer] + number, axis=0)
+    several = np.flatnonzero(lengths > 1)
+    found[several] /= lengths[several, None].astype(np.float32)
     return found
 
 
 def read_spans(spans: Sequence[Span], words: Floats) -> list[Floats]:
-    """Read entities off words, as :func:`span_pools` says: four arrays of the shape (spans, width)."""
-    starts, stops = (np.array(ends) for ends in zip(*((span.start, span.end) for span in spans), strict=True))
-    alone = [starts, np.maximum(starts - 1, 0), np.minimum(stops, len(words) - 1)]
-    return [mean_rows(starts, stops, words), *(words[at] for at in alone)]
+    """Read entities off words, as :func:`span_pools` says: the means, then the three words, side by side."""
+    starts, stops = np.array([span[:2] for span in spans]).T
+    alone = np.stack([starts, np.maximum(starts - 1, 0), np.minimum(stops, len(words) - 1)], axis=1)
+    return [mean_rows(starts, stops, words), words.take(alone, axis=0).reshape(len(spans), -1)]
 
 
 def span_pools(spans: Sequence[Span], words: int) -> Floats:

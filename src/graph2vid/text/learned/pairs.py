@@ -7,7 +7,7 @@ where the egg was last mentioned. These features say it outright.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -68,8 +68,9 @@ def pair_features(words: Sequence[str], sentences: Sequence[int], spans: Sequenc
     actions = np.cumsum(is_action)
     kind = np.array([CLASSES.index(span.kind) for span in spans])
     apart = place[None] - place[:, None]
-    bucket = np.sign(apart) * np.searchsorted(_BOUNDS, np.abs(apart), side="right")
-    agreement, mentions = _agreement(words, spans, sentence)
+    grown = np.searchsorted(_BOUNDS, np.arange(1 - count, count), side="right")
+    bucket = (grown - grown[::-1])[apart + (count - 1)]
+    agreement, mentions = _agreement(words, spans, sentence, apart)
     found = np.stack(
         [
             bucket + len(_BOUNDS),
@@ -88,7 +89,7 @@ def pair_features(words: Sequence[str], sentences: Sequence[int], spans: Sequenc
 
 
 def _agreement(
-    words: Sequence[str], spans: Sequence[Span], sentence: npt.NDArray[np.int64]
+    words: Sequence[str], spans: Sequence[Span], sentence: npt.NDArray[np.int64], apart: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return how the words of two entities agree, and how the sentence of the first mentions the second.
 
@@ -100,22 +101,22 @@ def _agreement(
         tuple(numbers.setdefault(stem(word), len(numbers)) for word in words[span.start : span.end]) for span in spans
     ]
     has = np.zeros((len(spans), len(numbers)), dtype=np.float32)
-    for at, of_span in enumerate(stems):
-        has[at, list(of_span)] = 1
+    has[[at for at, of_span in enumerate(stems) for _ in of_span], list(chain.from_iterable(stems))] = 1
     wholes: dict[tuple[int, ...], int] = {}
     whole = np.array([wholes.setdefault(of_span, len(wholes)) for of_span in stems])
     last = np.array([of_span[-1] for of_span in stems])
     shares = has @ has.T > 0
     agreement = np.where(whole[:, None] == whole, 3, np.where(last[:, None] == last, 2, shares))
-    earlier = np.triu(np.ones(shares.shape, dtype=bool), 1)  # first entity before the second
-    company = (sentence[:, None] == sentence) & ~np.eye(len(spans), dtype=bool)
-    mentioned = company.astype(np.float32) @ (shares & earlier) > 0
-    noun = company.astype(np.float32) @ ((has[:, last] > 0) & earlier) > 0
-    latest = np.where(shares & earlier, sentence[:, None], -1).max(axis=0)
+    earlier = apart > 0  # first entity before the second
+    shared = shares & earlier
+    company = ((sentence[:, None] == sentence) & (apart != 0)).astype(np.float32)
+    mentioned = company @ shared > 0
+    noun = company @ ((has[:, last] > 0) & earlier) > 0
+    latest = np.where(shared, sentence[:, None], -1).max(axis=0)
     fresh = latest < 0
     is_latest = sentence[:, None] == latest
     mentions = np.where(noun, 3 + is_latest, np.where(mentioned, 1 + is_latest, 0))
-    agreement = agreement + 3 * (is_latest & shares & earlier)
+    agreement = agreement + 3 * (is_latest & shared)
     return agreement, np.where(fresh[None] & ~mentioned, 5, mentions)
 
 

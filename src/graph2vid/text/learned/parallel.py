@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+from graph2vid._processes import cpu_count
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -66,8 +68,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return what a function gives for each item, all computed at the same time; the last in this thread."""
-    if len(items) < 2:
+    """Return what a function gives for each item, computed at the same time; the last in this thread.
+
+    A single processor takes one after the other.
+    """
+    if len(items) < 2 or cpu_count() < 2:
         return [function(item) for item in items]
     others = [_helpers().submit(function, item) for item in items[:-1]]
     try:

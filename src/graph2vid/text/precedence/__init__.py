@@ -6,7 +6,7 @@ that the first must come before the second; a pair becomes a precedence of the g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -77,9 +77,10 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
         entities = seen.observed.graph if size == n else None
     kept = closed(probability >= LEAST)
     found = [reason for reason in reasons if kept[reason.before, reason.after]]
-    written = [Reason(i, j, WRITTEN, f"{probability[i, j]:.0%}") for i, j in np.argwhere(kept).tolist()]
+    chances = probability.tolist()
+    written = [Reason(i, j, WRITTEN, f"{chances[i][j]:.0%}") for i, j in np.argwhere(kept).tolist()]
     parse = coarsen(procedure, [*found, *written], "auto", entities)
-    flow = _with_soft_precedence(parse.flow, probability, {(reason.before, reason.after) for reason in found})
+    flow = _with_soft_precedence(parse.flow, chances, {(reason.before, reason.after) for reason in found})
     explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}
     needed = set(flow.edges) - explained
     why = tuple(reason for reason in parse.reasons if reason.rule != WRITTEN or (reason.before, reason.after) in needed)
@@ -87,14 +88,14 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
 
 
 def _with_soft_precedence(
-    flow: FlowGraph, probability: npt.NDArray[np.float32], read: set[tuple[int, int]]
+    flow: FlowGraph, probability: Sequence[Sequence[float]], read: set[tuple[int, int]]
 ) -> FlowGraph:
     """Return the graph with a confidence for what is not sure; what surer edges imply is left out.
 
     For the pairs in ``read`` a reason was found in the words.
     """
     pairs = [(step, later) for step in range(len(flow)) for later in bits(flow.descendants[step])]
-    chances = [float(probability[pair]) for pair in pairs]
+    chances = [probability[before][after] for before, after in pairs]
     is_sure = [chance >= (READ if pair in read else SURE) for pair, chance in zip(pairs, chances, strict=True)]
     if all(is_sure):
         return flow

@@ -84,7 +84,7 @@ class OrderNetwork:
                 f"there are no weights of the order of steps at {file}; `graph2vid train order` makes some"
             )
         status = file.stat()
-        return _load(file.resolve(), status.st_mtime_ns, status.st_size)
+        return _load(file.absolute(), status.st_mtime_ns, status.st_size)
 
     def save(self, path: str | os.PathLike[str], about: Mapping[str, object]) -> None:
         """Write the weights, and words about the training."""
@@ -138,11 +138,12 @@ class OrderNetwork:
         of_other = first.sum(axis=1, keepdims=True) / np.maximum(later.sum(axis=0, keepdims=True), 1)
         of_all = first.sum(axis=(1, 2), keepdims=True) / max(later.sum(), 1)
         left, right = (_sigmoid(layer(name, first)) * later for name in ("left", "right"))
-        best, mean = np.empty_like(left), np.empty_like(left)
-        for step in range(n):  # [folds, third, other, …] at a time
-            between = left[:, step, :, None] * right
+        best, mean = np.zeros_like(left), np.zeros_like(left)
+        for step in range(n - 1):  # [folds, third, other, …] at a time; a third step lies after the first
+            between = left[:, step, step + 1 :, None] * right[:, step + 1 :]
             between.max(axis=1, out=best[:, step])
-            between.mean(axis=1, out=mean[:, step])
+            between.sum(axis=1, out=mean[:, step])
+        mean /= n
         around = [np.broadcast_to(part, first.shape) for part in (of_one, of_other, of_all)]
         second = layer("second", np.concatenate([first, *around, best, mean], axis=-1))
         np.maximum(second, 0, out=second)

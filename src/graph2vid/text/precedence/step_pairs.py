@@ -161,7 +161,7 @@ def closed(relation: Flags) -> Flags:
     """Return the transitive closure of a relation, [n, n]."""
     found = relation.copy()
     for step in range(len(found)):
-        found |= np.outer(found[:, step], found[step])
+        found |= found[:, step, None] & found[step]
     return found
 
 
@@ -202,7 +202,7 @@ def _best_paths(strong: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the largest product of links on a way from one step to another."""
     found = strong.copy()
     for step in range(len(found)):
-        found = np.maximum(found, np.outer(found[:, step], found[step]))
+        np.maximum(found, found[:, step, None] * found[step], out=found)
     return found
 
 
@@ -210,7 +210,7 @@ def _between(paths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the best way from one step to another by a third one."""
     found = np.zeros_like(paths)
     for step in range(len(paths)):
-        found = np.maximum(found, np.outer(paths[:, step], paths[step]))
+        np.maximum(found, paths[:, step, None] * paths[step], out=found)
     return found
 
 
