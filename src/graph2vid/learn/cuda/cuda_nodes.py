@@ -15,6 +15,13 @@ from graph2vid.flow import bits
 from graph2vid.learn.cuda.cuda_graphs import Ints, Layout
 
 Int64s = NDArray[np.int64]
+LANES = 32  # of a warp
+INNER = 1  # beside the place of what is added: the lane itself has told it at this clip
+OPEN = 2  # beside the same: more is to be added first
+PULL = 1  # beside the place of a first part: the ideal itself
+CARRIED = 2  # beside the same: what is added is the first part that the row before left
+ALSO = 2  # beside the place of what else is added: there is such a thing
+REACH = 1 << 16  # bytes that places are among
 
 
 class Gathered(NamedTuple):
@@ -40,15 +47,6 @@ class Gathered(NamedTuple):
     def last(self) -> int | None:
         """The node whose first part is left."""
         return self.node if self.then is None else self.then
-
-
-LANES = 32  # of a warp
-INNER = 1  # beside the place of what is added: the lane itself has told it at this clip
-OPEN = 2  # beside the same: more is to be added first
-PULL = 1  # beside the place of a first part: the ideal itself
-CARRIED = 2  # beside the same: what is added is the first part that the row before left
-ALSO = 2  # beside the place of what else is added: there is such a thing
-REACH = 1 << 16  # bytes that places are among
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +414,8 @@ class Woven:
         """Return of each row the places of what is added, of second parts and of the first part that is left.
 
         Beside them, where the two nodes and that first part are in a column, and what else is added. What there is
-        not, or what is carried on, has a place that is nobody's. ``passed``, ``kept``: bytes of what is passed on, and of what a column keeps.
+        not, or what is carried on, has a place that is nobody's. ``passed``, ``kept``: bytes of what is passed on, and
+        of what a column keeps.
         """
         (second, begun, first), (_, end) = self._places_back, self.places
         nodes, starts = self.nodes, self.nodes.gather_rows(self.videos)
