@@ -456,7 +456,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 if (!NODES || half == 1) written<each>();
                 __syncthreads();
                 const int columns = (of_half + 1) * pack.column;
-                write_column(kept, after + pack.column - columns, columns);
+                write_column(kept, each ? after : after + pack.column - columns, columns);
                 kept += columns;
             } else {
                 if (NODES && KEEP && of_half == half - 2) written();
