@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph2vid.batch.aligning import costs_of_many
+from graph2vid.batch.row_costs import costs_of_many
 from graph2vid.errors import InputError
 from graph2vid.evidence import Costs, costs_from_arrays
 

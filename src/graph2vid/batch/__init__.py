@@ -3,8 +3,9 @@
 A manifest is read (:mod:`~graph2vid.batch.manifest`) and checked (:mod:`~graph2vid.batch.row_checks`). Its rows are cut
 into batches (:mod:`~graph2vid.batch.batches`) that worker processes (:mod:`~graph2vid.batch.workers`) or actors of Ray
 (:mod:`~graph2vid.batch.on_ray`) take through the stages (:mod:`~graph2vid.batch.stages`): transcribe, embed, align,
-where videos of one procedure are aligned side by side (:mod:`~graph2vid.batch.aligning`). Results are kept in parts
-with digests, and published as data sets at the end (:mod:`~graph2vid.batch.parts`).
+where videos of one procedure get their costs (:mod:`~graph2vid.batch.row_costs`) and are aligned
+(:mod:`~graph2vid.batch.aligning`) side by side. Results are kept in parts with digests, and published as data sets at
+the end (:mod:`~graph2vid.batch.parts`).
 """
 
 from __future__ import annotations

@@ -7,20 +7,7 @@ from __future__ import annotations
 
 from graph2vid._deprecated import renamed_attributes
 from graph2vid._options import CostOptions, EvidenceOptions
-from graph2vid.evidence.acquire import (
-    MOST_CLIPS,
-    MOST_HOURS,
-    Evidence,
-    Transcript,
-    acquire,
-    check_length,
-    clips_of,
-    embed_frames,
-    is_captions,
-    media_evidence,
-    rank_procedures,
-    transcript_of,
-)
+from graph2vid.evidence.acquire import Evidence, acquire, embed_frames, media_evidence, rank_procedures
 from graph2vid.evidence.arrays import cosine_similarity, read_array
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, Word, read_captions
 from graph2vid.evidence.costs import (
@@ -78,6 +65,15 @@ from graph2vid.evidence.task_model import (
     start_logits,
 )
 from graph2vid.evidence.topic import UNLIKELY, Plausibility, likeness, plausibilities, plausibility
+from graph2vid.evidence.transcript import (
+    MOST_CLIPS,
+    MOST_HOURS,
+    Transcript,
+    check_length,
+    clips_of,
+    is_captions,
+    transcript_of,
+)
 
 # From media to a transcript, visual features and log-odds.
 __all__ = ["MOST_CLIPS", "MOST_HOURS", "Evidence", "EvidenceOptions", "Transcript", "acquire", "check_length"]

@@ -333,7 +333,7 @@ def test_a_video_with_neither_words_nor_text_says_so_in_one_line(tmp_path: Path)
 
 def test_without_a_reader_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     video = films.film(tmp_path / "grey.mp4", [0.0, 1.0])
-    monkeypatch.setattr(import_module("graph2vid.evidence.acquire"), "is_installed", lambda: False)
+    monkeypatch.setattr(import_module("graph2vid.evidence.transcript"), "is_installed", lambda: False)
     with pytest.raises(InputError, match=r"was not read \(pip install .*\[ocr\]"):
         transcript_of(video)
 
@@ -346,7 +346,7 @@ def test_the_screen_is_not_read_where_somebody_speaks(tmp_path: Path, monkeypatc
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("the screen was read")
 
-    monkeypatch.setattr(import_module("graph2vid.evidence.acquire"), "read_screen", never)
+    monkeypatch.setattr(import_module("graph2vid.evidence.transcript"), "read_screen", never)
     assert len(transcript_of(video, captions).cues) == 1
     with pytest.raises(AssertionError):
         transcript_of(video, captions, EvidenceOptions(on_screen="on"))
