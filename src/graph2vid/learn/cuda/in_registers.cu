@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
     const int loose = warp * 32 < pack.lanes ? pack.loose_rows[warp] : 0;
     const int loose_end = warp * 32 < pack.lanes ? pack.loose_rows[warp + 1] : 0;
     real skip[WIDTH];      // of the step of each state
-    const unsigned thread = SHARES ? number_of_thread() : threadIdx.x;
+    const unsigned thread = SHARES ? number_of_thread() : threadIdx.x;  // smoothmin has no register left to keep it in
     int level = 0;
     unsigned cost_at = 0;  // where the costs of its clip are
 #if KEEP && !SHARES
@@ -521,8 +521,8 @@ struct __align__(SLOPES ? 2 * sizeof(real) : SMOOTH ? 4 * sizeof(real) : SHARES 
 #endif
 };
 
-// Columns are copied from the table ahead of their use. With nodes they are large: one thread asks the unit for them, and waits
-// before a barrier until they are there. Of few blocks, where that wait counts, all threads copy.
+// Columns are copied from the table ahead of their use. Where they are large one thread asks the unit for them, and waits before a
+// barrier until they are there. Of few blocks, where that wait counts, all threads copy.
 #define ASKED (BULK && !ALONE && (NODES || THREADS > 224))
 struct Ahead {
     unsigned long long *const arrived;  // [STAGES]
@@ -678,7 +678,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     real begun[WIDTH];  // the gradients of all beginnings
     Places passes_to, node;
     const unsigned passed_at = number_of_thread() * sizeof(Passed);
-    const int values_at = __reduce_max_sync(~0u, pack.back_slot[WIDTH * ideals]);
+    const int values_at = __reduce_max_sync(~0u, pack.back_slot[WIDTH * ideals]);  // of the first lane; of the others in their order
     int level = 0;
     const int warp = __reduce_max_sync(~0u, threadIdx.x / 32);
     const int gathered = warp * 32 < ideals ? pack.gather_rows[warp] : 0;
@@ -995,14 +995,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     const Gathered one = rows.take(n);
                     const unsigned also = one.w >> 16, node = one.y >> 16, other = one.z >> 16, of_first = one.w & 0xffff;
                     // All is read before the first is written: nothing has to wait.
-                    const Kept of_node = at(nodes, node), of_other = at(nodes, other);
+                    const Kept kept = at(nodes, node), kept_of_other = at(nodes, other);
                     const Passed added = at(one.x & INNER ? passed_next : passed_to, one.x & 0xfffc);
                     all.add(one.y & CARRIED ? left : added);
                     if (also & ALSO) all.add(at(also & INNER ? passed_next : passed_to, also & 0xfffc));
                     left = all;
                     // What goes nowhere, or not yet, has a place that is nobody's.
-                    const Passed second = second_of(of_node, node, other < pack.nodes * sizeof(Kept) ? other : of_first);
-                    const Passed second_of_other = second_of(of_other, other, of_first);
+                    const Passed second = second_of(kept, node, other < pack.nodes * sizeof(Kept) ? other : of_first);
+                    const Passed second_of_other = second_of(kept_of_other, other, of_first);
                     at(passed_next, one.x >> 16) = second;
                     at(passed_next, one.z & 0xfffc) = second_of_other;
                     at(passed_next, one.y & 0xfffc) = left;

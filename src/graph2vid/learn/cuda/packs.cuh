@@ -572,6 +572,7 @@ __device__ __forceinline__ void for_states(int widest, const Body &body) {
 // pieces of 16 bytes.
 #define BULK (__CUDA_ARCH__ >= 900)
 __device__ __forceinline__ bool asks() { return threadIdx.x == blockDim.x - 32; }  // of the warp that has least to do
+// The same warp, the same register for all of its lanes: in a loop the other warps then pass by with one branch.
 __device__ __forceinline__ bool is_last_warp() { return __reduce_max_sync(~0u, threadIdx.x / 32) == blockDim.x / 32 - 1; }
 
 #if GROUP == 0
