@@ -179,8 +179,6 @@ template <class T> T __shfl_down_sync(unsigned, T value, unsigned by) {
     return emulator::of_lane(value, lane + by < 32 ? lane + by : lane);
 }
 template <class T> T __reduce_max_sync(unsigned, T value) { return emulator::reduce(value, [](T a, T b) { return std::max(a, b); }); }
-template <class T> T __reduce_min_sync(unsigned, T value) { return emulator::reduce(value, [](T a, T b) { return std::min(a, b); }); }
-template <class T> T __reduce_add_sync(unsigned, T value) { return emulator::reduce(value, [](T a, T b) { return a + b; }); }
 inline unsigned __activemask() { return ~0u; }
 template <class T> T atomicAdd(T *to, T value) {
     const T before = *to;

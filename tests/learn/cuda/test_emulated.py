@@ -78,6 +78,27 @@ def test_what_is_no_cost_makes_the_cost_nan(folder: Path) -> None:
         assert gpu_check.check_strange(gpu_check.make_batch(np.random.default_rng(50), 6, 4))
 
 
+@pytest.mark.parametrize("skips", [False, True])
+def test_large_procedures_of_different_sizes(folder: Path, skips: bool) -> None:
+    """Warps that a smaller procedure has no ideals for keep nobody waiting."""
+    random = np.random.default_rng(2)
+    flows = [
+        FlowGraph.from_edges([f"step {k}" for k in range(steps)], edges) for steps, edges in ((7, [(0, 1)]), (6, []))
+    ]
+    tsorts = [TSortGraph.compile(flow) for flow in flows]
+    assert [tsort.n_ideals for tsort in tsorts] == [96, 64]  # three warps and two, for one kernel
+    shapes = ((2, 7, 40), (2, 40), (2, 7))
+    costs = gpu_check.Batch(tsorts, [40, 33], *(torch.from_numpy(random.random(shape)).float() for shape in shapes))
+    costs = costs if skips else replace(costs, skip=None)
+    wanted = gpu_check.reference(costs.map(torch.Tensor.double), "softmin", True, 0.1)
+    kind = Kind("softmin", True, gradient=True, skips=skips)
+    with emulation(folder), gpu_check.variant("shared"):
+        found = cuda_costs.costs_on_gpu(
+            tsorts, costs.match, costs.drop, costs.lengths, costs.skip, gamma=0.1, kind=kind
+        )
+    assert gpu_check.compare(costs, wanted, found, 0.1, ("sizes",), {}, 0)
+
+
 @pytest.mark.parametrize(("smoothing", "contiguous", "skips"), [KINDS[1], KINDS[7]])
 def test_short_videos(folder: Path, smoothing: str, contiguous: bool, skips: bool) -> None:
     """Columns that few lanes write hold nothing that is not a number where others read."""

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="the extra 'learn' is not installed"
 from benchmarks.cases import salads  # noqa: E402
 from graph2vid import TSortGraph  # noqa: E402
 from graph2vid.learn.cuda.cuda_graphs import Layout  # noqa: E402
-from graph2vid.learn.cuda.cuda_waiving import ALL, LANES, Waiving  # noqa: E402
+from graph2vid.learn.cuda.cuda_waiving import AHEAD, ALL, LANES, Waiving  # noqa: E402
 
 
 def cost_of(sets: np.ndarray, skip: np.ndarray) -> np.ndarray:
@@ -38,8 +38,12 @@ def test_jobs_give_the_minima_over_all_arcs(flow, seed) -> None:
     read = waiving.forward(told)
     found = np.full(waiving.roots, np.nan)
     costs = cost_of(read["wide_waived"], skip)
+    assert read["job_start"][-1] == len(read["job"])
+    assert (np.diff(read["job_start"]) >= 0).all()
+    assert (read["job"][1:, 0] == read["job"][:-1, :2].sum(axis=1)).all()  # rows follow one another, and are read ahead
     for first, rows, roots, number in read["job"]:
-        lanes, count = roots & 255, roots >> 8
+        assert rows % AHEAD == 0
+        lanes, count = 1 << (roots & 7), roots >> 8
         least = (values[read["wide_arc"][first : first + rows]] + costs[first : first + rows]).min(axis=0)
         found[number : number + count] = least.reshape(-1, lanes).min(axis=1)[:count]
     sources = best[waivers.origin] + cost_of(waivers.sets[:, 0], skip)[waivers.waived]

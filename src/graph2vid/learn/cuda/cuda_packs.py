@@ -25,7 +25,10 @@ NODES = (
     *("missing", "level", "back_level", "tied", "loose", "loose_rows"),
     *("back_to", "back_node", "gather", "gather_rows", "adder", "back_end"),
 )
-WAIVING = ("missing", "wide_waived", "back_waived", "job", "wide_arc", "back_arc", "back_rows", "back_root", "back_end")
+WAIVING = (
+    *("missing", "wide_waived", "back_waived", "job", "job_start", "wide_arc"),
+    *("back_arc", "back_rows", "back_root", "back_end"),
+)
 BANKS = 32  # of shared memory, a word wide each
 
 
@@ -222,9 +225,10 @@ class Pack:
         waiving: dict[str, Any] = {}
         if layout.waivers is not None:
             waiving = {name: arrays[name] for name in WAIVING}
-            waiving |= {name: arrays[name] * size for name in ("wide_arc", "back_arc", "back_end")}
-            waiving["back_root"] = compact("back_root", back_counts) * size
-            target |= waiving["back_root"] < layout.roots * size  # places are whole words: the last bit is free
+            waiving |= {name: arrays[name] * size for name in ("wide_arc", "back_end")}
+            root = compact("back_root", back_counts)
+            waiving |= {"back_arc": arrays["back_arc"] * 2 * size, "back_root": root * 2 * size}  # two numbers each
+            target |= root < layout.roots  # places are whole words: the last bit is free
         return {
             "link": np.stack([enter, compact("slot", counts) * size], axis=1).reshape(-1),
             "place": np.cumsum([0, *counts]).astype(np.int32),

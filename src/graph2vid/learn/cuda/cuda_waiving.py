@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 from graph2vid.learn.cuda.cuda_graphs import Ints, Layout, Waivers
 from graph2vid.learn.cuda.cuda_nodes import LANES, rows_of
 
-MOST_ROWS = 4  # arcs of a root that a lane takes, if it is not a large one
+AHEAD = 4  # arcs that a lane reads before it uses the first
+MOST_ROWS = 32  # arcs of a root that a lane takes, if it is not a large one
+MOST_WARPS = 24  # of a block forward
+JOB_ROWS = 4  # take as long as what a job does beside its own
 MOST_STEPS = 56  # of a set; the bits above are the video's
 ALL = np.uint64(2**64 - 1)  # of what is no arc
 
@@ -22,8 +26,9 @@ class Waiving:
     """The arcs of a procedure whose steps may be left out.
 
     A state that something can be waived for is a root. Warps take roots by jobs, of some rows of 32 arcs, of which as
-    many lanes of each row belong to one root as the job says. Backward, the lane of an ideal adds up what is passed
-    along the arcs of roots out of it; those of the lanes of a warp lie in rows, too.
+    many lanes of each row belong to one root as the job says; jobs are dealt so that all warps have as much to do.
+    Backward, the lane of an ideal adds up what is passed along the arcs of roots out of it; those of the lanes of a
+    warp lie in rows, too.
 
     Attributes
     ----------
@@ -46,30 +51,37 @@ class Waiving:
     def number(self) -> NDArray[np.int64]:
         """The number of each root; -1: a state is none: [states]."""
         found = np.full(self.layout.states, -1)
-        found[[int(root) for *_, roots in self._jobs for root in roots]] = np.arange(self.roots)
+        found[[root for jobs in self._jobs for *_, roots in jobs for root in roots]] = np.arange(self.roots)
         return found
 
     @cached_property
-    def _jobs(self) -> list[tuple[int, int, NDArray[np.int64]]]:
-        """Lanes of a root, rows, and roots of each job, the largest first."""
+    def _jobs(self) -> list[list[tuple[int, int, list[int]]]]:
+        """Rows, lanes of a root, and roots of each job of each warp: the largest goes to who has least to do."""
         roots = self._waivers.roots.astype(np.int64)
         arcs = self._waivers.counts[roots].astype(np.int64)
         lanes = np.ones_like(arcs)
         while (small := (arcs > MOST_ROWS * lanes) & (lanes < LANES)).any():
             lanes[small] *= 2
-        found = []
+        jobs = []
         for group in np.unique(lanes).tolist():
             members = np.flatnonzero(lanes == group)
             members = members[np.argsort(-arcs[members], kind="stable")]
             for first in range(0, len(members), LANES // group):
                 part = members[first : first + LANES // group]
-                found.append((group, -(-int(arcs[part].max()) // group), roots[part]))
-        return sorted(found, key=lambda job: -job[1] - 2 * (job[0] > 1))
+                rows = -(-int(arcs[part].max()) // (group * AHEAD)) * AHEAD
+                jobs.append((rows, group, roots[part].tolist()))
+        busy = [0] * min(-(-self.layout.ideals // LANES), MOST_WARPS)
+        dealt: list[list[tuple[int, int, list[int]]]] = [[] for _ in busy]
+        for job in sorted(jobs, reverse=True):
+            warp = busy.index(min(busy))
+            dealt[warp].append(job)
+            busy[warp] += job[0] + JOB_ROWS
+        return dealt
 
     @cached_property
     def rows(self) -> int:
         """Rows of arcs of all jobs."""
-        return sum(rows for _, rows, _ in self._jobs)
+        return sum(rows for jobs in self._jobs for rows, *_ in jobs)
 
     @cached_property
     def _of_roots(self) -> NDArray[np.bool_]:
@@ -96,20 +108,24 @@ class Waiving:
         """Return what jobs read forward; ``told`` [ideals] is where ideals are told."""
         waivers, none = self._waivers, self.layout.ideals
         sets = waivers.sets[:, 0]
-        job = np.zeros((len(self._jobs), 4), np.int32)
         wide_arc, waived = np.full((self.rows, LANES), none, np.int32), np.full((self.rows, LANES), ALL)
+        found: list[tuple[int, int, int, int]] = []
         row = number = 0
-        for at, (group, rows, roots) in enumerate(self._jobs):
-            job[at] = row, rows, group | len(roots) << 8, number
-            for n, root in enumerate(roots.tolist()):
+        for rows, group, roots in chain.from_iterable(self._jobs):
+            found.append((row, rows, group.bit_length() - 1 | len(roots) << 8, number))
+            for n, root in enumerate(roots):
                 arcs = np.arange(waivers.start[root], waivers.start[root + 1])
                 place = np.arange(len(arcs))
                 where = (row + place // group, n * group + place % group)
                 wide_arc[where] = told[waivers.origin[arcs]]
                 waived[where] = sets[waivers.waived[arcs]]
             row, number = row + rows, number + len(roots)
-        sizes = np.array([self.roots, len(self._jobs), self.rows, self.back_rows[-1]], np.int32)
-        return {"wide_arc": wide_arc, "wide_waived": waived, "job": job, "sizes": sizes}
+        # A block may have more warps than that, of other procedures.
+        starts = np.cumsum([0, *map(len, self._jobs)])
+        starts = np.append(starts, np.full(MOST_WARPS - len(self._jobs), starts[-1])).astype(np.int32)
+        sizes = np.array([self.roots, self.rows, self.back_rows[-1]], np.int32)
+        job = np.array(found, np.int32).reshape(-1, 4)
+        return {"wide_arc": wide_arc, "wide_waived": waived, "job": job, "job_start": starts, "sizes": sizes}
 
     def backward(self, back_lane: NDArray[np.integer]) -> dict[str, Any]:
         """Return of each arc of a root what it waives and its root, by the lanes that they come from."""

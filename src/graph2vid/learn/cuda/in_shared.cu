@@ -19,8 +19,16 @@ struct Rows {
     }
 };
 
-// The ideals of a thread; warps that have none are left out.
-#define EACH_IDEAL(i) for (int i = threadIdx.x; i - (int)threadIdx.x % 32 < ideals; i += blockDim.x)
+#if SKIPS && GROUP
+// What a state passes on that something can be waived for, and the minimum over all that it is entered from.
+struct __align__(2 * sizeof(real)) Root {
+    real start, value;
+};
+#endif
+
+// The ideals of a thread; where there are more than threads, there are THREADS of these. Warps that have none are left out.
+// Backward, the last of 32 warps takes the first ideals of the next THREADS: the first ones have most states.
+#define EACH_IDEAL(i) for (int i = threadIdx.x; i < (ideals + 31 & ~31); i = (GROUP ? i ^ 31 * 32 : i) + THREADS)
 
 #if GROUP == 0
 // From the column before clip `first` to that after clip `last - 1`.
@@ -39,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
 #if SKIPS
     block.prepare_skips(batch, scale);
     real *const roots = told + 2 * told_size;
+    const int job = pack.job_start[threadIdx.x / 32], job_end = pack.job_start[threadIdx.x / 32 + 1];
 #endif
     const int last = block.last(batch);
     for (int s = threadIdx.x; s < states; s += blockDim.x) x[s] = batch.first > 0 ? at(batch.resumed, pack.link[s].y) : FAR;
@@ -71,15 +80,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
             const real *now = told + (j & 1) * told_size;
             real *next = told + (1 - (j & 1)) * told_size;
 #if SKIPS
-            const int warps = blockDim.x / 32, warp = threadIdx.x / 32;
-            for (int n = 0; n < pack.jobs; n += warps) {  // the largest job, then the smallest
-                const int job = n + (n / warps & 1 ? warps - 1 - warp : warp);
-                if (job >= pack.jobs) continue;
-                block.enter_wide(pack.job[job], now, [&](int place, real value) {
-                    at(roots, place) = value;
-                    if (KEEP) at(kept + pack.column - 4 - (pack.roots + 3 & ~3), place) = value;
-                });
-            }
+            block.enter_roots(job, job_end, now, [&](int place, real value) {
+                at(roots, place) = value;
+                if (KEEP) at(kept + pack.column - 4 - (pack.roots + 3 & ~3), place) = value;
+            });
             __syncthreads();
             // A place of a root is one among those of the first column that is told.
             const int ahead = (const char *)told - (const char *)now;
@@ -140,7 +144,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) forward(const __gr
                 if (SKIPS) at(of_ideal, pack.value_slot[i] + ideals * (int)sizeof(real)) = at(now, own_at);
 #endif
             });
-            if (KEEP) complete_column();
+#if KEEP
+            if (threadIdx.x >= (ideals + 31 & ~31)) {  // as those that have ideals did
+                written();
+                other_barrier();
+            }
+            complete_column();
+#endif
             __syncthreads();
             if (KEEP) {
                 write_column(kept, column, column_size);
@@ -179,8 +189,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
     const real *table = batch.table + batch.table_at[blockIdx.x];
     real *told = block.working;                          // [2][ideals + 1]: what is pulled
 #if SKIPS
-    real *const starts = told + 2 * told_size, *const minima = starts + pack.roots + 1;  // of roots: what is passed on, and values
-    real *const begun = (real *)(block.back_arcs + 32 * pack.back_row_count);           // [states], in memory
+    Root *const roots = (Root *)(told + 2 * told_size);  // [roots + 1]: the last one is nobody's
+    real *const begun = (real *)(block.back_arcs + 32 * pack.back_row_count);  // [states], in memory
     real *shown = told + ((2 * (told_size + pack.roots + 1) + 3) & ~3);
 #else
     real *shown = told + ((2 * told_size + 3) & ~3);   // [shown_size]: the gradients of this clip
@@ -230,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
 #endif
 #if SKIPS
             for (int n = threadIdx.x; n < pack.roots; n += blockDim.x)
-                minima[n] = kept[pack.column - 4 - (pack.roots + 3 & ~3) + n];
+                roots[n].value = kept[pack.column - 4 - (pack.roots + 3 & ~3) + n];
 #endif
             EACH_IDEAL(i) for_states(rows.width[i / 32], [&](auto count) {
                 constexpr int N = decltype(count)::states;
@@ -254,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
                     if (state[w] < 0) continue;
 #if SKIPS
                     atomicAdd(&at(begun, state[w]), start);  // nobody waits for it
-                    if (is_root) at(starts, at(pack.back_root, state[w])) = start;
+                    if (is_root) at(roots, at(pack.back_root, state[w])).start = start;
 #endif
                     at(grad, state[w]) = g[w] - start;
                     shown[link[w] >> 16] = STARTS ? start : g[w];
@@ -264,14 +274,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) backward(const __g
             __syncthreads();
 #if SKIPS
             EACH_IDEAL(i) {
-                const Arc *arc = block.back_arcs + threadIdx.x % 32;
+                // The thread is asked for its number here, since no register is left to keep it in.
+                const Arc *arc = block.back_arcs + 32 * arc_rows[i / 32] + number_of_thread() % 32;
+                const int count = arc_rows[i / 32 + 1] - arc_rows[i / 32], own_at = i < ideals ? pack.back_own[i] : nobody;
                 const real from = i < ideals ? kept[values + ideals + i] : 0;
                 real pull = 0;
-                _Pragma("unroll 8") for (int n = arc_rows[i / 32]; n < arc_rows[i / 32 + 1]; ++n) {
-                    const Arc out = arc[32 * n];
-                    pull += at(starts, out.place) * weight(from + out.cost - at(minima, out.place));
+                for (int n = 0; n < count; n += AHEAD) {
+                    Arc out[AHEAD];
+                    EACH_AHEAD(m) out[m] = n + m < count ? arc[32 * (n + m)] : Arc{FURTHEST, 0};
+                    EACH_AHEAD(m) {
+                        const Root root = at(roots, out[m].place);
+                        pull += root.start * weight(from + out[m].cost - root.value);
+                    }
                 }
-                if (i < ideals) at(next, pack.back_own[i]) += pull;
+                if (i < ideals) at(next, own_at) += pull;
             }
 #endif
             real *sums = block.costs + (j - begin) * block.stride;

@@ -66,7 +66,7 @@ struct Pack {
 #if NODES
     int told_nodes, nodes, inner, places, loose_count, gather_count, adders;
 #elif SKIPS
-    int roots, jobs, rows, back_row_count;
+    int roots, rows, back_row_count;
 #endif
 #if ROWS
     const int *lane;         // [lanes]: video * ideals + ideal
@@ -120,7 +120,9 @@ struct Pack {
     // Of arcs: the steps that each waives; all bits are set where there is none.
     const unsigned long long *wide_waived;  // [rows][32]
     const unsigned long long *back_waived;  // [back_row_count][32]
-    const int4 *job;         // [jobs]: the first row, rows, lanes of a root and from bit 8 on how many roots, the first of them
+    const int4 *job;         // the first row; rows, a multiple of AHEAD; lanes of a root, the power of 2, and from bit 8 on how many
+                             // roots; the first of them. Those of a warp lie side by side, as their rows do
+    const int *job_start;    // [warps + 1]: where those of each warp begin
     const int *wide_arc;     // [rows][32]: where the ideal is that it comes from, in bytes
     const int *back_arc;     // [back_row_count][32]: the root that it leads to, in bytes of what is passed
     const int *back_rows;    // [warps + 1]: where the rows of each warp of lanes begin
@@ -185,6 +187,8 @@ struct __align__(2 * sizeof(real)) Arc {
     real cost;
     int place;
 };
+#define AHEAD 4  // of them are read before the first is used
+#define EACH_AHEAD(m) _Pragma("unroll") for (int m = 0; m < AHEAD; ++m)
 #else
 #define ROOT_COUNT 0
 #endif
@@ -294,58 +298,42 @@ struct Block {
     }
 
 #if GROUP == 0 && !ROWS
-    // The minimum over N arcs of a lane, added to what is there.
-    template <int N, bool FIRST = false>
-    __device__ __forceinline__ void enter(const Arc *arc, const real *values, real &low, real &total) const {
-        real x[N], least_ = FIRST ? FURTHEST : low;
-        _Pragma("unroll") for (int n = 0; n < N; ++n) {
-            const Arc own = arc[32 * n];
-            x[n] = at(values, own.place) + own.cost;
-        }
-        _Pragma("unroll") for (int n = 0; n < N; ++n) least_ = least(x[n], least_);
-        if (!HARD) {
-            total = FIRST ? 0 : total * exp2_(least_ - low);
-            _Pragma("unroll") for (int n = 0; n < N; ++n) total += exp2_(least_ - x[n]);
-        }
-        low = least_;
-    }
-
-    // The minimum over all that each root of a job is entered from, by a warp: put(place of a root, value).
-    template <class Put> __device__ __forceinline__ void enter_wide(int4 job, const real *values, const Put &put) const {
-        const Arc *arc = arcs + 32 * job.x + threadIdx.x % 32;
-        real low, total;
-        int row = job.y < 4 ? job.y : 4;
-        if (job.y == 1) enter<1, true>(arc, values, low, total);
-        else if (job.y == 2) enter<2, true>(arc, values, low, total);
-        else if (job.y == 3) enter<3, true>(arc, values, low, total);
-        else enter<4, true>(arc, values, low, total);
-        for (; row + 4 <= job.y; row += 4) enter<4>(arc + 32 * row, values, low, total);
-        for (; row < job.y; ++row) enter<1>(arc + 32 * row, values, low, total);
-        const int lanes = job.z & 255, own = threadIdx.x % 32 / lanes;
-        if (lanes == 32) {
-            // In whole numbers the warp has an instruction for it. The order of floats is that of integers, but for the sign.
-            const int bits = __float_as_int(low), order = __reduce_min_sync(~0u, bits < 0 ? bits ^ 0x7fffffff : bits);
-            const real all = __int_as_float(order < 0 ? order ^ 0x7fffffff : order);
-            if (!HARD) {
-                // Powers of two, so that the sum over all lanes is less than 2^32.
-                const int power = job.y < 2 ? 26 : 25 - (31 - __clz(job.y - 1));
-                const unsigned sum = __reduce_add_sync(~0u, (unsigned)(total * exp2_(all - low) * __int_as_float(127 + power << 23)));
-                total = sum * __int_as_float(127 - power << 23);
+    // The minima over all that roots are entered from, of the jobs of a warp: put(place of a root, value).
+    template <class Put> __device__ __forceinline__ void enter_roots(int job, int end, const real *values, const Put &put) const {
+        if (job == end) return;
+        int4 own = pack.job[job];
+        const int lane = threadIdx.x % 32;
+        const Arc *arc = arcs + 32 * own.x + lane;
+        Arc coming[AHEAD];
+        EACH_AHEAD(m) coming[m] = arc[32 * m];
+        while (true) {
+            const bool is_last = ++job == end;
+            const int4 next = is_last ? own : pack.job[job];
+            real low = FURTHEST, total = 0;
+            for (int rows = own.y; rows; rows -= AHEAD) {
+                real x[AHEAD], least_ = low;
+                EACH_AHEAD(m) x[m] = at(values, coming[m].place) + coming[m].cost;
+                arc += 32 * AHEAD;
+                if (!is_last || rows > AHEAD) EACH_AHEAD(m) coming[m] = arc[32 * m];
+                EACH_AHEAD(m) least_ = least(x[m], least_);
+                if (!HARD) {
+                    total *= exp2_(least_ - low);
+                    EACH_AHEAD(m) total += exp2_(least_ - x[m]);
+                }
+                low = least_;
             }
-            low = all;
-        } else if (lanes > 1) {
+            const int lanes = 1 << (own.z & 7), root = lane >> (own.z & 7);  // lanes of a root
             real all = low;
-            _Pragma("unroll") for (int o = 16; o; o /= 2)
-                if (o < lanes) all = least(__shfl_xor_sync(~0u, all, o), all);
+            _Pragma("unroll 1") for (int o = lanes / 2; o; o /= 2) all = least(__shfl_xor_sync(~0u, all, o), all);
             if (!HARD) {
                 total *= exp2_(all - low);
-                _Pragma("unroll") for (int o = 16; o; o /= 2)
-                    if (o < lanes) total += __shfl_xor_sync(~0u, total, o);
+                _Pragma("unroll 1") for (int o = lanes / 2; o; o /= 2) total += __shfl_xor_sync(~0u, total, o);
             }
-            low = all;
+            if (root < own.z >> 8 && lane % lanes == 0)
+                put((own.w + root) * (int)sizeof(real), HARD ? all : least(all - log2_(total), FAR));
+            if (is_last) return;
+            own = next;
         }
-        if (own < job.z >> 8 && threadIdx.x % lanes == 0)
-            put((job.w + own) * (int)sizeof(real), HARD ? low : least(low - log2_(total), FAR));
     }
 #endif
 

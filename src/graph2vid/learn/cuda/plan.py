@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.learn.cuda.cuda_graphs import Layout
-from graph2vid.learn.cuda.cuda_nodes import REACH
+from graph2vid.learn.cuda.cuda_nodes import LANES, REACH
 from graph2vid.learn.cuda.cuda_numbers import CHUNK, MOST_ALIKE, WIDTHS, Numbers, up, width_of
-from graph2vid.learn.cuda.cuda_waiving import MOST_STEPS
+from graph2vid.learn.cuda.cuda_waiving import MOST_STEPS, MOST_WARPS
 
 MOST_THREADS = 1024
 MOST_BLOCKS = 65535  # of one launch
 MOST_IN_REGISTERS = {"forward": 24, "backward": 12, "shared": 12}  # states per thread
 MOST_IN_SHARED = 65535  # places that are kept in 16 bits
-MOST_SHARED_THREADS = {"forward": 768, "backward": 1024}
+MOST_SHARED_THREADS = {"forward": LANES * MOST_WARPS, "backward": 1024}
 MOST_TOGETHER = 8  # videos of a block
 FULL_LANES = 320  # lanes from which on a block takes one video alone
 MANY_BLOCKS = 264  # blocks that keep a large GPU busy
