@@ -18,6 +18,7 @@ from graph2vid.alignment import (
     align_many,
     automata,
     backends,
+    many,
     posterior,
     solve_side_by_side,
 )
@@ -212,7 +213,10 @@ def test_many_videos_are_as_each_alone() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("durations", [None, 3, "prior"])
 @pytest.mark.parametrize("number", [1, 2, 11])
-def test_videos_side_by_side_are_as_each_alone_to_the_bit(dtype: Any, durations: Any, number: int) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_videos_side_by_side_are_as_each_alone_to_the_bit(
+    dtype: Any, durations: Any, number: int, shared: bool
+) -> None:
     flow = FlowGraph.from_edges([str(i) for i in range(8)], [(0, 1), (2, 3), (4, 5, 0.8)], alternatives=[[[6], [7]]])
     random = np.random.default_rng(number)
     if durations == "prior":
@@ -221,7 +225,11 @@ def test_videos_side_by_side_are_as_each_alone_to_the_bit(dtype: Any, durations:
     for i in range(number):
         match = random.normal(size=(8, int(random.integers(20, 90)))).astype(dtype)
         match[random.random(match.shape) < 0.05] = np.inf
-        problems[i] = Problem(flow, match, dtype(random.random()), random.random(8), random.random(8), durations)
+        drop, skip, repeat = dtype(random.random()), random.random(8), random.random(8)
+        if shared and problems:
+            problems[i] = problems[0].of_video(match, drop, problems[0].costs.skip)
+        else:
+            problems[i] = Problem(flow, match, drop, skip, repeat, durations)
     resources = backends.Resources.check(workers=1)
     found = {i: one for some in solve_side_by_side(problems, False, resources, 0.7) for i, one in some.items()}
     assert found.keys() == problems.keys()
@@ -230,6 +238,41 @@ def test_videos_side_by_side_are_as_each_alone_to_the_bit(dtype: Any, durations:
         assert one.cost == alone.cost and one.labels.tolist() == alone.labels.tolist()  # type: ignore[union-attr]
         assert one.soft is not None and one.soft.cost == soft.cost
         assert (one.soft.probability == soft.probability).all()
+
+
+@pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")
+def test_what_videos_share_is_worked_out_for_the_longest_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(problem: Problem, *given: Any, **options: Any) -> automata.AutomatonProblem:
+        asked.append(len(problem.costs.drop))
+        return automata.automaton_problem(problem, *given, **options)
+
+    monkeypatch.setattr(many, "automaton_problem", counted)
+    first = Problem(FlowGraph.chain(ABC), np.zeros((3, 9)), 1.0, repeat=1.0)
+    lengths = (9, 5, 12, 9, 12)
+    problems = {i: first.of_video(np.zeros((3, length)), 1.0) for i, length in enumerate(lengths)}
+    resources = backends.Resources.check(workers=1)
+    (found,) = solve_side_by_side(problems, False, resources)
+    assert [len(found[i].labels) for i in range(5)] == list(lengths)  # type: ignore[arg-type]
+    assert asked == [9, 12]
+    other = Problem(FlowGraph.chain(ABC), np.zeros((3, 9)), 1.0, repeat=2.0)
+    (found,) = solve_side_by_side({0: first, 1: other, 2: first}, False, resources)
+    assert found.keys() == {0, 1, 2} and asked == [9, 12, 9, 9]
+
+
+@pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")
+def test_a_video_too_long_for_all_soft_edges_does_not_keep_shorter_ones_from_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(many, "_fits", lambda *_: True)
+    steps = [str(i) for i in range(10)]
+    flow = FlowGraph.from_edges(steps, [(i, i + 1, 0.9 if i % 2 else 0.8) for i in range(9)])
+    random = np.random.default_rng(0)
+    problems = {i: Problem(flow, random.random((10, length)), 0.5) for i, length in enumerate((12, 40, 12, 40, 11))}
+    (found,) = solve_side_by_side(problems, False, backends.Resources.check(workers=1, memory_limit=240_000))
+    assert found.keys() == {0, 2, 4}
+    assert all(one.cost == problems[i].align().cost for i, one in found.items())
 
 
 @pytest.mark.skipif(backends.native() is None, reason="the compiled kernels are not built")

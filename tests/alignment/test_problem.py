@@ -63,6 +63,16 @@ def test_it_is_checked_once() -> None:
             answer()
 
 
+def test_of_another_video_it_is_as_if_made_anew() -> None:
+    random = np.random.default_rng(1)
+    match, drop = random.random((3, 9)), random.random(9)
+    first = g2v.Problem(FLOW, MATCH, DROP, repeat=0.1, durations=2)
+    found, wanted = first.of_video(match, drop).align(), g2v.align(FLOW, match, drop, repeat=0.1, durations=2)
+    assert found.cost == wanted.cost and found.labels.tolist() == wanted.labels.tolist()
+    with pytest.raises(InputError, match=r"match\[1, 2\] is nan"):
+        first.of_video(np.where(np.arange(27).reshape(3, 9) == 11, np.nan, match), drop)
+
+
 def test_no_alternative_is_infinitely_worse() -> None:
     spare = g2v.Problem(g2v.FlowGraph.chain(["a", "b"]), np.zeros((2, 2)), 1.0).margins()
     assert spare.tolist() == [np.inf, np.inf]

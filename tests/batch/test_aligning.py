@@ -155,6 +155,8 @@ def test_what_takes_longer_than_its_time_is_left_to_ground(monkeypatch: pytest.M
         {"repeat": "1", "durations": True, "clip_seconds": 2.0},
         {"durations": True, "confidence": False},
         {"repeat": "1", "match": "raw"},
+        {"repeat": "percentile:20", "confidence": False},
+        {"repeat": "1", "skip": "percentile", "confidence": False},
         {"violation": 0.5},
         {"time_limit": 9.0},
     ],

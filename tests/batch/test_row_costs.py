@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph2vid.batch.row_costs import costs_of_many
+from graph2vid.batch.row_costs import costs_of_many, repeat_costs_of_many
 from graph2vid.errors import InputError
-from graph2vid.evidence import Costs, costs_from_arrays
+from graph2vid.evidence import Costs, costs_from_arrays, repeat_costs
 
 options = st.fixed_dictionaries(
     {},
@@ -70,6 +70,17 @@ def test_many_are_as_each_alone(seed: int, chosen: dict[str, Any]) -> None:
             if theirs is not None:
                 assert ours.dtype == theirs.dtype
                 np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "repeat", ["2", "constant:0.5", "inf", "percentile", "percentile:20", "auto", ("given", [1, 2, 3])]
+)
+def test_repeats_of_many_are_as_those_of_each(repeat: Any) -> None:
+    random = np.random.default_rng(0)
+    videos = [costs_from_arrays(scores=random.normal(size=(3, clips))) for clips in (4, 9, 9)]
+    wanted = [repeat_costs(one, repeat)[0] for one in videos]
+    for found, of_one in zip(repeat_costs_of_many(videos, repeat), wanted, strict=True):
+        np.testing.assert_array_equal(found, of_one, strict=True)
 
 
 def test_errors_belong_to_their_video() -> None:

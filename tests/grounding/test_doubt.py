@@ -10,7 +10,7 @@ from graph2vid.alignment import Problem
 from graph2vid.cli import main
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import Grounding, draw_timeline
-from graph2vid.grounding.doubt import conflicts
+from graph2vid.grounding.doubt import conflicts, forced_steps
 
 CARCASS, DRAWERS, FINISH = range(17), range(17, 27), range(27, 35)
 CLIPS = 8  # of each step
@@ -103,6 +103,17 @@ def test_the_command_names_the_edge_and_relaxes_it(tmp_path, capsys: pytest.Capt
     assert main([*asked, "--relax"]) == 0
     shown = capsys.readouterr().out
     assert "35 of 35 steps shown" in shown and "17 before 18" not in shown
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_of_several_videos_are_forced_as_those_of_each(dtype: type) -> None:
+    random = np.random.default_rng(0)
+    for steps, clips in [(1, 1), (1, 9), (4, 1), (5, 40), (9, 300)]:
+        odds = random.normal(size=(6, steps, clips)).astype(dtype)
+        odds[random.random(odds.shape) < 0.02] = -np.inf
+        labels = random.integers(-1, steps, (6, clips))
+        each = [forced_steps(one, of_clips) for one, of_clips in zip(odds, labels, strict=True)]
+        np.testing.assert_array_equal(forced_steps(odds, labels), each, strict=True)
 
 
 def test_clear_evidence_is_not_doubted_and_what_is_absent_is() -> None:

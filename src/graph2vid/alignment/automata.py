@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +78,8 @@ class AutomatonProblem(NamedTuple):
 
     def in_dtype_of(self, costs: ClipCosts) -> AutomatonProblem:
         """Return the problem with these costs of clips, and the others in their dtype."""
+        if self.tail.dtype == costs.match.dtype:
+            return self._replace(match=costs.match, drop=costs.drop)
         with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
             others = (cost.astype(costs.match.dtype, copy=False) for cost in self.costs[2:])
             return AutomatonProblem(self.automaton, costs.match, costs.drop, *others, self.made_certain)  # type: ignore[call-arg, arg-type]
@@ -158,6 +160,15 @@ def automaton_problem(
     of_clips = costs.match, costs.drop
     asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
     return asked.in_dtype_of(costs)
+
+
+def beside_clips(problem: Problem, costs: ClipCosts) -> Hashable:
+    """Return all that a problem's automaton and its costs follow from, beside the number of clips.
+
+    The automaton of a video, if no soft edge had to be taken as certain, is also that of each shorter one.
+    """
+    skip, repeat = (None if cost is None else cost.tobytes() for cost in (costs.skip, problem.repeat))
+    return problem.flow, problem.violation, skip, repeat, problem.durations, costs.match.dtype
 
 
 @cache

@@ -24,6 +24,7 @@ from graph2vid.alignment.automata import (
     AutomatonProblem,
     SoftAnswer,
     automaton_problem,
+    beside_clips,
     lane_bytes,
 )
 from graph2vid.alignment.backends import Exact, Resources, choose_workers, memory_bound, procedure, solve_exactly
@@ -200,14 +201,8 @@ def solve_side_by_side(
     """
     alike: dict[Any, dict[int, AutomatonProblem]] = defaultdict(dict)
     if resources.backend == "native" and (len(problems) > 1 or gamma is not None):
-        seconds, soft = resources.time_limit or QUICK_SECONDS, gamma is not None
-        for i, problem in problems.items():
-            costs = problem.costs.astype(np.float64) if soft else problem.costs
-            work = {"tables": 2, "work": SOFT} if soft else {}
-            with suppress(TooLargeError), within(resources.time_limit):
-                asked = automaton_problem(problem, costs, resources.memory_limit, seconds=seconds, **work)
-                if not asked.made_certain and len(asked.drop) <= LONG:
-                    alike[asked.automaton, problem.costs.match.dtype, asked.length.shape[1]][i] = asked
+        for i, asked in _on_automata(problems, gamma is not None, resources):
+            alike[asked.automaton, problems[i].costs.match.dtype, asked.length.shape[1]][i] = asked
     for (_, dtype, _), members in alike.items():
         order = sorted(members, key=lambda i: -len(members[i].drop))
         if (len(order) == 1 and gamma is None) or not _fits(
@@ -224,6 +219,24 @@ def solve_side_by_side(
             found = {i: Extended(*one, other) for i, one, other in zip(chunk, hard, sums, strict=True)}
             wide = dtype == np.float64
             yield {i: one for i, one in found.items() if wide or not abs(one.cost) > LONG}
+
+
+def _on_automata(
+    problems: Mapping[int, Problem], soft: bool, resources: Resources
+) -> Iterator[tuple[int, AutomatonProblem]]:
+    """Put problems on their automata, those alike on one; those that are large, or need certain edges, are left out."""
+    seconds, work = resources.time_limit or QUICK_SECONDS, {"tables": 2, "work": SOFT} if soft else {}
+    longest: dict[Any, AutomatonProblem] = {}  # so far: what suits it suits the shorter ones
+    for i, problem in problems.items():
+        costs = problem.costs.astype(np.float64) if soft else problem.costs
+        same, n_clips = beside_clips(problem, costs), len(costs.drop)
+        if same not in longest or len(longest[same].drop) < n_clips:
+            with suppress(TooLargeError), within(resources.time_limit):
+                asked = automaton_problem(problem, costs, resources.memory_limit, seconds=seconds, **work)
+                if not asked.made_certain and n_clips <= LONG:
+                    longest[same] = asked
+        if same in longest and len(longest[same].drop) >= n_clips:
+            yield i, longest[same].in_dtype_of(costs)
 
 
 def _extended(

@@ -302,6 +302,10 @@ class Problem:
         why = clip_costs.why_infeasible(self.flow, self.costs, self.durations)
         raise InfeasibleError(f"no alignment is possible: {why}")
 
+    def of_video(self, match: Any, drop: Any, skip: Any = None) -> Problem:
+        """Return the same problem, but for constraints, of another video: only its costs are checked."""
+        return self.of_clips(check_costs(self.flow, match, drop, skip))
+
     def of_clips(self, costs: ClipCosts) -> Problem:
         """Return the same problem of other clips, whose costs are checked already."""
         other = copy.copy(self)

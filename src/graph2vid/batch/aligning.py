@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid import evidence
 from graph2vid._memory import FREE_BYTES
 from graph2vid._options import GroundOptions
 from graph2vid._stopping import native_watch, within
@@ -26,7 +25,7 @@ from graph2vid.alignment import (
     solve_side_by_side,
     widened,
 )
-from graph2vid.batch.row_costs import COST_OPTIONS, costs_of_many
+from graph2vid.batch.row_costs import COST_OPTIONS, SIDE_BY_SIDE, costs_of_many, repeat_costs_of_many
 from graph2vid.batch.settings import DEFAULTS, EXTENDED
 from graph2vid.errors import Graph2VidError, TooLargeError
 from graph2vid.evidence import Costs, Evidence
@@ -224,10 +223,10 @@ class _Solved(NamedTuple):
     """A video that the kernels had an answer for; ``sure`` is flat, [(K + 1) N + K], or None."""
 
     request: Request
+    costs: Costs
     cost: float
     labels: NDArray[np.int64]
     sure: NDArray[np.floating[Any]] | None
-    forced: NDArray[np.bool_]
 
 
 def _together(requests: Sequence[Request]) -> list[Found | Exception]:
@@ -280,7 +279,7 @@ def _solve(requests: Sequence[Request], members: Mapping[int, Costs], extended: 
         return {}
     suits = _suits(options["gamma"], costs) if options["confidence"] else [True] * len(members)
     return {
-        at: _Solved(requests[at], cost, labels, sure, forced_steps(members[at].drop - members[at].match, labels))
+        at: _Solved(requests[at], members[at], cost, labels, sure)
         for at, suited, (cost, labels), (soft, sure) in zip(members, suits, aligned, likely, strict=True)
         if suited and isfinite(cost) and isfinite(soft) and _is_told_apart(members[at], cost)
     }
@@ -295,11 +294,17 @@ def _aligned_on_automaton(flow: FlowGraph | TSortGraph, costs: Sequence[Costs], 
     likely: list[tuple[float, Any]] = list(given)
     try:
         lengths = durations_of(steps, options["clip_seconds"], options.get("durations"), options["min_clips"])
-        problems = {}
-        for at, one in enumerate(costs):
-            repeat = None if options.get("repeat") is None else evidence.repeat_costs(one, options["repeat"])[0]
-            extras = repeat, lengths, options["violation"], (), options["contiguous"]
-            problems[at] = Problem(flow, one.match, one.drop, one.skip, *extras)
+        policy = options.get("repeat")
+        repeats = [None] * len(costs) if policy is None else repeat_costs_of_many(costs, policy)
+        problems: dict[int, Problem] = {}
+        known: dict[bytes | None, Problem] = {}  # by the costs of repeats: the rest is the same for all
+        for at, (one, repeat) in enumerate(zip(costs, repeats, strict=True)):
+            same = None if repeat is None else repeat.tobytes()
+            if same in known:
+                problems[at] = known[same].of_video(one.match, one.drop, one.skip)
+            else:
+                extras = repeat, lengths, options["violation"], (), options["contiguous"]
+                problems[at] = known[same] = Problem(flow, one.match, one.drop, one.skip, *extras)
     except Graph2VidError:  # `ground` says of which, and why
         return aligned, likely
     side_by_side = {at: problem for at, problem in problems.items() if problem.is_extended}
@@ -382,8 +387,22 @@ def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
         ends=offset + (stop - begins[video]) * seconds,
         confidence=np.full(len(first), np.nan),
         posterior=posterior,
-        doubtful=np.stack([one.forced for one in solved])[video, labels[first]] | sliver,
+        doubtful=_forced(solved, n_steps)[video, labels[first]] | sliver,
     )
+
+
+def _forced(solved: Sequence[_Solved], n_steps: int) -> NDArray[np.bool_]:
+    """Return which steps are where they are by the order alone, [V, K]; of many videos of one length at once."""
+    forced = np.empty((len(solved), n_steps), dtype=bool)
+    of_length: dict[int, list[int]] = {}
+    for at, one in enumerate(solved):
+        of_length.setdefault(len(one.labels), []).append(at)
+    for places in of_length.values():
+        for start in range(0, len(places), SIDE_BY_SIDE):
+            some = places[start : start + SIDE_BY_SIDE]
+            match, drop = (np.stack([getattr(solved[at].costs, name) for at in some]) for name in ("match", "drop"))
+            forced[some] = forced_steps(drop[:, np.newaxis] - match, np.stack([solved[at].labels for at in some]))
+    return forced
 
 
 def _likelihoods(

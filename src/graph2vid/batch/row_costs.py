@@ -13,14 +13,19 @@ from numpy.typing import NDArray
 from graph2vid import evidence
 from graph2vid._arrays import Floats
 from graph2vid.errors import InputError
-from graph2vid.evidence import Costs
+from graph2vid.evidence import Choice, Costs
 
 COST_OPTIONS = ("preset", "match", "drop", "skip", "temperature")
 
 _BY_CLIP = frozenset({"likelihood", "likelihood_bg", "raw"})
 """Match policies that look at one clip at a time: the clips of several videos may stand side by side."""
 
-_SIDE_BY_SIDE = 32  # videos whose arrays together stay in the processor's cache
+_OF_ALL = frozenset({"constant"})
+"""Repeat policies that look at no evidence: what they say of one video, they say of all."""
+
+SIDE_BY_SIDE = 32
+"""Videos whose arrays together stay in the processor's cache."""
+
 _LARGEST = 1e30  # larger costs may overflow, and are looked at one by one
 
 
@@ -49,8 +54,8 @@ def costs_of_many(
         for (_, kind, *_), members in alike.items():
             usual = evidence.SCORE_TEMPERATURE if kind == "scores" else evidence.COSINE_TEMPERATURE
             temperature = settings.get("temperature", usual)
-            for start in range(0, len(members), _SIDE_BY_SIDE):
-                some = dict(islice(members.items(), start, start + _SIDE_BY_SIDE))
+            for start in range(0, len(members), SIDE_BY_SIDE):
+                some = dict(islice(members.items(), start, start + SIDE_BY_SIDE))
                 with suppress(InputError):  # of one of them, or of a policy: it is found below
                     found |= _side_by_side(some, temperature, settings)
     for at, given in enumerate(videos):
@@ -60,6 +65,14 @@ def costs_of_many(
             except Exception as error:
                 found[at] = error
     return [found[at] for at in range(len(videos))]
+
+
+def repeat_costs_of_many(videos: Sequence[Costs], repeat: Choice) -> list[NDArray[np.float64]]:
+    """Return the costs of repeating each step [K] of each video: those of :func:`graph2vid.evidence.repeat_costs`."""
+    policy, _ = evidence.resolve_choice(repeat, evidence.REPEAT_POLICIES, of_array="given")
+    if policy in _OF_ALL:
+        return [evidence.repeat_costs(videos[0], repeat)[0]] * len(videos)
+    return [evidence.repeat_costs(one, repeat)[0] for one in videos]
 
 
 def _for_fast_way(given: Mapping[str, Any], n_steps: int) -> tuple[Floats, Floats] | None:

@@ -143,15 +143,25 @@ def weak(found: Alignment, odds: Floats) -> int:
     return len(found.skipped) + int(forced_steps(odds, found.labels).sum())
 
 
-def forced_steps(odds: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each step [K] whether a single clip elsewhere speaks more for it than all that is said to show it.
+def forced_steps(odds: NDArray[np.floating[Any]], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each step whether a single clip elsewhere speaks more for it than all that is said to show it.
 
     So is a step for which nothing speaks where it is shown.
+
+    Parameters
+    ----------
+    odds : [..., K, N]
+        By how much each step explains each clip better than background does; of one video, or of several of one length.
+    labels : int64 [..., N]
+
+    Returns
+    -------
+    bool [..., K]
     """
-    here = labels == np.arange(len(odds))[:, np.newaxis]
-    peak, elsewhere = (np.where(there, odds, -np.inf).max(axis=1, initial=-np.inf) for there in (here, ~here))
-    total = np.maximum(np.where(here, odds, 0.0).sum(axis=1), peak)
-    forced: NDArray[np.bool_] = here.any(axis=1) & ((total < elsewhere) | (peak < -_NOTHING))
+    here = labels[..., np.newaxis, :] == np.arange(odds.shape[-2])[:, np.newaxis]
+    peak, elsewhere = (np.where(there, odds, -np.inf).max(axis=-1, initial=-np.inf) for there in (here, ~here))
+    total = np.maximum(np.where(here, odds, 0.0).sum(axis=-1), peak)
+    forced: NDArray[np.bool_] = here.any(axis=-1) & ((total < elsewhere) | (peak < -_NOTHING))
     return forced
 
 
