@@ -18,8 +18,10 @@ options = st.fixed_dictionaries(
     optional={
         "preset": st.sampled_from(["paper", "released", "log_odds"]),
         "match": st.sampled_from(["likelihood", "likelihood_bg", "raw"]),
-        "drop": st.sampled_from(["percentile:30", "percentile", "constant:1.5", "entropy", "percentile:99", "2"]),
-        "skip": st.sampled_from(["constant:3", "percentile", "percentile:20"]),
+        "drop": st.sampled_from(
+            ["percentile:30", "percentile", "constant:1.5", "entropy", "percentile:99", "2", "1e300", "inf", "nan"]
+        ),
+        "skip": st.sampled_from(["constant:3", "percentile", "percentile:20", "1e300", "inf", "-inf"]),
         "temperature": st.sampled_from([0.1, 1.0, 7.0]),
     },
 )

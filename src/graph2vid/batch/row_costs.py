@@ -132,13 +132,22 @@ def _side_by_side(
         of_skip, cost = evidence.resolve_choice(settings["skip"], evidence.SKIP_POLICIES, of_array="given")
         skip, distinct = evidence.SKIP_POLICIES.get(of_skip), np.arange(len(match))
         given = (evidence.StepEvidence(match[:, span], drop[span], distinct) for span in spans)
-        skips = [np.asarray(skip(one, cost), dtype=dtype) for one in given]
+        skips = [_in_dtype(skip(one, cost), dtype) for one in given]
     if of_one_length:
         matches = list(np.ascontiguousarray(_by_video(match, len(videos)), dtype=dtype))
     else:
         matches = [np.ascontiguousarray(match[:, span], dtype=dtype) for span in spans]
-    drop = drop.astype(dtype)
+    drop = _in_dtype(drop, dtype)
     return {at: Costs(one, drop[span], skip) for at, one, span, skip in zip(videos, matches, spans, skips, strict=True)}
+
+
+def _in_dtype(costs: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
+    """Return what a policy gave in the dtype of the scores; an `InputError` where that is no cost, or too large."""
+    with np.errstate(over="ignore"):
+        found: NDArray[np.floating[Any]] = np.asarray(costs, dtype=dtype)
+    if not (costs > -np.inf).all() or (np.isinf(found) & np.isfinite(costs)).any():
+        raise InputError(f"there is no {dtype} for the costs of a policy")
+    return found
 
 
 def _by_video(stacked: NDArray[np.float64], videos: int) -> NDArray[np.float64]:
