@@ -137,8 +137,8 @@ def _side_by_side(
         matches = list(np.ascontiguousarray(_by_video(match, len(videos)), dtype=dtype))
     else:
         matches = [np.ascontiguousarray(match[:, span], dtype=dtype) for span in spans]
-    drop = _in_dtype(drop, dtype)
-    return {at: Costs(one, drop[span], skip) for at, one, span, skip in zip(videos, matches, spans, skips, strict=True)}
+    kept = _in_dtype(drop, dtype)
+    return {at: Costs(one, kept[span], skip) for at, one, span, skip in zip(videos, matches, spans, skips, strict=True)}
 
 
 def _in_dtype(costs: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
