@@ -12,6 +12,11 @@
 #include <mutex>
 #include <thread>
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 #include "job.hpp"
 
 namespace g2v {
@@ -105,6 +110,35 @@ template <class Done> void spin_until(Done done) {
     for (int spin = 0; spin < SPINS && !done(); ++spin) {}
 }
 
+// Where new threads begin: not on the processor of the thread that makes them. Linux puts them there when that thread has just
+// slept, and there they wait for milliseconds while it goes on.
+class Elsewhere {
+public:
+#if defined(__linux__)
+    Elsewhere() {
+        known_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
+        others_ = allowed_;
+        CPU_CLR(static_cast<size_t>(sched_getcpu()), &others_);
+        known_ = known_ && CPU_COUNT(&others_) > 0;
+    }
+    // To be called for a new thread by the one that made it…
+    void begin(std::thread &thread) const {
+        if (known_) pthread_setaffinity_np(thread.native_handle(), sizeof others_, &others_);
+    }
+    // …and afterwards by the new one, which then may move as others do.
+    void begun() const {
+        if (known_) sched_setaffinity(0, sizeof allowed_, &allowed_);
+    }
+
+private:
+    bool known_ = false;
+    cpu_set_t allowed_{}, others_{};
+#else
+    void begin(std::thread &) const {}
+    void begun() const {}
+#endif
+};
+
 // Run work(0, size) here and work(1, size), … in other threads: `wanted` in all, or as many as the system gives. Returns when
 // all have done their work, and throws what the first of them to fail threw. Nobody waits for the threads themselves to end.
 template <class Work> void run_team(int64_t wanted, Poll &poll, Work work) {
@@ -132,15 +166,20 @@ template <class Work> void run_team(int64_t wanted, Poll &poll, Work work) {
         }
     };
     int64_t others = 0;
+    const Elsewhere elsewhere;
     try {
-        for (; others + 1 < wanted; ++others)
-            std::thread([&, me = others + 1] {
+        for (; others + 1 < wanted; ++others) {
+            std::thread thread([&, me = others + 1] {
                 spin_until([&] { return size.load() != 0; });
                 size.wait(0);
+                elsewhere.begun();
                 guarded(me);
                 const std::lock_guard lock(mutex);  // until it is given back, nothing here is gone
                 if (--busy == 0) ended.notify_one();
-            }).detach();
+            });
+            elsewhere.begin(thread);
+            thread.detach();
+        }
     } catch (...) {  // fewer, then
     }
     busy = others;
