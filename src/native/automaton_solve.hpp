@@ -2,11 +2,13 @@
 // level, those of one level by several workers.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <compare>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -284,6 +286,25 @@ private:
     alignas(64) std::atomic<size_t> done_{0};  // what comes before all groups is the first
 };
 
+// Which groups of a level are still to be done. Half of the workers take them from the front, half from the back: so most of what
+// a group needs was worked out by the worker that takes it, and lies in its cache.
+class LevelQueues {
+public:
+    explicit LevelQueues(const std::vector<size_t> &level_start) : level_start_(level_start), taken_(level_start.size()) {}
+    // One of the level that ends at level_start[level]; nothing where all are taken.
+    std::optional<size_t> take(size_t level, bool from_back) {
+        const uint64_t before = taken_[level].fetch_add(from_back ? BACK : 1);
+        const size_t front = before % BACK, back = before / BACK;
+        if (front + back >= level_start_[level] - level_start_[level - 1]) return {};
+        return from_back ? level_start_[level] - 1 - back : level_start_[level - 1] + front;
+    }
+
+private:
+    static constexpr uint64_t BACK = uint64_t{1} << 32;
+    const std::vector<size_t> &level_start_;
+    std::vector<std::atomic<uint64_t>> taken_;  // from the front, and BACK times those from the back
+};
+
 // Videos of one automaton: one, by several workers, or up to LANES side by side.
 template <class T> class AutomatonSolver {
 public:
@@ -352,7 +373,7 @@ private:
 
     // Fill the table, and what ending at nodes costs; first `prepare` by one worker, while the others begin.
     template <class Prepare> void forward(GroupKernel<T> kernel, bool sums, Kept &kept, Prepare prepare) {
-        alignas(64) std::atomic<size_t> next{0};
+        LevelQueues queues(groups().level_start);
         // Taken here and given back the other way round: so a worker has what it had in the last call, in its cache.
         Kept own;
         for (int i = 0; kept.empty() && i < workers_; ++i)
@@ -363,10 +384,14 @@ private:
                 progress.add(0);
             }
             const std::vector<size_t> &level_start = groups().level_start;
-            for (size_t level = 1, at; (at = next++) < groups().all.size();) {
-                while (at >= level_start[level]) ++level;
+            for (size_t level = 1; level < level_start.size();) {
+                const std::optional<size_t> at = queues.take(level, me % 2 != 0);
+                if (!at) {
+                    ++level;
+                    continue;
+                }
                 progress.wait_for(level_start[level - 1]);
-                each_part(groups().all[at], [&](const NodeGroup &part) {
+                each_part(groups().all[*at], [&](const NodeGroup &part) {
                     if (kept.empty()) {
                         kernel(v_, part, best(), *own[static_cast<size_t>(me)]);
                     } else {
