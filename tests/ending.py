@@ -91,7 +91,11 @@ def end_by_signal(
     command = [sys.executable, "-m", "graph2vid", *arguments]
     with tempfile.TemporaryFile("w+") as told:
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=told, env=os.environ | dict(environment or {})
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=told,
+            env=os.environ | dict(environment or {}),
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # which nohup makes us ignore
         )
         seen: dict[int, str] = {}
         try:
