@@ -19,7 +19,10 @@ options = st.fixed_dictionaries(
         "preset": st.sampled_from(["paper", "released", "log_odds"]),
         "match": st.sampled_from(["likelihood", "likelihood_bg", "raw"]),
         "drop": st.sampled_from(
-            ["percentile:30", "percentile", "constant:1.5", "entropy", "percentile:99", "2", "1e300", "inf", "nan"]
+            [
+                *("percentile:30", "percentile", "constant:1.5", "entropy", "percentile:99", "2"),
+                *("1e300", "-1e39", "constant:-1e39", "inf", "nan"),
+            ]
         ),
         "skip": st.sampled_from(["constant:3", "percentile", "percentile:20", "1e300", "inf", "-inf"]),
         "temperature": st.sampled_from([0.1, 1.0, 7.0]),
@@ -31,7 +34,7 @@ def evidence(seed: int) -> tuple[int, list[dict[str, Any]]]:
     """Return some videos of one procedure, some of them out of the ordinary."""
     random = np.random.default_rng(seed)
     steps = int(random.integers(1, 7))
-    same = random.random() < 0.5
+    same, order = random.random() < 0.5, random.choice(["C", "F"])
     videos = []
     for _ in range(int(random.integers(1, 7))):
         clips = 12 if same else int(random.integers(1, 40))
@@ -40,7 +43,7 @@ def evidence(seed: int) -> tuple[int, list[dict[str, Any]]]:
             width = int(random.integers(1, 6))
             videos.append({"clips": random.normal(size=(clips, width)), "steps": random.normal(size=(steps, width))})
             continue
-        matrix = (random.normal(size=(steps, clips)) * 3).astype(dtype)
+        matrix = (random.normal(size=(steps, clips)) * 3).astype(dtype, order=order)
         if random.random() < 0.2:
             matrix[0] = matrix[-1]
         if random.random() < 0.1:
@@ -71,6 +74,7 @@ def test_many_are_as_each_alone(seed: int, chosen: dict[str, Any]) -> None:
             assert (ours is None) == (theirs is None)
             if theirs is not None:
                 assert ours.dtype == theirs.dtype
+                assert ours.flags.c_contiguous
                 np.testing.assert_array_equal(ours, theirs)
 
 

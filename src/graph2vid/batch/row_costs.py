@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from graph2vid import evidence
 from graph2vid._arrays import Floats
 from graph2vid.errors import InputError
 from graph2vid.evidence import Choice, Costs
+
+_Float = TypeVar("_Float", bound=np.floating[Any])
 
 COST_OPTIONS = ("preset", "match", "drop", "skip", "temperature")
 
@@ -101,7 +103,7 @@ def _side_by_side(
     """Return the costs of videos of one dtype, by their keys; those with numbers out of the ordinary are left out."""
     similarity, apart = zip(*videos.values(), strict=True)
     edges = np.cumsum([0, *(one.shape[1] for one in similarity)])
-    stacked = np.concatenate(similarity, axis=1, dtype=np.float64)
+    stacked = np.ascontiguousarray(np.concatenate(similarity, axis=1, dtype=np.float64))
     # Not finite, large, or perhaps one step twice, which counts as one.
     steps = np.sort(apart, axis=1)
     usable = (steps[:, 1:] > steps[:, :-1]).all(axis=1)
@@ -133,24 +135,24 @@ def _side_by_side(
         skip, distinct = evidence.SKIP_POLICIES.get(of_skip), np.arange(len(match))
         given = (evidence.StepEvidence(match[:, span], drop[span], distinct) for span in spans)
         skips = [_in_dtype(skip(one, cost), dtype) for one in given]
+    matched, kept = _in_dtype(match, dtype), _in_dtype(drop, dtype)
     if of_one_length:
-        matches = list(np.ascontiguousarray(_by_video(match, len(videos)), dtype=dtype))
+        matches = list(np.ascontiguousarray(_by_video(matched, len(videos))))
     else:
-        matches = [np.ascontiguousarray(match[:, span], dtype=dtype) for span in spans]
-    kept = _in_dtype(drop, dtype)
+        matches = [np.ascontiguousarray(matched[:, span]) for span in spans]
     return {at: Costs(one, kept[span], skip) for at, one, span, skip in zip(videos, matches, spans, skips, strict=True)}
 
 
 def _in_dtype(costs: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
-    """Return what a policy gave in the dtype of the scores; an `InputError` where that is no cost, or too large."""
+    """Return costs in the dtype of the scores, contiguous; an `InputError` where one is none, or too large."""
     with np.errstate(over="ignore"):
-        found: NDArray[np.floating[Any]] = np.asarray(costs, dtype=dtype)
+        found: NDArray[np.floating[Any]] = np.ascontiguousarray(costs, dtype=dtype)
     if not (costs > -np.inf).all() or (np.isinf(found) & np.isfinite(costs)).any():
         raise InputError(f"there is no {dtype} for the costs of a policy")
     return found
 
 
-def _by_video(stacked: NDArray[np.float64], videos: int) -> NDArray[np.float64]:
+def _by_video(stacked: NDArray[_Float], videos: int) -> NDArray[_Float]:
     """Return what stands side by side, [K, V N], as one matrix for each video, [V, K, N]."""
     return stacked.reshape(len(stacked), videos, -1).swapaxes(0, 1)
 

@@ -136,7 +136,8 @@ def costs_from_arrays(
         return _checked(drop_policy(evidence, drop_value), shape[1:], f"drop policy {drop_name!r}", ("clip",))
 
     with np.errstate(over="ignore"):
-        raw = -(similarity[distinct].astype(np.float64) / temperature)
+        # In one order, whatever that of the given array: so sums over steps round alike.
+        raw = -(np.ascontiguousarray(similarity[distinct], dtype=np.float64) / temperature)
     too_large = np.isfinite(similarity[distinct]) & ~(np.abs(raw) <= np.finfo(dtype).max)
     rule = f"divided by temperature {temperature:g} it exceeds the range of {dtype}"
     refuse(too_large, similarity[distinct], "similarity", ("step", "clip"), rule)
