@@ -287,7 +287,7 @@ private:
 };
 
 // Which groups of a level are still to be done. Half of the workers take them from the front, half from the back: so most of what
-// a group needs was worked out by the worker that takes it, and lies in its cache.
+// a group needs was worked out by the worker that takes it (of two), and lies in its cache.
 class LevelQueues {
 public:
     explicit LevelQueues(const std::vector<size_t> &level_start) : level_start_(level_start), taken_(level_start.size()) {}

@@ -12,7 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#if defined(__linux__)
+#if defined(__linux__) && !defined(__ANDROID__)
+#define G2V_PLACES_THREADS
 #include <pthread.h>
 #include <sched.h>
 #endif
@@ -114,7 +115,7 @@ template <class Done> void spin_until(Done done) {
 // slept, and there they wait for milliseconds while it goes on.
 class Elsewhere {
 public:
-#if defined(__linux__)
+#if defined(G2V_PLACES_THREADS)
     Elsewhere() {
         known_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
         others_ = allowed_;
