@@ -78,7 +78,8 @@ def bench_extended(
         "clips: the cost of the best alignment, in time of the processor, with the plain kernel, and with the extended "
         "model on its automaton; how much longer that takes for each arc and clip of the automaton; how much less time "
         "by the clock two workers need (medians of calls in turns); and how much more two processes get done that have "
-        "nothing to do with each other, which is what the machine allows. Lengths: those that durations tell apart.",
+        "nothing to do with each other, which is about what the machine allows. Lengths: those that durations tell "
+        "apart.",
         ("model", "dtype", "arcs", "lengths", "plain", "extended", "per arc", "2 workers", "2 processes"),
         rows,
         words=2,
