@@ -57,6 +57,10 @@ def until(page: Any, expression: str) -> None:
     raise AssertionError(f"{expression} is not true")
 
 
+def _is_change(response: Any) -> bool:
+    return bool(response.request.method != "GET")
+
+
 def count(page: Any) -> str:
     return str(page.locator(".orders").inner_text())
 
@@ -507,10 +511,12 @@ def test_settings_are_set_and_emptied(server: Server) -> None:
         page.locator("[data-key=settings]").click()
         for key, text, value in (("gamma", "2.5", 2.5), ("skip", "constant:4", "constant:4"), ("gamma", "", 1)):
             page.locator(f"[data-key={key}]").fill(text)
-            page.locator(f"[data-key={key}]").blur()
+            with page.expect_response(_is_change):
+                page.locator(f"[data-key={key}]").blur()
             until(page, f"document.querySelector('[data-key={key}]').value == '{value}'")
             assert server.ask("GET", f"projects/{name}")[key] == value
-        page.locator("[data-key=contiguous]").uncheck()
+        with page.expect_response(_is_change):
+            page.locator("[data-key=contiguous]").uncheck()
         until(page, "!document.querySelector('[data-key=contiguous]').checked")
         assert page.errors == []
     assert server.ask("GET", f"projects/{name}")["contiguous"] is False
