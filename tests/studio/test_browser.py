@@ -504,6 +504,34 @@ def test_how_far_a_job_is_and_how_long_it_takes(server: Server) -> None:
             assert page.evaluate("async job => (await import('/static/parts.js')).timeLeft(job)", job) == words, job
 
 
+STRIP = """
+async () => {
+  const told = [];
+  window.IntersectionObserver = class { constructor(tell) { told.push(tell); } observe() {} };
+  const { makeStrip } = await import('/view/strip.js');
+  const events = {};
+  const state = { sight: { width: 10, left: 0, right: 1 }, on: (event, act) => (events[event] = act) };
+  let drawn = 0;
+  document.body.append(makeStrip(state, { name: 'x', height: 10, draw: () => (drawn += 1) }));
+  const frame = () => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)));
+  const found = [];
+  for (const seen of [[true], [false], [false, true], [true, false], [true]]) {
+    told[0](seen.map(isIntersecting => ({ isIntersecting })));
+    events.layout();
+    await frame();
+    found.push(drawn);
+  }
+  return found;
+}
+"""
+
+
+def test_what_is_in_sight_is_drawn_on_a_busy_machine_too(server: Server) -> None:
+    """Whether it is seen is then told late, several times at once."""
+    with studio_page(server) as page:
+        assert page.evaluate(STRIP) == [1, 1, 2, 2, 3]
+
+
 def test_settings_are_set_and_emptied(server: Server) -> None:
     name = server.ask("POST", "projects/sample")["name"]
     with studio_page(server) as page:

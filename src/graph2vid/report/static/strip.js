@@ -26,8 +26,8 @@ export function makeStrip(state, { name, height, draw, also = [], calm = false, 
     else if (!pending) requestAnimationFrame(paint);
     pending = !state.printing;
   };
-  new IntersectionObserver(([entry]) => {
-    isSeen = entry.isIntersecting;
+  new IntersectionObserver((entries) => {
+    isSeen = entries[entries.length - 1].isIntersecting; // on a busy machine there are several, the latest last
     if (isSeen && isOld) later();
   }).observe(canvas);
   for (const event of ["layout", "theme", ...(calm ? [] : ["active"]), ...also]) state.on(event, later);
