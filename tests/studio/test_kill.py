@@ -245,4 +245,5 @@ def test_a_signal_ends_the_studio_with_a_job_and_a_listener(folder: Path, number
             assert server.process.poll() is not None, "the studio runs on"
             assert not left(seen), "a process is left"
     with serving(folder) as server:
-        assert server.ask("GET", f"projects/{name}")["job"]["state"] in ("interrupted", "cancelled")
+        # Not "running": a quick processor may have been done before it was told to end.
+        assert server.ask("GET", f"projects/{name}")["job"]["state"] in ("interrupted", "cancelled", "done")
