@@ -35,7 +35,7 @@ template <class T> struct Layout {
 };
 
 template <class T> struct Sizes {
-    int64_t width, row, blocks, block_numbers, start_numbers, cost_numbers, inner_numbers, match_stride;
+    int64_t width, row, blocks, block_numbers, start_numbers, cost_numbers, inner_numbers, begin_numbers, match_stride;
 
     // `clips_per_block` 0: so many that a block takes about a megabyte, but at least 8.
     Sizes(const Layout<T> &layout, int64_t n_clips, int64_t clips_per_block) {
@@ -50,12 +50,14 @@ template <class T> struct Sizes {
         match_stride = round_up(n_clips, L) + L;
         const int64_t plain = (layout.g.n_steps + 2) * match_stride + layout.g.n_steps + 1;
         cost_numbers = round_up(plain, L) * (layout.videos ? L : 1);
+        begin_numbers = layout.g.state_cost.empty() ? 0 : layout.n_slots() * (layout.videos ? 1 : L);
         inner_numbers = layout.packing.n_rows() * match_stride * L;
     }
     // Bytes needed with `window` blocks kept at a time.
     int64_t bytes(int64_t window, bool checkpoints) const {
         const int64_t starts = 1 + (checkpoints ? (blocks + window - 1) / window : 0);
-        return static_cast<int64_t>(sizeof(T)) * (window * block_numbers + starts * start_numbers + cost_numbers + inner_numbers);
+        return static_cast<int64_t>(sizeof(T)) *
+               (window * block_numbers + starts * start_numbers + cost_numbers + inner_numbers + begin_numbers);
     }
 };
 
@@ -68,6 +70,7 @@ public:
     struct Costs {
         const T *match, *drop, *skip;  // skip may be null
         const T *inner_match;
+        const T *begin;  // as in Job; may be null
         int64_t match_stride;
     };
 
@@ -234,6 +237,7 @@ private:
                 .drop = costs_.drop,
                 .skip = costs_.skip,
                 .inner_match = costs_.inner_match,
+                .begin = costs_.begin,
                 .carry = column() + layout_.groups() * L,
                 .block = block(b),
                 .next = clips < sizes_.width ? nullptr

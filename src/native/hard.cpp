@@ -28,7 +28,7 @@ template <class T> G2V_INLINE V<T> mixed_skips(const Job<T> &job, int64_t slot) 
 }
 
 // One group on its way through a block.
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sweep {
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, bool BEGIN, int KIND> struct Sweep {
     static constexpr int L = LANES<T>;
     static constexpr int HALF = INSIDE[KIND].half, INNER = HALF + INSIDE[KIND].cross;
     const Job<T> job;  // a copy: what is stored through pointers cannot change it, and it stays in registers
@@ -74,6 +74,13 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
         return all(static_cast<T>(__builtin_inf()));  // beyond the last clip
     }
 
+    // What a slot is entered at, from a vector of bests.
+    G2V_INLINE V<T> begun(int64_t slot, V<T> best) const {
+        if constexpr (!BEGIN) return best;
+        else if constexpr (VIDEOS) return best + all(job.begin[slot]);
+        else return best + load(job.begin + slot * L);
+    }
+
     // COUNT straight slots at once, over LANES clips: each waits for its own last value, so several fill the time.
     template <int COUNT> G2V_INLINE void enter_straight(int64_t slot, int64_t column, V<T> *r, V<T> *w) const {
         const int64_t clip = job.first + column;
@@ -95,7 +102,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
             V<T> best = r[i];
 #pragma GCC unroll 4
             for (int k = 0; k < COUNT; ++k) {
-                const V<T> shown = cost<T, VIDEOS>(c[k], i) + least(load(x[k] + i * L), m[k]);
+                const V<T> shown = cost<T, VIDEOS>(c[k], i) + least(begun(slot + k, load(x[k] + i * L)), m[k]);
                 m[k] = CONTIGUOUS ? shown : least(shown, cost<T, VIDEOS>(job.drop, clip + i) + m[k]);
                 best = least(best, m[k]);
             }
@@ -132,7 +139,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
                 mixed_costs(c, job, slot, clip);
                 V<T> m = load(job.carry + slot * L);
                 for (int i = 0; i < L; ++i) {
-                    const V<T> shown = c[i] + least(pick.template of<true>(load(x + i * L)), m);
+                    const V<T> shown = c[i] + least(begun(slot, pick.template of<true>(load(x + i * L))), m);
                     m = CONTIGUOUS ? shown : least(shown, cost<T, VIDEOS>(drop, i) + m);
                     r[i] = least(r[i], m);
                 }
@@ -156,7 +163,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
         const V<T> d = cost<T, VIDEOS>(job.drop, job.first + column + i);
         V<T> next = least(reached[i], CONTIGUOUS ? d + b : d + b + start);
         inside<0>(picks, [&](int k, V<T> from) __attribute__((always_inline)) {
-            const V<T> shown = load(inner_cost[k] + i * L) + least(from, inner_value[k]);
+            const V<T> shown = load(inner_cost[k] + i * L) + least(begun(inner + k, from), inner_value[k]);
             inner_value[k] = CONTIGUOUS ? shown : least(shown, d + inner_value[k]);
             next = least(next, inner_value[k]);
         });
@@ -191,9 +198,9 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND> struct Sw
 };
 
 // One group, or two alike that do not depend on one another: the second fills the time in which the first waits for itself.
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, int KIND, int COUNT>
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, bool BEGIN, int KIND, int COUNT>
 void sweep_groups(const Job<T> &job, int64_t group) {
-    using S = Sweep<T, VIDEOS, CONTIGUOUS, SKIPS, KIND>;
+    using S = Sweep<T, VIDEOS, CONTIGUOUS, SKIPS, BEGIN, KIND>;
     S one(job, group), two(job, group + COUNT - 1);
     const Pattern nothing{};
     const Pick<T> picks[MAX_INNER] = {Pick<T>(S::INNER > 0 ? one.pattern(one.inner) : nothing),
@@ -216,34 +223,38 @@ void sweep_groups(const Job<T> &job, int64_t group) {
 }
 
 // The group, with the next one where they can run together, by the kernel for how its lanes move. Returns how many.
-template <class T, bool CONTIGUOUS, bool SKIPS, int KIND = 0>
+template <class T, bool CONTIGUOUS, bool SKIPS, bool BEGIN, int KIND = 0>
 G2V_INLINE int64_t sweep_ideals(const Job<T> &job, int64_t group, bool pair) {
     if constexpr (KIND + 1 < INSIDE_KINDS)
-        if (job.slots.group_inside[group] != KIND) return sweep_ideals<T, CONTIGUOUS, SKIPS, KIND + 1>(job, group, pair);
+        if (job.slots.group_inside[group] != KIND) return sweep_ideals<T, CONTIGUOUS, SKIPS, BEGIN, KIND + 1>(job, group, pair);
     if constexpr (PAIRS && sizeof(T) == 4)
         if (pair) {
-            sweep_groups<T, false, CONTIGUOUS, SKIPS, KIND, 2>(job, group);
+            sweep_groups<T, false, CONTIGUOUS, SKIPS, BEGIN, KIND, 2>(job, group);
             return 2;
         }
-    sweep_groups<T, false, CONTIGUOUS, SKIPS, KIND, 1>(job, group);
+    sweep_groups<T, false, CONTIGUOUS, SKIPS, BEGIN, KIND, 1>(job, group);
     return 1;
 }
 
-template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS> void sweep(const Job<T> &job, int64_t begin, int64_t end) {
+template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, bool BEGIN>
+void sweep(const Job<T> &job, int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end;) {
-        if constexpr (VIDEOS) sweep_groups<T, true, CONTIGUOUS, SKIPS, 0, 1>(job, group++);
-        else group += sweep_ideals<T, CONTIGUOUS, SKIPS>(job, group, group + 1 < end && job.slots.paired[group]);
+        if constexpr (VIDEOS) sweep_groups<T, true, CONTIGUOUS, SKIPS, BEGIN, 0, 1>(job, group++);
+        else group += sweep_ideals<T, CONTIGUOUS, SKIPS, BEGIN>(job, group, group + 1 < end && job.slots.paired[group]);
     }
 }
 
-template <class T, bool VIDEOS> void advance_in(const Job<T> &job, int64_t begin, int64_t end) {
+template <class T, bool VIDEOS, bool BEGIN> void advance_in(const Job<T> &job, int64_t begin, int64_t end) {
     if (job.contiguous)
-        job.skips ? sweep<T, VIDEOS, true, true>(job, begin, end) : sweep<T, VIDEOS, true, false>(job, begin, end);
-    else job.skips ? sweep<T, VIDEOS, false, true>(job, begin, end) : sweep<T, VIDEOS, false, false>(job, begin, end);
+        job.skips ? sweep<T, VIDEOS, true, true, BEGIN>(job, begin, end) : sweep<T, VIDEOS, true, false, BEGIN>(job, begin, end);
+    else
+        job.skips ? sweep<T, VIDEOS, false, true, BEGIN>(job, begin, end)
+                  : sweep<T, VIDEOS, false, false, BEGIN>(job, begin, end);
 }
 
 template <class T> void advance(const Job<T> &job, int64_t begin, int64_t end) {
-    job.videos ? advance_in<T, true>(job, begin, end) : advance_in<T, false>(job, begin, end);
+    if (job.videos) job.begin ? advance_in<T, true, true>(job, begin, end) : advance_in<T, true, false>(job, begin, end);
+    else job.begin ? advance_in<T, false, true>(job, begin, end) : advance_in<T, false, false>(job, begin, end);
 }
 
 template <class T> void interleave(const T *match, int64_t match_stride, const int32_t *steps, T *out) {

@@ -69,6 +69,7 @@ template <class T> struct Job {
     const T *drop;
     const T *skip;
     const T *inner_match;  // [rows][match_stride][LANES]: match costs of inner slots, lane by lane
+    const T *begin;        // the cost of entering each state: [slots][LANES], or [slots] if lanes are videos; null: none
 
     T *carry;             // [slots][LANES]: the value of every state at the last clip done
     T *block;             // [groups][row][LANES]: best of every ideal, column c is "after clip first + c"

@@ -100,8 +100,8 @@ template <class T> nb::list solve_batch(const Procedure &p, const std::vector<Ar
 // of drop [clips], of skip [steps], and if `starts` that of beginning a step [steps][clips]; None where it is not wanted.
 template <class T> nb::list soft_batch(const std::vector<const Procedure *> &procedures, const std::vector<Array<T>> &matches,
                                        const std::vector<Array<T>> &drops, const std::vector<std::optional<Array<T>>> &skips,
-                                       double gamma, bool smooth, bool contiguous, bool gradient, bool starts, int workers,
-                                       int64_t memory, const Watch *watch) {
+                                       double gamma, bool smooth, bool contiguous, bool gradient, bool starts, bool in_lanes,
+                                       int workers, int64_t memory, const Watch *watch) {
     std::vector<SoftVideo<T>> videos;
     std::vector<std::vector<T>> grads(matches.size());
     for (size_t i = 0; i < matches.size(); ++i) {
@@ -117,7 +117,9 @@ template <class T> nb::list soft_batch(const std::vector<const Procedure *> &pro
         }
         videos.push_back(v);
     }
-    run(watch, [&](Poll &poll) { soft_many(videos, {gamma, smooth, contiguous, workers, memory}, soft_kernels_for<T>(), poll); });
+    run(watch, [&](Poll &poll) {
+        soft_many(videos, {gamma, smooth, contiguous, in_lanes, workers, memory}, soft_kernels_for<T>(), poll);
+    });
     nb::list results;
     for (size_t i = 0; i < videos.size(); ++i) {
         if (!gradient) {
@@ -417,7 +419,7 @@ template <class T> void bind_procedure(nb::class_<Procedure> &procedure) {
 }
 template <class T> void bind_soft(nb::module_ &m) {
     m.def("soft_many", &soft_batch<T>, "procedures"_a, "matches"_a.noconvert(), "drops"_a.noconvert(), "skips"_a.noconvert(),
-          "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "workers"_a, "memory"_a,
+          "gamma"_a, "smooth"_a, "contiguous"_a, "gradient"_a, "starts"_a, "in_lanes"_a, "workers"_a, "memory"_a,
           "watch"_a.none() = nb::none());
 }
 
@@ -481,7 +483,7 @@ NB_MODULE(_native, m) {
             "__init__",
             [](Procedure *self, const Array<uint64_t> &masks, const Array<uint64_t> &descendants,
                const Array<int64_t> &level_start, const Array<int64_t> &state_start, const Array<int32_t> &state_step,
-               const Array<int32_t> &state_from) {
+               const Array<int32_t> &state_from, const Array<double> &order, const Array<double> &state_cost) {
                 new (self) Procedure();
                 self->n_steps = static_cast<int>(descendants.shape(0));
                 self->words = static_cast<int>(descendants.shape(1));
@@ -491,8 +493,11 @@ NB_MODULE(_native, m) {
                 self->state_start = take(state_start);
                 self->state_step = take(state_step);
                 self->state_from = take(state_from);
+                self->order = take(order);
+                self->state_cost = take(state_cost);
             },
-            "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a)
+            "masks"_a, "descendants"_a, "level_start"_a, "state_start"_a, "state_step"_a, "state_from"_a, "order"_a,
+            "state_cost"_a)
         .def(
             "memory",
             [](const Procedure &p, int itemsize, int64_t clips, int64_t window, bool cost_only, const Watch *watch) {

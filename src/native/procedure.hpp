@@ -16,6 +16,8 @@ struct Procedure {
     std::vector<uint64_t> masks, descendants;  // [ideals][words], [steps][words]
     std::vector<int64_t> level_start, state_start;
     std::vector<int32_t> state_step, state_from;
+    std::vector<double> order;       // [steps][steps]: the cost of beginning a step when another is done; empty: nothing
+    std::vector<double> state_cost;  // [states]: the sum of these for the step of a state; empty: nothing
 
     int64_t ideals() const { return static_cast<int64_t>(state_start.size()) - 1; }
     int64_t states() const { return static_cast<int64_t>(state_step.size()); }
@@ -23,6 +25,7 @@ struct Procedure {
     bool follows(int step, int other) const {  // other must come after step
         return descendants[step * words + other / 64] >> (other % 64) & 1;
     }
+    bool costs_more_after(int step, int other) const { return order[step * n_steps + other] > 0; }
     int n_descendants(int step) const {
         int count = 0;
         for (int w = 0; w < words; ++w) count += std::popcount(descendants[step * words + w]);
@@ -32,6 +35,11 @@ struct Procedure {
         for (int64_t s = state_start[ideal]; s < state_start[ideal + 1]; ++s)
             if (state_step[s] == step) return s;
         return -1;
+    }
+
+    // The cost of beginning the step of a state; what is too large for T counts as impossible.
+    template <class T> T begin_cost(int64_t state) const {
+        return state_cost.empty() ? T(0) : static_cast<T>(state_cost[static_cast<size_t>(state)]);
     }
 
     int64_t ideal_of(int64_t state) const {

@@ -60,15 +60,16 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
         }
         return s;
     }
+    G2V_INLINE Vec begin_cost(int64_t slot) const { return job.begin ? load(job.begin + slot * L) : Vec{}; }
     G2V_INLINE bool straight(int64_t slot, int64_t mixed) const { return VIDEOS || slot < mixed; }
     G2V_INLINE Set entry_set(int64_t slot, int64_t mixed) const {
-        if (straight(slot, mixed)) return group_set(job.slots.slot_source[slot], Vec{});
+        if (straight(slot, mixed)) return group_set(job.slots.slot_source[slot], begin_cost(slot));
         const int32_t *source = job.slots.mixed_source + job.slots.slot_source[slot] * L;
         auto part = [&](int k) __attribute__((always_inline)) {
             return gather<T>([&](int l) __attribute__((always_inline)) { return before[place(source[l], PARTS, k)]; });
         };
         Set s;
-        s.m = part(0) - off;
+        s.m = part(0) - off + begin_cost(slot);
         if constexpr (SETS) {
             s.z = part(1);
             s.w = part(2);
@@ -138,7 +139,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SMOOTH, bool SKIPS, bool N
     };
     template <class Visit> G2V_INLINE void each_source(int64_t slot, Visit visit) const {
         for (int64_t e = job.entries.slot_entry[slot]; e < job.entries.slot_entry[slot + 1]; ++e)
-            visit(group_set(job.entries.group[e], load(job.waived + job.entries.waived[e] * L)), e);
+            visit(group_set(job.entries.group[e], load(job.waived + job.entries.waived[e] * L) + begin_cost(slot)), e);
     }
     G2V_INLINE Entry entry(int64_t slot, int64_t mixed, Vec own) const {
         Entry r;

@@ -25,6 +25,7 @@ template <class T> struct SoftVideo {
 struct SoftOptions {
     double gamma;
     bool smooth, contiguous;
+    bool in_lanes;  // a video in each lane however few there are: sums do not depend on their number then
     int workers;
     int64_t memory;  // bytes that the tables of all threads may take together
 };
@@ -42,10 +43,13 @@ public:
     };
     std::vector<End> ends;
 
-    // `may` [steps]: whether a step may be waived at all.
+    // `may` [steps]: whether a step may be waived at all. Where nothing follows such steps, they are waived at the end alone,
+    // and there are no entries.
     Waivers(const Procedure &g, const Packing &packing, const std::vector<char> &may, Poll &poll)
         : g_(g), may_(may), poll_(poll) {
         set_of({});
+        put_ends(packing);
+        if (!before_others(g, may)) return;
         std::vector<int64_t> state_of_slot(static_cast<size_t>(packing.n_slots()), -1);
         for (int64_t s = 0; s < g.states(); ++s) state_of_slot[packing.state_place[s]] = s;
         for (int64_t slot = 0; slot < packing.n_slots(); ++slot) {
@@ -55,20 +59,30 @@ public:
             }
             slot_entry.push_back(static_cast<int64_t>(group.size()));
         }
-        for (int64_t ideal = 0; ideal < g.ideals(); ++ideal) {
-            poll_(8 * g.n_steps);
+    }
+
+    // Whether something must follow a step that may be waived.
+    static bool before_others(const Procedure &g, const std::vector<char> &may) {
+        for (int step = 0; step < g.n_steps; ++step)
+            if (may[step] && g.n_descendants(step)) return true;
+        return false;
+    }
+
+private:
+    void put_ends(const Packing &packing) {
+        for (int64_t ideal = 0; ideal < g_.ideals(); ++ideal) {
+            poll_(8 * g_.n_steps);
             std::vector<int> left;
             bool possible = true;
-            for (int step = 0; step < g.n_steps && possible; ++step)
-                if (!g.holds(ideal, step)) {
+            for (int step = 0; step < g_.n_steps && possible; ++step)
+                if (!g_.holds(ideal, step)) {
                     left.push_back(step);
-                    possible = may[step];
+                    possible = may_[step];
                 }
             if (possible) ends.push_back({packing.ideal_place[ideal], set_of(left)});
         }
     }
 
-private:
     static constexpr size_t MOST = 50'000'000;
     const Procedure &g_;
     const std::vector<char> &may_;
@@ -98,6 +112,16 @@ private:
     // A fixed linear extension: by number of descendants (more of them: earlier), then by index.
     bool before(int a, int b) const { return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b); }
 };
+
+// The steps that may be skipped in any of some videos of one procedure, as flags.
+template <class T> std::vector<char> may_be_skipped(std::span<SoftVideo<T> *const> videos) {
+    const int steps = videos[0]->procedure->n_steps;
+    std::vector<char> may(static_cast<size_t>(steps), 0);
+    for (const SoftVideo<T> *v : videos)
+        for (int step = 0; v->skip && step < steps; ++step)
+            if (v->skip[step] < std::numeric_limits<T>::infinity()) may[step] = 1;
+    return may;
+}
 
 // How many columns of the table are kept at a time: all of them, or those between two checkpoints.
 struct Columns {
@@ -142,6 +166,7 @@ public:
                              : Columns{1, 1};
         if (columns_.kept == 0) throw std::length_error("the table does not fit into memory");
         put_lanes();
+        put_begin();
         put_waivers();
         put_costs();
     }
@@ -196,7 +221,7 @@ private:
     int64_t longest_ = 0;
     Columns columns_{};
     std::unique_ptr<Waivers> waivers_;
-    std::vector<T> match_, drop_, waived_, shifts_, unused_, first_, weights_;
+    std::vector<T> match_, drop_, begin_, waived_, shifts_, unused_, first_, weights_;
     std::vector<T> match_grad_, start_grad_, drop_grad_, waived_grad_, slot_grad_, group_grad_, group_grad_prev_;
     std::vector<std::vector<Seed>> seeds_;
 
@@ -216,14 +241,23 @@ private:
         job_.group_start = first_.data();
     }
 
+    void put_begin() {
+        if (g_.state_cost.empty()) return;
+        begin_.assign(static_cast<size_t>(job_.n_slots) * L, 0);
+        for (int64_t slot = 0; slot < job_.n_slots; ++slot)
+            for (int l = 0; l < L; ++l) {
+                const int32_t state = layout_.slot_state[each_ == 1 ? slot * L + l : slot];
+                if (state >= 0) begin_[slot * L + l] = g_.begin_cost<T>(state);
+            }
+        job_.begin = begin_.data();
+    }
+
     void put_waivers() {
-        std::vector<char> may(static_cast<size_t>(g_.n_steps), 0);
-        for (const SoftVideo<T> *v : videos_)
-            for (int step = 0; v->skip && step < g_.n_steps; ++step)
-                if (v->skip[step] < INF) may[step] = 1;
+        const std::vector<char> may = may_be_skipped<T>(videos_);
         if (std::find(may.begin(), may.end(), 1) == may.end()) return;
         waivers_ = std::make_unique<Waivers>(g_, packing_, may, poll_);
-        job_.entries = {waivers_->slot_entry.data(), waivers_->group.data(), waivers_->waived.data()};
+        if (!waivers_->group.empty())
+            job_.entries = {waivers_->slot_entry.data(), waivers_->group.data(), waivers_->waived.data()};
         waived_.assign(waivers_->sets.size() * L, 0);
         for (size_t set = 0; set < waivers_->sets.size(); ++set)
             for (int l = 0; l < L; ++l)
@@ -387,7 +421,7 @@ private:
 };
 
 // Videos of any procedures and lengths. Those of one procedure share their lanes where there are several of them or steps
-// may be waived; else the ideals of the one video fill them.
+// may be waived before others; else the ideals of the one video fill them.
 template <class T>
 void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const SoftKernels<T> &kernels, Poll &poll) {
     constexpr size_t L = LANES<T>, ENOUGH = 3;
@@ -402,9 +436,8 @@ void soft_many(std::vector<SoftVideo<T>> &videos, const SoftOptions &o, const So
         std::stable_sort(members.begin(), members.end(), [](const auto *a, const auto *b) { return a->clips > b->clips; });
         for (size_t i = 0; i < members.size();) {
             const size_t count = std::min(L, members.size() - i);
-            const bool skips =
-                std::any_of(members.begin() + i, members.begin() + i + count, [](const auto *v) { return v->skip; });
-            const bool in_lanes = skips || count >= ENOUGH;
+            const bool entries = Waivers::before_others(*procedure, may_be_skipped<T>(std::span(members).subspan(i, count)));
+            const bool in_lanes = o.in_lanes || entries || count >= ENOUGH;
             const size_t taken = in_lanes ? count : 1;
             batches.push_back({{members.begin() + i, members.begin() + i + taken}, in_lanes});
             i += taken;

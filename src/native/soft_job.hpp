@@ -39,6 +39,7 @@ template <class T> struct SoftJob {
     const T *group_start;   // [groups][LANES]: 0 in the lane of the ideal with nothing done, else +inf
     Entries entries;
     const T *waived;  // [sets][LANES]: the cost of each set
+    const T *begin;   // [slots][LANES]: the cost of entering each state; null: none
 
     // Clip by clip, with one step more than there are, which is +inf. One number, or one per video.
     const T *match;  // [clips][steps + 1]

@@ -63,7 +63,7 @@ template <class T> struct Padded {
     typename Forward<T>::Costs costs;
 
     Padded(const Layout<T> &layout, std::span<const Video<T>> videos, const Sizes<T> &sizes, Poll &poll)
-        : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers + sizes.inner_numbers)) {
+        : memory(sizeof(T) * static_cast<size_t>(sizes.cost_numbers + sizes.inner_numbers + sizes.begin_numbers)) {
         const Procedure &g = layout.g;
         const int each = layout.videos ? LANES<T> : 1;
         const int64_t stride = sizes.match_stride;
@@ -97,7 +97,13 @@ template <class T> struct Padded {
             interleave_for<T>()(match, stride, layout.packing.row_steps.data() + row * layout.packing.lanes,
                                 inner_match + row * stride * LANES<T>);
         }
-        costs = {match, drop, skips ? skip : nullptr, inner_match, stride};
+        T *begin = sizes.begin_numbers ? inner_match + sizes.inner_numbers : nullptr;
+        if (begin) {
+            std::fill_n(begin, sizes.begin_numbers, T(0));
+            poll(g.states());
+            for (int64_t s = 0; s < g.states(); ++s) begin[layout.packing.state_place[s]] = g.begin_cost<T>(s);
+        }
+        costs = {match, drop, skips ? skip : nullptr, inner_match, begin, stride};
     }
 };
 

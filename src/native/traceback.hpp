@@ -13,7 +13,10 @@ public:
     Traceback(Forward<T> &forward, int64_t n_clips, int lane, int64_t *labels)
         : f_(forward), g_(forward.procedure()), n_(n_clips), lane_(lane), labels_(labels) {}
 
-    void run() { f_.contiguous() ? contiguous() : loose(); }
+    void run() {
+        if (f_.skips() && !g_.state_cost.empty()) side_by_side();
+        else f_.contiguous() ? contiguous() : loose();
+    }
 
 private:
     static constexpr T INF = std::numeric_limits<T>::infinity();
@@ -23,7 +26,7 @@ private:
         int64_t state;  // -1: nothing is done yet
         T waived;
     };
-    // A state's values after clips first .. last, and what it could be entered from there.
+    // A state's values after clips first .. last, and what it could be entered at there, its cost of beginning included.
     struct Row {
         int64_t state, first, last, offset;  // clip `offset` is at the start of the memory
         std::vector<T> values, from;
@@ -37,7 +40,8 @@ private:
     int lane_;
     int64_t *labels_;
     std::vector<Row> &rows_ = spare_rows();
-    size_t used_ = 0;  // rows in use; the others keep their memory
+    size_t used_ = 0;          // rows in use; the others keep their memory
+    std::vector<int> waived_;  // after the states that are looked at
     int64_t rows_window_ = -1;
 
     // Rows keep their memory from one call to the next.
@@ -82,6 +86,8 @@ private:
             r.from.resize(n);
         }
         f_.best_row(g_.state_from[state], first, last, lane_, r.from.data());
+        if (!g_.state_cost.empty())
+            for (size_t i = 0; i < n; ++i) r.from[i] += g_.begin_cost<T>(state);
         const bool known = first == f_.window_first();
         T high = known ? f_.start_of(state, lane_) : INF;
         T low = known ? high : f_.best(g_.ideal_of(state), first, lane_);
@@ -205,13 +211,118 @@ private:
             for (Candidate c : tied)
                 if (step(c.state) < step(shown)) shown = c.state;
             labels_[j - 1] = step(shown);
-            const T stay = value(shown, j - 1), leave = best(g_.state_from[shown], j - 1);
+            const T stay = value(shown, j - 1), leave = best(g_.state_from[shown], j - 1) + g_.begin_cost<T>(shown);
             tied.clear();
             least = INF;
             if (leave <= stay) add_behind(g_.state_from[shown], j - 1);
             if (stay <= leave) tied.push_back({shown, T(0)});
         }
     }
+
+    // Where a cheapest path passes after some clips: at an ideal, or in a state, and what it costs from there on.
+    struct Place {
+        bool in_state;
+        int64_t number;
+        T rest;
+        bool operator==(const Place &) const = default;
+    };
+
+    // Skip costs and costs of beginning: a step that is waived after the last shown one does not add to what that costs to
+    // begin, so many ideals may stand behind one label. Paths of equal labels and cost are followed side by side.
+    void side_by_side() {
+        std::vector<Place> places{{false, g_.ideals() - 1, T(0)}}, shows, next;
+        for (int64_t j = n_; j > 0; --j) {
+            want(j);
+            T least = INF;
+            int label = BACKGROUND;
+            next.clear();
+            shows.clear();
+            auto add = [&](T cost, int step, Place place) {
+                if (cost > least || (cost == least && step > label)) return;
+                if (cost < least || step < label) {
+                    next.clear();
+                    shows.clear();
+                    least = cost;
+                    label = step;
+                }
+                auto &same = step == BACKGROUND ? next : shows;
+                if (std::find(same.begin(), same.end(), place) == same.end()) same.push_back(place);
+            };
+            auto add_state = [&](int64_t state, T rest) {
+                const T drop = f_.drop(j, lane_);
+                if (f_.contiguous()) {
+                    add(value(state, j) + rest, step(state), {true, state, rest});
+                    return;
+                }
+                add(drop + value(state, j - 1) + rest, BACKGROUND, {true, state, rest + drop});
+                const T into = std::min(best(g_.state_from[state], j - 1) + g_.begin_cost<T>(state), value(state, j - 1));
+                add(f_.match(step(state), j, lane_) + into + rest, step(state), {true, state, rest});
+            };
+            for (const Place &place : places) {
+                if (place.in_state) {
+                    add_state(place.number, place.rest);
+                    continue;
+                }
+                const T drop = f_.drop(j, lane_);
+                if (f_.contiguous() || place.number == 0) {
+                    const T background = drop + best(place.number, j - 1);
+                    add(background + place.rest, BACKGROUND, {false, place.number, place.rest + drop});
+                    if (background == best(place.number, j)) continue;
+                }
+                if (!f_.contiguous()) add_nothing_shown(place, j, drop, add);
+                each_behind(place.number, j, [&](Candidate c) { add_state(c.state, c.waived + place.rest); });
+            }
+            labels_[j - 1] = label;
+            for (const Place &shown : shows) {
+                const int64_t from = g_.state_from[shown.number];
+                const T begun = g_.begin_cost<T>(shown.number), rest = shown.rest + f_.match(label, j, lane_);
+                const T stay = value(shown.number, j - 1), leave = best(from, j - 1) + begun;
+                if (leave <= stay) next.push_back({false, from, rest + begun});
+                if (stay <= leave) next.push_back({true, shown.number, rest});
+            }
+            places.swap(next);
+        }
+    }
+
+    // Background inside a step belongs to its state; before the first step, all of an ideal is waived.
+    template <class Add> void add_nothing_shown(const Place &place, int64_t j, T drop, Add add) {
+        T waived = 0;
+        for (int w = 0; w < g_.n_steps; ++w)
+            if (g_.holds(place.number, w)) waived += f_.skip(w, lane_);
+        if (place.number && waived < INF)
+            add(drop + best(0, j - 1) + waived + place.rest, BACKGROUND, {false, 0, place.rest + waived + drop});
+    }
+
+    // Call visit(candidate) for the states that may stand behind best[ideal, j], any steps being waived after each that come
+    // out cheapest. Steps are waived in falling order, so that each set comes once. Only those are waived after a state that
+    // must follow its step, or whose being done would make it dearer to begin, and what must follow these: all others may
+    // as well be waived before.
+    template <class Visit> void each_behind(int64_t ideal, int64_t j, Visit visit) {
+        T size = std::abs(best(ideal, j));
+        for (int w = 0; w < g_.n_steps; ++w)
+            if (f_.skip(w, lane_) < INF) size += std::abs(f_.skip(w, lane_));
+        waived_.clear();
+        each_behind(ideal, j, T(0), best(ideal, j) + 64 * g_.n_steps * std::numeric_limits<T>::epsilon() * size, visit);
+    }
+    template <class Visit> void each_behind(int64_t ideal, int64_t j, T waived, T most, const Visit &visit) {
+        f_.poll()(g_.n_steps);
+        for (int64_t s = g_.state_start[ideal]; s < g_.state_start[ideal + 1]; ++s) {
+            const int w = g_.state_step[s];
+            const auto matters = [&](int v) {
+                return std::any_of(waived_.begin(), waived_.end(), [&](int u) {
+                    return (u == v || g_.follows(u, v)) && (g_.follows(w, u) || g_.costs_more_after(w, u));
+                });
+            };
+            if (std::all_of(waived_.begin(), waived_.end(), matters)) visit(Candidate{s, waived});
+            const T cost = waived + f_.skip(w, lane_);
+            if ((!waived_.empty() && !before(w, waived_.back())) || !(best(g_.state_from[s], j) + cost <= most)) continue;
+            waived_.push_back(w);
+            each_behind(g_.state_from[s], j, cost, most, visit);
+            waived_.pop_back();
+        }
+    }
+    // A fixed linear extension: by number of descendants (more of them: earlier), then by index.
+    bool before(int a, int b) const { return std::pair(-g_.n_descendants(a), a) < std::pair(-g_.n_descendants(b), b); }
 };
 
 }  // namespace g2v

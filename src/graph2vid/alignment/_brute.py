@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from graph2vid._arrays import Floats
 from graph2vid._stopping import go_on
 from graph2vid.errors import TooLargeError
+from graph2vid.tsort import order_costs
 
 if TYPE_CHECKING:
     from graph2vid.alignment.clip_costs import ClipCosts
     from graph2vid.flow import FlowGraph
+    from graph2vid.tsort.order_costs import PairCosts
 
 Integers = NDArray[np.integer[Any]]
 
@@ -41,7 +43,7 @@ def topological_sorts(flow: FlowGraph) -> Iterator[tuple[int, ...]]:
 
 
 def solve(
-    flow: FlowGraph, costs: ClipCosts, contiguous: bool, limit: int = 100_000
+    flow: FlowGraph, costs: ClipCosts, contiguous: bool, limit: int = 100_000, violation: float = 1.0
 ) -> tuple[float, NDArray[np.int64] | None]:
     """Find the cheapest alignment over every topological sort of ``flow``.
 
@@ -55,6 +57,8 @@ def solve(
         Whether a step's clips form one unbroken segment.
     limit
         The largest number of topological sorts to go through.
+    violation
+        Factor of what inverted pairs of steps cost; finite.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def solve(
         When there are more than ``limit`` topological sorts.
     """
     sorts: list[tuple[int, ...]] = []
-    for order in itertools.islice(topological_sorts(flow), limit + 1):
+    for order in itertools.islice(topological_sorts(flow.sure), limit + 1):
         if len(sorts) % _CHUNK == 0:
             go_on()
         sorts.append(order)
@@ -79,14 +83,14 @@ def solve(
             f"the graph of {len(flow)} steps has more than {limit} topological sorts, too many to try one by "
             "one; use method='exact', or raise the limit"
         )
-    orders = np.array(sorts, np.intp)
-    ends = (deque(_columns(chunk, costs, contiguous), maxlen=1)[0] for chunk in _chunks(orders, _CHUNK))
+    orders, order = np.array(sorts, np.intp), order_costs(flow, violation)
+    ends = (deque(_columns(chunk, costs, contiguous, order), maxlen=1)[0] for chunk in _chunks(orders, _CHUNK))
     totals = np.concatenate([best[:, -1] for best, _ in ends])
     cost = totals.min()
     if not math.isfinite(cost):
         return math.inf, None
     few = max(1, _CELLS // (orders.shape[1] + 1) // len(costs.drop))
-    candidates = [_labels(chunk, costs, contiguous) for chunk in _chunks(orders[totals == cost], few)]
+    candidates = [_labels(chunk, costs, contiguous, order) for chunk in _chunks(orders[totals == cost], few)]
     return float(cost), min(candidates, key=lambda labels: tuple(labels[::-1]))
 
 
@@ -95,7 +99,17 @@ def _chunks(orders: Integers, size: int) -> Iterator[Integers]:
         yield orders[start : start + size]
 
 
-def _columns(orders: Integers, costs: ClipCosts, contiguous: bool) -> Iterator[tuple[Floats, Floats]]:
+def _begin_costs(orders: Integers, costs: ClipCosts, order: PairCosts | None) -> Floats:
+    """[T, K] the cost of beginning each step of ``orders`` when those before it are done."""
+    begin = np.zeros(orders.shape, costs.match.dtype)
+    for later in range(orders.shape[1] if order is not None else 0):
+        begin[:, later] = order[orders[:, later, None], orders[:, :later]].sum(axis=1)
+    return begin
+
+
+def _columns(
+    orders: Integers, costs: ClipCosts, contiguous: bool, order: PairCosts | None
+) -> Iterator[tuple[Floats, Floats]]:
     """Yield ``best`` and ``last`` of Drop-DTW on each of ``orders`` [T, K], [T, K+1], after 0, 1, … clips.
 
     ``best[:, k]``: the first k steps are done. ``last[:, k]``: and the k-th of them is the last one shown (if
@@ -103,12 +117,12 @@ def _columns(orders: Integers, costs: ClipCosts, contiguous: bool) -> Iterator[t
     """
     last = np.full((len(orders), orders.shape[1] + 1), np.inf, costs.match.dtype)
     last[:, 0] = 0
-    best = last.copy()
+    best, begin = last.copy(), _begin_costs(orders, costs, order)
     for clip in range(len(costs.drop) + 1):
         go_on()
         if clip:
             shows = np.full_like(last, np.inf)
-            shows[:, 1:] = costs.match[orders, clip - 1] + np.minimum(best[:, :-1], last[:, 1:])
+            shows[:, 1:] = costs.match[orders, clip - 1] + np.minimum(best[:, :-1] + begin, last[:, 1:])
             best = np.minimum(shows, (best if contiguous else last) + costs.drop[clip - 1])
             last = shows if contiguous else best.copy()
         if costs.skip is not None:
@@ -117,13 +131,15 @@ def _columns(orders: Integers, costs: ClipCosts, contiguous: bool) -> Iterator[t
         yield best, last
 
 
-def _labels(orders: Integers, costs: ClipCosts, contiguous: bool) -> NDArray[np.int64]:
+def _labels(
+    orders: Integers, costs: ClipCosts, contiguous: bool, order: PairCosts | None
+) -> NDArray[np.int64]:
     """[N] smallest label sequence, read backwards, among the cheapest alignments of equally cheap ``orders``.
 
     All of them are traced back side by side, those alone going on that have the smallest label at each clip:
     ``at_best`` and ``at_last`` tell the cells of the tables that they pass.
     """
-    columns = list(_columns(orders, costs, contiguous))
+    columns, begin = list(_columns(orders, costs, contiguous, order)), _begin_costs(orders, costs, order)
     at_best, at_last = np.zeros((2, *columns[-1][0].shape), bool)
     at_best[:, -1] = True
     labels = np.empty(len(costs.drop), np.int64)
@@ -140,7 +156,7 @@ def _labels(orders: Integers, costs: ClipCosts, contiguous: bool) -> NDArray[np.
             labels[clip] = -1
             at_best, at_last = (rests, np.zeros_like(rests)) if contiguous else (np.zeros_like(rests), rests)
             continue
-        from_best, from_last = best_before[:, :-1], last_before[:, 1:]
+        from_best, from_last = best_before[:, :-1] + begin, last_before[:, 1:]
         shows = at_last[:, 1:] & (costs.match[orders, clip] + np.minimum(from_best, from_last) == last[:, 1:])
         labels[clip] = orders[shows].min()
         shows &= orders == labels[clip]

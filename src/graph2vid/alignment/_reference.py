@@ -15,6 +15,7 @@ A *column* is what is known after the first ``j`` clips. It holds two vectors:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ class _Recursion:
     def __init__(self, tsort: TSortGraph, costs: ClipCosts, contiguous: bool) -> None:
         self.tsort, self.contiguous = tsort, contiguous
         self.match, self.drop, self.skip = costs
+        begin = np.zeros(tsort.n_states) if tsort.state_cost is None else tsort.state_cost
+        self.begin_cost = begin.astype(self.match.dtype)
         self.first_states = tsort.state_start[1:-1]  # of every ideal but the empty one, which has none
 
     def start(self) -> Column:
@@ -60,7 +63,8 @@ class _Recursion:
     def shown(self, before: Column, clip: int, states: Any = slice(None)) -> Floats:
         """Cost of each of ``states`` when ``clip`` shows its step."""
         step, came_from = self.tsort.state_step[states], self.tsort.state_from[states]
-        cost: Floats = self.match[step, clip] + np.minimum(before.best[came_from], before.state[states])
+        begun = before.best[came_from] + self.begin_cost[states]
+        cost: Floats = self.match[step, clip] + np.minimum(begun, before.state[states])
         return cost
 
     def advance(self, before: Column, clip: int) -> Column:
@@ -144,76 +148,84 @@ def solve(
     cost = float(column.best[-1])
     if not math.isfinite(cost):
         return math.inf, None
-    return cost, None if cost_only else _labels(recursion, columns, n_clips)
+    return cost, None if cost_only else _labels(recursion, columns, column, n_clips)
 
 
-def _labels(recursion: _Recursion, columns: _Columns, n_clips: int) -> NDArray[np.int64]:
+def _labels(recursion: _Recursion, columns: _Columns, after: Column, n_clips: int) -> NDArray[np.int64]:
     """Trace back from the last clip, and at each clip take the cheapest label, the smallest one first.
 
-    The traceback knows the ``ideal`` in which everything still to come lies, and the state ``held`` whose step may
-    go on towards the front, if there is one. Each label leads to exactly one such pair, so ties need no
-    bookkeeping: what lies behind a label is the set of *all* label sequences that may stand there.
+    Paths of equal labels and cost are followed side by side. A *place* is where a path passes after some clips: an
+    ideal, or a state whose step the next clip shows; with it goes the cost of the rest of the path.
     """
+    tsort, contiguous, zero = recursion.tsort, recursion.contiguous, recursion.match.dtype.type(0)
     labels = np.empty(n_clips, np.int64)
-    ideal, held = recursion.tsort.n_ideals - 1, -1
-    steps, states, waived = _choices(recursion, ideal, held)
+    places: dict[tuple[bool, int], Any] = {(False, tsort.n_ideals - 1): zero}
     for clip in range(n_clips - 1, -1, -1):
         go_on()
-        before = columns[clip]
-        background = before.best[ideal]
-        if held >= 0 and not recursion.contiguous:
-            background = np.minimum(background, before.state[held])
-        costs = np.append(recursion.drop[clip] + background, recursion.shown(before, clip, states) + waived)
-        choice = int(costs.argmin()) - 1  # argmin takes the first of equals: background, then steps in order
-        if choice >= 0:
-            labels[clip] = steps[choice]
-            changed = held != states[choice]
-            held = int(states[choice])
-            ideal = int(recursion.tsort.state_from[held])
-        else:
-            labels[clip] = -1
-            changed = recursion.contiguous and held >= 0
-            held = -1 if recursion.contiguous else held
-        if changed:
-            steps, states, waived = _choices(recursion, ideal, held)
+        before, drop = columns[clip], recursion.drop[clip]
+        paths: list[tuple[Any, int, tuple[bool, int], Any]] = []  # cost, label, place, and cost of the rest from there
+        for (in_state, number), rest in places.items():
+            states: Iterable[tuple[int, Any]] = [(number, zero)] if in_state else ()
+            if not in_state and (contiguous or number == 0):
+                background = before.best[number] + drop
+                paths.append((background + rest, -1, (False, number), rest + drop))
+                if background != after.best[number]:
+                    states = _behind(recursion, after, number)
+            elif not in_state:
+                states = _behind(recursion, after, number)
+                if recursion.skip is not None:  # nothing was shown before
+                    waived = recursion.skip[list(bits(tsort.mask(number)))].sum()
+                    paths.append((before.best[0] + drop + waived + rest, -1, (False, 0), rest + waived + drop))
+            for state, waived in states:
+                shown = after.state[state] if contiguous else recursion.shown(before, clip, state)
+                if not contiguous:
+                    background = before.state[state] + drop + (rest + waived)
+                    paths.append((background, -1, (True, state), rest + waived + drop))
+                paths.append((shown + (rest + waived), int(tsort.state_step[state]), (True, state), rest + waived))
+        cost, label = min(path[:2] for path in paths)
+        labels[clip] = label
+        chosen = {path[2]: path[3] for path in paths if path[:2] == (cost, label)}
+        places = chosen if label < 0 else {}
+        for (_, state), rest in chosen.items() if label >= 0 else ():
+            origin, begin = int(tsort.state_from[state]), recursion.begin_cost[state]
+            rest = rest + recursion.match[label, clip]
+            begun, goes_on = before.best[origin] + begin, before.state[state]
+            if begun <= goes_on:
+                places[False, origin] = rest + begin
+            if goes_on <= begun:
+                places[True, state] = rest
+        after = before
     return labels
 
 
-def _choices(recursion: _Recursion, ideal: int, held: int) -> tuple[Integers, Integers, Floats]:
-    """Return the steps that may be shown last with ``ideal`` done, their states, what is waived after each.
+def _behind(recursion: _Recursion, column: Column, ideal: int) -> Iterator[tuple[int, Any]]:
+    """Yield the states that may be the last to show a step where an ideal is done, and what is waived after each.
 
-    Without skips these are the states of the ideal. With skips any of its steps w may come last, the steps
-    after it being waived; those beside it may be waived before it begins, so that (w, ideal without what
-    follows w) covers every other way. ``held`` joins them with nothing waived.
+    Sets of steps are waived in falling topological number, so that each comes once, as long as that is cheapest. Only
+    those are waived after a state that must follow its step, or whose being done would make it dearer to begin, and what
+    must follow these: all others may as well be waived before.
     """
     tsort, skip = recursion.tsort, recursion.skip
-    found: list[tuple[int, int, Any]] = []
-    if skip is None:
+    certain = tsort.flow.sure
+    place = {step: number for number, step in enumerate(certain.topological_order)}
+    zero = recursion.match.dtype.type(0)
+    size = abs(column.best[ideal]) + (0 if skip is None else np.abs(skip[np.isfinite(skip)]).sum())
+    most = column.best[ideal] + 64 * tsort.n_steps * np.finfo(column.best.dtype).eps * size
+    waiting: list[tuple[int, Any, tuple[int, ...]]] = [(ideal, zero, ())]
+    while waiting:
+        ideal, waived, steps = waiting.pop()
         for state in range(tsort.state_start[ideal], tsort.state_start[ideal + 1]):
-            found.append((int(tsort.state_step[state]), state, 0))
-    else:
-        found = [(step, *_last(tsort, ideal, step, skip)) for step in bits(tsort.mask(ideal))]
-    if held >= 0:
-        found.append((int(tsort.state_step[held]), held, 0))
-        found.sort(key=lambda choice: choice[0])
-    steps, states, waived = zip(*found, strict=True) if found else ((), (), ())
-    return np.array(steps, np.intp), np.array(states, np.intp), np.array(waived, recursion.match.dtype)
-
-
-def _last(tsort: TSortGraph, ideal: int, step: int, skip: Floats) -> tuple[int, Any]:
-    """Return the state of ``step`` in ``ideal`` without what must follow it, and the cost of waiving it."""
-    followers = tsort.flow.descendants[step]
-    waived = skip.dtype.type(0)
-    while True:
-        for state in range(tsort.state_start[ideal], tsort.state_start[ideal + 1]):
-            last = int(tsort.state_step[state])
-            if followers >> last & 1:
-                waived = waived + skip[last]
-                ideal = int(tsort.state_from[state])
-                break
-        else:
-            here = tsort.states(ideal)
-            return int(here.start + np.searchsorted(tsort.state_step[here], step)), waived
+            last, origin = int(tsort.state_step[state]), int(tsort.state_from[state])
+            late = 0  # the steps that are waived after this state for a reason
+            for step in steps:
+                if certain.descendants[last] >> step & 1 or (tsort.order is not None and tsort.order[last, step] > 0):
+                    late |= certain.descendants[step] | 1 << step
+            if all(late >> step & 1 for step in steps):
+                yield state, waived
+            if skip is None or (steps and place[last] > place[steps[-1]]):
+                continue
+            if column.best[origin] + (waived + skip[last]) <= most:
+                waiting.append((origin, waived + skip[last], (*steps, last)))
 
 
 def _log_sum_exp(values: Floats, starts: Integers) -> Floats:
@@ -246,6 +258,7 @@ class _Soft(_Recursion):
         )
         self.arcs = tsort.skip_arcs(np.isfinite(skip))
         self.weight = -sums_over(flags_of(self.arcs.waived, tsort.n_steps), skip) / gamma
+        self.weight -= self.begin_cost[self.arcs.state] / gamma
         self.first_arc_in = np.searchsorted(self.arcs.state, np.arange(tsort.n_states))
         self.by_origin = np.argsort(self.arcs.origin, kind="stable")
         # Every ideal but the full one has an arc out.

@@ -7,8 +7,7 @@ One formulation for all of them, and for the minimum and the sum over all alignm
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +24,7 @@ from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
 from graph2vid.errors import TooLargeError
 from graph2vid.flow import FlowGraph, mask_of
-from graph2vid.tsort import AUTOMATON_LIMIT, Automaton, TSortGraph
+from graph2vid.tsort import AUTOMATON_LIMIT, Automaton, Restrictions, order_costs
 
 if TYPE_CHECKING:
     from graph2vid.alignment.problem import Problem
@@ -54,8 +53,8 @@ class AutomatonProblem(NamedTuple):
         Costs of the automaton's arcs and of ending at its nodes.
     length, tail : [K, D], [K]
         Costs of segments by their length, as in :class:`Durations`.
-    made_certain : tuple of (int, int)
-        Soft edges that were taken as certain, since otherwise the automaton would be too large.
+    restriction : mapping
+        What an answer says of orders that were left out, since otherwise the automaton would be too large.
     """
 
     automaton: Automaton
@@ -65,7 +64,7 @@ class AutomatonProblem(NamedTuple):
     end: Floats
     length: Floats
     tail: Floats
-    made_certain: tuple[tuple[int, int], ...] = ()
+    restriction: Mapping[str, Any] = {}  # noqa: RUF012
 
     @property
     def costs(self) -> tuple[Floats, ...]:
@@ -74,7 +73,7 @@ class AutomatonProblem(NamedTuple):
 
     def scaled(self, factor: float) -> AutomatonProblem:
         """Return the problem with all costs multiplied."""
-        return AutomatonProblem(self.automaton, *(cost * factor for cost in self.costs), self.made_certain)  # type: ignore[call-arg, arg-type]
+        return AutomatonProblem(self.automaton, *(cost * factor for cost in self.costs), self.restriction)  # type: ignore[call-arg, arg-type]
 
     def in_dtype_of(self, costs: ClipCosts) -> AutomatonProblem:
         """Return the problem with these costs of clips, and the others in their dtype."""
@@ -82,7 +81,7 @@ class AutomatonProblem(NamedTuple):
             return self._replace(match=costs.match, drop=costs.drop)
         with np.errstate(over="ignore"):  # what is too large for the dtype is as good as impossible
             others = (cost.astype(costs.match.dtype, copy=False) for cost in self.costs[2:])
-            return AutomatonProblem(self.automaton, costs.match, costs.drop, *others, self.made_certain)  # type: ignore[call-arg, arg-type]
+            return AutomatonProblem(self.automaton, costs.match, costs.drop, *others, self.restriction)  # type: ignore[call-arg, arg-type]
 
 
 def automaton_problem(
@@ -105,7 +104,7 @@ def automaton_problem(
     work : int
         How much longer an update takes than one of the minimum.
     seconds : float or None
-        About how long it may take. As few of the soft edges as need be, the surest first, are taken as certain.
+        About how long it may take. As few of the orders as need be, the least expected ones, are left out.
         None: as long as it takes, up to :data:`AUTOMATON_LIMIT` nodes.
 
     Raises
@@ -113,9 +112,7 @@ def automaton_problem(
     TooLargeError
         Where the automaton or its tables are too large.
     """
-    flow = problem.flow
-    if problem.violation == np.inf:
-        flow = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
+    flow = problem.model
     n_steps, n_clips = costs.match.shape
     never = _never(n_steps)
     skip = never if costs.skip is None else costs.skip.astype(np.float64)
@@ -144,7 +141,10 @@ def automaton_problem(
         limit = min(limit, 1 << fitting.bit_length() >> 1)
     most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
     try:
-        automaton, made_certain = _fitting(flow, may_skip, may_repeat, limit, most)
+        restrictions, number = Restrictions(flow, problem.pinned), 0
+        if seconds is not None and flow.is_soft:
+            number = restrictions.fitting(limit if most is None else min(limit, max(most, 1)), most)
+        automaton = Automaton.compile(restrictions[number], may_skip, may_repeat, limit)
         if most is not None and automaton.n_states > most:
             raise TooLargeError(
                 f"the procedure of {n_steps} steps, with what may be skipped, chosen and done in another order, has "
@@ -154,21 +154,20 @@ def automaton_problem(
         if seconds is None:
             raise
         raise TooLargeError(f"{error}; align with method='exact' goes further, and takes its time") from error
-    sure = np.array([flow.confidence[edge] for edge in automaton.edges])
-    violation = problem.violation * np.maximum(np.log(sure / (1.0 - sure)), 0.0) if len(sure) else sure
-    arc, end = _costs(automaton, costs.match.dtype, skip, repeat, violation)
+    order = problem.order if not number else order_costs(restrictions[number], problem.violation)
+    arc, end = _costs(automaton, costs.match.dtype, skip, repeat, np.empty(0) if order is None else order)
     of_clips = costs.match, costs.drop
-    asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, made_certain)
+    asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, restrictions.report(number))
     return asked.in_dtype_of(costs)
 
 
 def beside_clips(problem: Problem, costs: ClipCosts) -> Hashable:
     """Return all that a problem's automaton and its costs follow from, beside the number of clips.
 
-    The automaton of a video, if no soft edge had to be taken as certain, is also that of each shorter one.
+    The automaton of a video, if no orders had to be left out, is also that of each shorter one.
     """
     skip, repeat = (None if cost is None else cost.tobytes() for cost in (costs.skip, problem.repeat))
-    return problem.flow, problem.violation, skip, repeat, problem.durations, costs.match.dtype
+    return problem.flow, problem.violation, problem.pinned, skip, repeat, problem.durations, costs.match.dtype
 
 
 @cache
@@ -189,28 +188,6 @@ def _node_bytes(n_steps: int, n_clips: int, longest: int, work: int) -> int:
     """Return what is worked out of nodes side by side at most: for each step some vectors for every clip."""
     arrays = (4 if longest == 1 else 8) + (0 if work == 1 else 6)
     return 32 * (n_steps * (arrays * (n_clips + 10) + 3 * longest + 120) + 4 * (n_clips + 10))
-
-
-def _fitting(
-    flow: FlowGraph, may_skip: int, may_repeat: int, limit: int, most_states: int | None
-) -> tuple[Automaton, tuple[tuple[int, int], ...]]:
-    """Compile the automaton; where it would be too large, take the surest soft edges, as few as need be, as certain."""
-    if most_states is not None:
-        limit = min(limit, max(most_states, 1))  # there are at least as many states as nodes, but for the first
-    soft = sorted((e for e, c in flow.confidence.items() if c < 1.0), key=lambda e: (-flow.confidence[e], e))
-
-    def certain(number: int) -> FlowGraph:
-        return flow.with_confidence(dict.fromkeys(soft[:number], 1.0)) if number else flow
-
-    def fits(number: int) -> bool:
-        try:
-            tsort = TSortGraph.compile(certain(number).sure, limit)
-        except TooLargeError:
-            return False
-        return most_states is None or tsort.n_states <= most_states
-
-    number = bisect_left(range(len(soft)), True, key=fits) if soft else 0
-    return Automaton.compile(certain(number), may_skip, may_repeat, limit), tuple(soft[:number])
 
 
 def _costs(automaton: Automaton, dtype: np.dtype[Any], *given: NDArray[np.float64]) -> tuple[Floats, Floats]:
@@ -302,14 +279,17 @@ def _soft_answer(problem: AutomatonProblem, gamma: float, cost: float, probabili
 
 def report(problem: AutomatonProblem) -> dict[str, Any]:
     """Return what the answer's options say of the automaton, and warn of soft edges that had to be taken as certain."""
-    if not problem.made_certain:
-        return {}
-    flow = problem.automaton.flow
-    names = ", ".join(f"{flow.ids[a]!r} → {flow.ids[b]!r}" for a, b in problem.made_certain[:4])
-    more = f" and {len(problem.made_certain) - 4} more" if len(problem.made_certain) > 4 else ""
-    warnings.warn(
-        f"with all soft edges the procedure would have too many nodes: taken as certain: {names}{more}",
-        RuntimeWarning,
-        stacklevel=4,
-    )
-    return {"made_certain": [list(edge) for edge in problem.made_certain]}
+    return reported(problem.automaton.flow, problem.restriction)
+
+
+def reported(flow: FlowGraph, restriction: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer says of orders that were left out; warn of soft edges that were taken as certain."""
+    if certain := restriction.get("made_certain", ()):
+        names = ", ".join(f"{flow.ids[a]!r} → {flow.ids[b]!r}" for a, b in certain[:4])
+        more = f" and {len(certain) - 4} more" if len(certain) > 4 else ""
+        warnings.warn(
+            f"with all soft edges the procedure would have too many nodes: taken as certain: {names}{more}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+    return dict(restriction)

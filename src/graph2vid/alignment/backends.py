@@ -23,6 +23,7 @@ from graph2vid.tsort import TSortGraph, words_of
 BACKENDS = ("native", "reference")
 SMOOTHINGS = ("softmin", "smoothmin")
 
+_NOTHING = np.empty(0)
 _WORKER_UPDATES = 4_000_000  # state-clip updates below which one worker is quicker than two
 
 
@@ -64,7 +65,8 @@ def procedure(tsort: TSortGraph) -> Any:
         needed = 64 * tsort.n_states + 2 * tsort.masks.nbytes
         require_memory(needed, f"a procedure of {tsort.n_states:,} states", "add order between steps")
         arrays = (tsort.level_start, tsort.state_start, tsort.state_step, tsort.state_from)
-        found = module.Procedure(tsort.masks, words_of(tsort.flow.descendants, tsort.n_steps), *arrays)
+        costs = (_NOTHING if cost is None else cost for cost in (tsort.order, tsort.state_cost))
+        found = module.Procedure(tsort.masks, words_of(tsort.flow.sure.descendants, tsort.n_steps), *arrays, *costs)
         vars(tsort)["_procedure"] = found
     return found
 
@@ -297,7 +299,7 @@ def soft_costs(
         raise too_large(tsort, clips, beside * team + 1, bound, "use fewer workers, " if team > 1 else "")
     try:
         compiled, matches, drops, skips = zip(*((procedure(one), *costs) for one, costs in videos), strict=True)
-        how = (gamma, smoothing == "smoothmin", contiguous, gradient, starts, team, bound - beside * team)
+        how = (gamma, smoothing == "smoothmin", contiguous, gradient, starts, False, team, bound - beside * team)
         found = module.soft_many(compiled, matches, drops, skips, *how, native_watch())
     except ValueError as error:
         columns = 2 * int(clips**0.5) + 2

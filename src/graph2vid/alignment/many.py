@@ -134,7 +134,7 @@ def solve_many(
         if progress is not None:
             progress(done, len(problems))
 
-    compiled: dict[FlowGraph, TSortGraph] = {}
+    compiled: dict[Any, tuple[TSortGraph, Mapping[str, Any]]] = {}
     batches: dict[tuple[TSortGraph, Any], dict[int, ClipCosts]] = defaultdict(dict)
     one_by_one: list[int] = []
     too_large: dict[int, TooLargeError] = {}
@@ -145,8 +145,10 @@ def solve_many(
         try:
             if problem.compiled is None:
                 with within(resources.time_limit):
-                    known = compiled.get(problem.flow)
-                    problem.compiled = compiled[problem.flow] = known or TSortGraph.compile(problem.flow)
+                    same = problem.flow, problem.violation, problem.pinned, problem.most_states
+                    if same not in compiled:
+                        compiled[same] = problem.reachable()
+                    problem.compiled, problem.restriction = compiled[same]
             costs = problem.exact_costs()
             anytime.refuse_long(problem.compiled, costs.match.shape[1])
             batches[problem.compiled, costs.match.dtype][i] = costs
@@ -233,7 +235,7 @@ def _on_automata(
         if same not in longest or len(longest[same].drop) < n_clips:
             with suppress(TooLargeError), within(resources.time_limit):
                 asked = automaton_problem(problem, costs, resources.memory_limit, seconds=seconds, **work)
-                if not asked.made_certain and n_clips <= LONG:
+                if not asked.restriction and n_clips <= LONG:
                     longest[same] = asked
         if same in longest and len(longest[same].drop) >= n_clips:
             yield i, longest[same].in_dtype_of(costs)

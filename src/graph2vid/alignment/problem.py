@@ -6,8 +6,8 @@ import copy
 import math
 import time
 import warnings
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,21 +23,26 @@ from graph2vid.alignment.clip_costs import LONG, ClipCosts, Constraint, check_co
 from graph2vid.alignment.durations import Durations, check_durations
 from graph2vid.errors import InfeasibleError, InputError, TooLargeError
 from graph2vid.flow import FlowGraph
-from graph2vid.tsort import TSortGraph
+from graph2vid.tsort import Restrictions, TSortGraph, made_certain, order_costs
 
 METHODS = ("exact", "anytime", "brute")
 
-_EXTENDED = "repeats, durations, alternatives and soft precedence"
+_EXTENDED = "repeats, durations and alternatives"
 _SEARCH = "raise time_limit, or use method='anytime'"
 _LESS = "raise time_limit, use longer clips, or leave out what makes the procedure large"
+_WRITTEN_UPDATES = 2**25
+"""States × clips up to which all legal orders are tried where one is expected: the posterior takes about half a second."""
+
 _NUMBER = int | float | np.number
 
 
 class Problem:
     """A procedure, the costs of a video, and what an alignment may do: checked once, and then asked as often as needed.
 
-    The solver is chosen once, too: the plain kernels on the tSort graph, or, for repeats, durations, alternatives and
-    soft precedence, the automaton of the extended model. Where neither is within reach, :meth:`align` searches.
+    The solver is chosen once, too: the plain kernels on the tSort graph, or, for repeats, durations and alternatives,
+    the automaton of the extended model. Where neither is within reach, :meth:`align` searches. Where an order is
+    expected as written, orders too far from it to be within reach are left out: ``options["displacement"]`` says how
+    many places two steps may be written apart and still be shown the other way round.
 
     Parameters
     ----------
@@ -56,8 +61,8 @@ class Problem:
     durations : Durations, int, array [K] or None
         What a segment costs by its length, or the fewest clips of a segment (for all steps, or for each).
     violation : float
-        Edges of a confidence below 1 may be violated: for their log-odds, log(confidence / (1 - confidence)), times
-        this number. +∞: all edges are certain.
+        Factor of what inverted pairs of steps cost: a soft edge its log-odds, log(confidence / (1 - confidence)), a
+        pair of the written order ``written_order / distance``. +∞: all that is guessed is certain; 0: nothing is.
     constraints : iterable of Constraint
         Pins and forbidden spans, in clips.
     contiguous : bool
@@ -77,7 +82,8 @@ class Problem:
         For wrong shapes, NaN, -∞ or options that do not go together.
     """
 
-    __slots__ = ("compiled", "contiguous", "costs", "durations", "flow", "is_extended", "repeat", "violation")
+    __slots__ = ("compiled", "contiguous", "costs", "durations", "flow", "is_extended", "model", "order", "pinned")
+    __slots__ += ("repeat", "restriction", "violation")
 
     def __init__(
         self,
@@ -101,20 +107,45 @@ class Problem:
         self.repeat = None if repeat is None else _check_repeat(self.flow, repeat)
         self.durations = None if durations is None else check_durations(durations, len(self.flow))
         self.violation, self.contiguous = float(violation), bool(contiguous)
-        if self.compiled is None:
-            self.flow = _without_free_edges(self.flow, self.violation)
+        # Steps that are pinned may be shown however far from where they are written.
+        self.pinned = frozenset(int(rule.step) for rule in rules if rule.kind in ("within", "show"))
+        is_certain = self.flow.is_soft and self.violation == np.inf
+        self.model = made_certain(self.flow) if is_certain else self.flow
+        self.order = None if is_certain else order_costs(self.flow, self.violation)
+        self.restriction: Mapping[str, Any] = {}
+        if self.compiled is not None:
+            self.compiled = self.compiled.with_violation(self.violation)
         # Optional steps alone are but skip costs of 0.
-        is_open = self.flow.alternatives or (self.flow.confidences and violation < np.inf)
-        self.is_extended = bool(is_open) or self.repeat is not None or self.durations is not None
+        self.is_extended = bool(self.flow.alternatives) or self.repeat is not None or self.durations is not None
         if self.is_extended and not self.contiguous:
             raise InputError(f"{_EXTENDED} need contiguous=True: they are about unbroken segments of clips")
 
     @property
     def tsort(self) -> TSortGraph:
-        """The compiled procedure; compiled when it is first needed."""
-        if self.compiled is None:
-            self.compiled = TSortGraph.compile(self.flow)
+        """The compiled procedure, with all legal orders; compiled when it is first needed."""
+        if self.compiled is None or self.restriction:
+            self.compiled, self.restriction = _compiled(self.model, self.violation), {}
         return self.compiled
+
+    @property
+    def most_states(self) -> int | None:
+        """States of the compiled procedure that are within reach where orders may be left out; None: they may not."""
+        if not (self.model.written_order and self.order is not None):
+            return None
+        return int(2 ** (_WRITTEN_UPDATES // len(self.costs.drop)).bit_length())
+
+    def reachable(self) -> tuple[TSortGraph, Mapping[str, Any]]:
+        """Return the compiled procedure, without the orders that are out of reach and far from the written one."""
+        if self.compiled is None:
+            number, states = 0, self.most_states
+            if states is not None:
+                restrictions = Restrictions(self.model, self.pinned)
+                number = restrictions.fitting(states, states)
+                self.restriction = restrictions.report(number)
+                self.compiled = _compiled(restrictions[number], self.violation)
+            else:
+                self.compiled = _compiled(self.model, self.violation)
+        return self.compiled, self.restriction
 
     def __repr__(self) -> str:
         steps, clips = self.costs.match.shape
@@ -140,6 +171,7 @@ class Problem:
     def posterior(self, gamma: float = 1.0, **resources: Unpack[ResourceOptions]) -> Posterior:
         """Weigh all alignments by exp(-cost / gamma); options as for :func:`posterior`."""
         gamma, given = check_gamma(gamma), Resources.check(**resources)
+        self.reachable()
         costs = self.costs.astype(np.float64)
         clip_costs.refuse_gamma(costs, gamma)
         options: dict[str, Any] = {"gamma": gamma, "contiguous": self.contiguous, "backend": given.backend}
@@ -150,6 +182,7 @@ class Problem:
                 options |= automata.report(asked)
             else:
                 found = self._plain_posterior(costs, gamma, given)
+                options |= self.restriction
         self._require_finite(found.cost)
         has_start = self.contiguous and self.repeat is None
         return Posterior(self.flow, found.cost, found.probability, options, found.start if has_start else None)
@@ -195,8 +228,9 @@ class Problem:
             advice = "'graph2vid selfcheck --features' compares them" if method == "brute" else "use method='exact'"
             raise InputError(f"method={method!r} knows no {_EXTENDED}: leave them out, or {advice}")
         if method == "brute":
+            flow, violation = self.model, 1.0 if self.violation == np.inf else self.violation
             with within(resources.time_limit, "raise time_limit, or use method='exact'"):
-                cost, labels = _brute.solve(self.flow, self.costs, self.contiguous, brute_limit)
+                cost, labels = _brute.solve(flow, self.costs, self.contiguous, brute_limit, violation)
             return Answer(cost, None if cost_only else labels, 0.0, self._options("brute"))
         if method == "anytime":
             return self.search(cost_only, resources)
@@ -222,7 +256,7 @@ class Problem:
     def exact_answer(self, cost: float, labels: Labels | None, costs: ClipCosts, resources: Resources) -> Answer:
         """Return the answer that was found with ``costs``, and how."""
         how = {"method": "exact", "contiguous": self.contiguous, "dtype": costs.dtype, "backend": resources.backend}
-        return Answer(cost, labels, 0.0, how)
+        return Answer(cost, labels, 0.0, how | automata.reported(self.flow, self.restriction))
 
     def on_automaton(self, costs: ClipCosts, resources: Resources | None = None) -> AutomatonProblem:
         """Put the problem, which is of the extended model, on its automaton: for a sum over all alignments."""
@@ -230,10 +264,10 @@ class Problem:
         return automaton_problem(self, costs, memory, tables=2, work=SOFT, seconds=seconds or QUICK_SECONDS)
 
     def _exact(self, method: str | None, cost_only: bool, resources: Resources, seconds: float) -> Answer:
-        """Solve exactly, on the tSort graph or (some soft edges taken as certain where need be) on the automaton."""
+        """Solve exactly, on the tSort graph or on the automaton, where need be without orders that are not expected."""
         costs = self.exact_costs()
         if not self.is_extended:
-            tsort = self.tsort
+            tsort = self.reachable()[0] if method is None else self.tsort
             if method is None:
                 anytime.refuse_long(tsort, len(costs.drop))
             return self.exact_answer(*solve_exactly(tsort, costs, self.contiguous, cost_only, resources), resources)
@@ -249,22 +283,21 @@ class Problem:
 
     def search(self, cost_only: bool, resources: Resources, instead_of: TooLargeError | None = None) -> Answer:
         """Search beyond exact reach, with all edges certain; there are no repeats and no durations."""
-        flow, report = self.flow, {}
-        if not self.is_extended:
-            found = anytime.solve(flow, self.costs, self.contiguous, resources, instead_of)
+        flow, report = self.model, {}
+        if soft := [edge for edge, confidence in flow.confidence.items() if confidence < 1.0]:
+            report = {"made_certain": [list(edge) for edge in soft]}
+            message = f"with soft edges the procedure is too large: all {len(soft)} are taken as certain"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+        flow = made_certain(flow)
+        if flow.alternatives:
+            found = anytime.solve_alternatives(flow, self.costs, resources)
         else:
-            if soft := [edge for edge, confidence in flow.confidence.items() if confidence < 1.0]:
-                flow = flow.with_confidence(dict.fromkeys(soft, 1.0))
-                report = {"made_certain": [list(edge) for edge in soft]}
-                message = f"with soft edges the procedure is too large: all {len(soft)} are taken as certain"
-                warnings.warn(message, RuntimeWarning, stacklevel=4)
-            search = anytime.solve_alternatives if flow.alternatives else anytime.solve_quickly
-            found = search(flow, self.costs, resources)
+            found = anytime.solve(flow, self.costs, self.contiguous, resources, instead_of)
         options = self._options("exact") | found.options | report
         return Answer(found.cost, None if cost_only else found.labels, found.gap, options)
 
     def _plain_posterior(self, costs: ClipCosts, gamma: float, resources: Resources) -> SoftAnswer:
-        tsort, clips, memory_limit = self.tsort, costs.match.shape[1], resources.memory_limit
+        tsort, clips, memory_limit = self.reachable()[0], costs.match.shape[1], resources.memory_limit
         if resources.backend == "native":
             how: dict[str, Any] = {"smoothing": "softmin", "contiguous": self.contiguous, "starts": self.contiguous}
             how |= {"workers": resources.workers, "memory_limit": memory_limit}
@@ -345,9 +378,11 @@ def _take_pinned_branches(flow: FlowGraph, costs: ClipCosts, constraints: Iterab
     return costs
 
 
-def _without_free_edges(flow: FlowGraph, violation: float) -> FlowGraph:
-    """Leave out the edges that may be violated at no cost, up to even odds: the answers are the same, found faster."""
-    if not flow.confidences or violation == np.inf or min(flow.confidences) > 0.5:
-        return flow
-    kept = {edge: sure for edge, sure in flow.confidence.items() if sure > 0.5}
-    return replace(flow, edges=tuple(kept), confidences=tuple(kept.values()))
+def _compiled(flow: FlowGraph, violation: float) -> TSortGraph:
+    """Compile a procedure; with a written order, or hand out the graph of an earlier video."""
+    return _kept(flow, violation) if flow.written_order else TSortGraph.compile(flow).with_violation(violation)
+
+
+@lru_cache(maxsize=8)
+def _kept(flow: FlowGraph, violation: float) -> TSortGraph:
+    return TSortGraph.compile(flow).with_violation(violation)

@@ -168,8 +168,8 @@ def _in_common(request: Request) -> Any:
 
 
 def _is_open(flow: FlowGraph) -> bool:
-    """Tell whether a procedure has soft edges or alternatives."""
-    return bool(flow.alternatives or flow.confidences)
+    """Tell whether a procedure has alternatives."""
+    return bool(flow.alternatives)
 
 
 def _is_extended(request: Request) -> bool:
@@ -324,12 +324,9 @@ def _aligned(tsort: TSortGraph, costs: Sequence[Costs], options: Mapping[str, An
     aligned = compiled.solve_many(matches, drops, skips, contiguous, False, 0, _THREADS, native_watch())
     if not options["confidence"]:
         return aligned, [(0.0, None)] * len(costs)
-    # A skip cost of +∞ changes nothing. It is told all the same, because the kernels then compute every video in a
-    # lane of its own, and the last bits do not depend on how many there are.
-    never = np.full(len(tsort.flow), np.inf, matches[0].dtype)
-    given = [compiled] * len(costs), matches, drops, [never if skip is None else skip for skip in skips]
-    how = options["gamma"], False, contiguous, True, False, _THREADS, FREE_BYTES
-    return aligned, kernels.soft_many(*given, *how, native_watch())
+    # Each video in a lane of its own, so that the last bits do not depend on how many there are.
+    how = options["gamma"], False, contiguous, True, False, True, _THREADS, FREE_BYTES
+    return aligned, kernels.soft_many([compiled] * len(costs), matches, drops, skips, *how, native_watch())
 
 
 def _is_told_apart(costs: Costs, found: float) -> bool:

@@ -232,7 +232,7 @@ def _lessons(method: Method, videos: Sequence[Video], training: Training, amount
     found = []
     for (_, split), some in members.items():
         plan, train = method(some[0]), training.recordings(some[0].task, some[0].split)
-        if isinstance(plan, Plan) and train and plan.flow.is_plain:
+        if isinstance(plan, Plan) and train and not plan.flow.has_choices:
             sides = tuple(train), tuple(video.recording for video in some)
             found.append(_Lesson(training.dataset, some[0].task, plan.flow, *sides, split, tuple(amounts)))
     return found

@@ -138,7 +138,7 @@ class Plan:
     @property
     def is_extended(self) -> bool:
         """Whether it asks for the extended model."""
-        return self.repeat is not None or self.durations is not None or not self.flow.is_plain
+        return self.repeat is not None or self.durations is not None or self.flow.has_choices
 
 
 @dataclass(frozen=True)

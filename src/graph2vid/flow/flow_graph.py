@@ -40,6 +40,11 @@ class FlowGraph:
     confidences : tuple of float
         How sure each edge is, above 0 and at most 1, in the order of ``edges``; empty when all are certain. What is
         not certain may be violated at a cost (:func:`graph2vid.align`).
+    written_order : float
+        How strongly the steps are expected in the order in which they are written, in nats: showing step i after step
+        j > i costs ``written_order / (j - i)``. 0: the order in which they are written says nothing.
+    unordered : tuple of int
+        Steps that are known not to follow the written order, sorted: ``written_order`` is not about them.
 
     Examples
     --------
@@ -56,6 +61,8 @@ class FlowGraph:
     optional: tuple[int, ...] = ()
     alternatives: tuple[choices.Group, ...] = ()
     confidences: tuple[float, ...] = ()
+    written_order: float = 0.0
+    unordered: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         edges, confidences = choices.sort_edges(self.edges, self.confidences)
@@ -74,6 +81,8 @@ class FlowGraph:
         if len(self.topological_order) < count:
             raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
         vars(self)["optional"] = choices.sorted_steps(self.optional, len(self), "optional steps")
+        vars(self)["unordered"] = choices.sorted_steps(self.unordered, len(self), "unordered steps")
+        vars(self)["written_order"] = choices.check_written_order(self.written_order)
         vars(self)["alternatives"] = choices.check_alternatives(self.alternatives, self.ids)
         if self.alternatives:
             choices.refuse_contradictions(self.alternatives, self.descendants, self.ids)
@@ -89,6 +98,8 @@ class FlowGraph:
         *,
         optional: Iterable[StepReference] = (),
         alternatives: Iterable[Iterable[StepReference | Iterable[StepReference]]] = (),
+        written_order: float = 0.0,
+        unordered: Iterable[StepReference] = (),
     ) -> FlowGraph:
         """Build a flow graph from steps and precedence edges.
 
@@ -105,6 +116,10 @@ class FlowGraph:
             What may be left out freely.
         alternatives : iterable of groups
             Each group lists its branches; a branch is a step or several. Exactly one branch of a group is done.
+        written_order : float
+            How strongly the steps are expected in the order in which they are written, in nats.
+        unordered : iterable of steps
+            Steps that do not follow the written order.
 
         Raises
         ------
@@ -131,9 +146,10 @@ class FlowGraph:
                 raise GraphError(f"edge {number} ({quoted(before)} → {quoted(after)}): {error}") from None
             confidences.append(confidence)
             certain = certain and not sure
-        left_out = resolve_all(optional, index_of)
+        left_out, moved = resolve_all(optional, index_of), resolve_all(unordered, index_of)
         groups = tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives)
-        return cls(made, tuple(pairs), title, left_out, groups, () if certain else tuple(confidences))
+        sure = () if certain else tuple(confidences)
+        return cls(made, tuple(pairs), title, left_out, groups, sure, written_order, moved)
 
     @classmethod
     def chain(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
@@ -194,7 +210,7 @@ class FlowGraph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Only what defines the graph is pickled; caches are made again on demand.
-        return (type(self), (self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences))
+        return (type(self), tuple(getattr(self, field.name) for field in fields(self)))
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -209,7 +225,7 @@ class FlowGraph:
     @cached_property
     def _hash(self) -> int:
         """What it is found by, again and again."""
-        return hash((self.steps, self.edges, self.title, self.optional, self.alternatives, self.confidences))
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     @cached_property
     def confidence(self) -> Mapping[tuple[int, int], float]:
@@ -218,13 +234,26 @@ class FlowGraph:
 
     @cached_property
     def sure(self) -> FlowGraph:
-        """The same graph with its certain edges alone."""
-        return self._with_edges({e: c for e, c in self.confidence.items() if c == 1.0}) if self.confidences else self
+        """The graph of the certain edges alone: without soft ones, and without the written order."""
+        if not self.is_soft:
+            return self
+        certain = tuple(edge for edge, confidence in self.confidence.items() if confidence == 1.0)
+        return replace(self, edges=certain, confidences=(), written_order=0.0, unordered=())
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether some of the order is only expected: soft edges, or the written order."""
+        return bool(self.confidences or self.written_order)
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether every edge is certain and every step is done: nothing is optional or an alternative."""
-        return not (self.optional or self.alternatives or self.confidences)
+        return not (self.optional or self.alternatives or self.is_soft)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether some steps need not be done: optional ones, or alternatives."""
+        return bool(self.optional or self.alternatives)
 
     def marks(self, step: int) -> tuple[str, ...]:
         """Say in a word or two whether a step need be done: "optional", "one of 1: b" (branch b of group 1)."""
@@ -294,14 +323,15 @@ class FlowGraph:
 
     # -- making another ------------------------------------------------------------------------------------
 
-    def _with_edges(self, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
+    def with_edges(self, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
+        """Return the graph with other edges, each with its confidence."""
         return replace(self, edges=tuple(confidence), confidences=tuple(confidence.values()))
 
     def with_confidence(self, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
         """Return the graph with these confidences of its edges, by pairs of step indices; others stay."""
         for edge in confidence.keys() - self.confidence.keys():
             raise GraphError(f"there is no edge {quoted(edge)} to give a confidence to")
-        return self._with_edges({**self.confidence, **confidence})
+        return self.with_edges({**self.confidence, **confidence})
 
     def _by_level(
         self, edges_of: Callable[[order.Adjacency, Sequence[int]], Iterable[tuple[int, int]]], own: bool = False
@@ -362,7 +392,11 @@ class FlowGraph:
         groups = [branches for group in groups if len(branches := [branch for branch in group if branch]) > 1]
         left, optional = [self.steps[step] for step in kept], [ids[step] for step in self.optional if step in kept]
         edges = [(ids[a], ids[b], sure.get((a, b), 1.0)) for b in kept for a in order.bits(before[b])]
-        return FlowGraph.from_edges(left, edges, self.title, optional=optional, alternatives=groups)
+        choices: dict[str, Any] = {"optional": optional, "alternatives": groups}
+        unordered = [ids[step] for step in self.unordered if step in kept]
+        return FlowGraph.from_edges(
+            left, edges, self.title, **choices, written_order=self.written_order, unordered=unordered
+        )
 
     def relabel(self, labels: Mapping[str, str | Step]) -> FlowGraph:
         """Return the graph with new names.

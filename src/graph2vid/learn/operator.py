@@ -81,7 +81,7 @@ class SoftOptions:
         if self.repeat is not None or self.durations is not None:
             return True
         if self.knows_extended:
-            return not all(tsort.flow.is_plain for tsort in tsorts)
+            return any(tsort.flow.has_choices for tsort in tsorts)
         refuse_extended(tsorts, "smoothing='softmin' with contiguous=True knows them")
         return False
 
@@ -113,8 +113,8 @@ def soft_cost(
     Parameters
     ----------
     tsorts : sequence of B TSortGraph
-        The compiled procedure of each video. Optional and alternative steps and soft precedence need
-        ``smoothing="softmin", contiguous=True``.
+        The compiled procedure of each video. Optional and alternative steps need ``smoothing="softmin",
+        contiguous=True``.
     match : Tensor [B, K, N]
         Match costs; K and N are those of the largest procedure and the longest video. What lies beyond a video's own
         steps and clips is never read.
@@ -163,7 +163,10 @@ class _Asked(NamedTuple):
     @classmethod
     def of(cls, tsorts: tuple[TSortGraph, ...], clips: Iterable[int], how: SoftOptions, skips: bool) -> _Asked:
         kinds = [Kind(how.smoothing, how.contiguous, gradient, skips=skips) for gradient in (False, True)]
-        return cls(tsorts, tuple(clips), how, how.extended(tsorts), (kinds[0], kinds[1]))
+        extended = how.extended(tsorts)
+        if not extended and how.violation != 1.0:
+            tsorts = tuple(tsort.with_violation(how.violation) for tsort in tsorts)
+        return cls(tsorts, tuple(clips), how, extended, (kinds[0], kinds[1]))
 
 
 @lru_cache(maxsize=16, typed=True)
@@ -221,13 +224,11 @@ def _compute(match: Tensor, drop: Tensor, skip: Skip, asked: _Asked, gradient: b
     tsorts, clips, how, extended, kinds = asked
     if extended and gradient and skip is not None and skip.requires_grad:
         raise InputError("the extended model knows no gradient of skip costs: detach them (skip.detach())")
-    if match.is_cuda:
-        if gpu_kernels():
-            if extended:
-                problems = _on_automata(tsorts, clips, skip, how)
-                return automata_on_gpu(problems, match, drop, clips, gamma=how.gamma, gradient=gradient)
-            return costs_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kinds[gradient])
-        _warn_of_detour("NVRTC is not installed")
+    if _runs_on_gpu(match, () if extended else tsorts):
+        if extended:
+            problems = _on_automata(tsorts, clips, skip, how)
+            return automata_on_gpu(problems, match, drop, clips, gamma=how.gamma, gradient=gradient)
+        return costs_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kinds[gradient])
     own = own_costs(tsorts, clips, match, drop, skip)
     if extended:
         found = [how.posterior(*video) for video in own]
@@ -268,10 +269,10 @@ def padded_results(found: Sequence[SoftCost], match: Tensor, names: Iterable[str
 
 
 def refuse_extended(tsorts: Iterable[TSortGraph], advice: str) -> None:
-    """Refuse procedures with optional or alternative steps or soft precedence."""
+    """Refuse procedures with optional or alternative steps."""
     for at, tsort in enumerate(tsorts):
-        if not tsort.flow.is_plain:
-            what = "its procedure has optional or alternative steps or soft precedence"
+        if tsort.flow.has_choices:
+            what = "its procedure has optional or alternative steps"
             raise InputError(f"video {at}: {what}; {advice}")
 
 
@@ -348,7 +349,7 @@ class _SoftCost(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, match: Tensor, drop: Tensor, skip: Skip, asked: _Asked) -> Tensor:
-        if match.is_cuda and not asked.extended and gpu_kernels():
+        if not asked.extended and _runs_on_gpu(match, asked.tsorts):
             tsorts, clips, how, _, (_, kind) = asked
             cost, ctx.pass_back = begun_on_gpu(tsorts, match, drop, clips, skip, gamma=how.gamma, kind=kind)
             return cost
@@ -372,6 +373,19 @@ def gpu_kernels() -> bool:
     """Whether CUDA kernels can be compiled here."""
     with suppress(CudaError):
         nvrtc()
+        return True
+    return False
+
+
+def _runs_on_gpu(match: Tensor, tsorts: TSorts) -> bool:
+    """Whether the recursion runs where the costs are; a detour by the CPU is warned of once."""
+    if not match.is_cuda:
+        return False
+    if not gpu_kernels():
+        _warn_of_detour("NVRTC is not installed")
+    elif any(tsort.order is not None for tsort in tsorts):
+        _warn_of_detour("the kernels of the GPU know no costs of inverted steps (soft edges, a written order)")
+    else:
         return True
     return False
 
@@ -462,7 +476,7 @@ def posteriors(
     clips = check_shapes(tsorts, match.shape, drop.shape, None if skip is None else skip.shape, lengths)
     refuse_extended(tsorts, "graph2vid.posterior knows them")
     match, drop, skip = _in_one_dtype(match, drop, skip)
-    if match.is_cuda and gpu_kernels():
+    if _runs_on_gpu(match, tsorts):
         kind = Kind("softmin", contiguous, gradient=True, skips=skip is not None)
         shown = costs_on_gpu(tsorts, match, drop, clips, skip, gamma=gamma, kind=kind)
         assert shown.match is not None and shown.drop is not None

@@ -88,7 +88,7 @@ def _sequences(n_steps: int, n_clips: int, contiguous: bool) -> _Sequences:
 def _legal(flow: FlowGraph, first: NDArray[np.int64], n_clips: int) -> NDArray[np.bool_]:
     """Tell in which sequences the shown steps stand in a legal order, across steps that are not shown too."""
     legal = np.ones(len(first), bool)
-    for step, followers in enumerate(flow.descendants):
+    for step, followers in enumerate(flow.sure.descendants):
         for follower in range(len(flow)):
             if followers >> follower & 1:
                 legal &= (first[:, step] < first[:, follower]) | (first[:, [step, follower]] == n_clips).any(axis=1)
@@ -152,6 +152,29 @@ def is_legal(flow: FlowGraph, labels: NDArray[np.int64], contiguous: bool, rules
     return bool(_legal(flow, first, len(labels))[0] and allowed(labels[None], rules)[0])
 
 
+def inversion_cost(flow: FlowGraph, first: int, second: int, violation: float) -> float:
+    """Return what it costs to begin a step when another one, which is expected later, is done."""
+    certain = flow.sure.descendants
+    if certain[first] >> second & 1 or certain[second] >> first & 1:
+        return 0.0
+    sure = flow.confidence.get((first, second), 1.0)
+    cost = 0.0 if sure == 1.0 else max(math.log(sure / (1.0 - sure)), 0.0)
+    if first < second and not {first, second} & {*flow.unordered}:
+        cost += flow.written_order / (second - first)
+    return violation * cost
+
+
+def _order_cost(flow: FlowGraph, first: NDArray[np.int64], n_clips: int, violation: float) -> Floats:
+    """Add up what the order costs in which steps are shown first, [T]; what must come before a shown step is done."""
+    total, ancestors = np.zeros(len(first)), flow.sure.ancestors
+    for row, begins in enumerate(first.tolist() if flow.is_soft and violation else ()):
+        done: set[int] = set()
+        for step in sorted((one for one in range(len(flow)) if begins[one] < n_clips), key=lambda one: begins[one]):
+            total[row] += sum(inversion_cost(flow, step, other, violation) for other in done)
+            done |= {step, *bits(ancestors[step])}
+    return total
+
+
 def enumerate_alignments(
     flow: FlowGraph,
     match: Floats,
@@ -161,6 +184,7 @@ def enumerate_alignments(
     contiguous: bool,
     gamma: float = 1.0,
     rules: Iterable[Rule] = (),
+    violation: float = 1.0,
 ) -> Enumeration:
     """Find the best alignment and the posterior by trying every label sequence, (K+1)^N of them.
 
@@ -172,12 +196,14 @@ def enumerate_alignments(
         Temperature of the soft minimum.
     rules
         Constraints, as plain values.
+    violation
+        Factor of what inverted pairs of steps cost; finite.
     """
     n_steps, n_clips = match.shape
     labels, first = _sequences(n_steps, n_clips, contiguous)
     keep = _legal(flow, first, n_clips) & allowed(labels, rules)
     labels = labels[keep]
-    cost = labels_cost(labels, match, drop, skip)
+    cost = labels_cost(labels, match, drop, skip) + _order_cost(flow, first[keep], n_clips, violation)
     finite = np.isfinite(cost)
     return Enumeration.of(labels[finite], cost[finite], n_steps, gamma)
 
@@ -225,10 +251,8 @@ def segments_cost(
             waived |= {step} - shown
             cost += float(repeat[step])
         else:
-            for (before, after), confidence in flow.confidence.items():
-                counts = after not in branch_of or branch_of[after] in taken
-                if before == step and confidence < 1.0 and after in done and counts:
-                    cost += violation * max(math.log(confidence / (1.0 - confidence)), 0.0)
+            counted = (other for other in done if other not in branch_of or branch_of[other] in taken)
+            cost += sum(inversion_cost(flow, step, other, violation) for other in counted)
         shown.add(step)
         done |= ancestors[step] | {step}
         if durations is not None:

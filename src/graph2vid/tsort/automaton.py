@@ -5,7 +5,7 @@ come any more (those shown, and all that must come before them), and the branch 
 segment of step v leads from a node to exactly one other:
 
 - v is not done: its first segment. Steps that must come before it and were not shown are waived, at their skip costs.
-  Every soft edge v → x with x done already is violated, at its cost.
+  What is done already, though v was expected before it, costs what such inverted pairs cost.
 - v is done: a repeat, at its repeat cost. (Of a step that was waived, the skip cost was charged then.)
 - v lies in a branch of a group of which another branch was taken: impossible.
 
@@ -48,9 +48,7 @@ class Automaton:
     Attributes
     ----------
     flow : FlowGraph
-        The procedure.
-    edges : tuple of (int, int)
-        Its Z soft edges, whose confidence is below 1.
+        The procedure, with its certain edges alone.
     state_start : int64 [I+1]
         States of node i are ``state_start[i]:state_start[i+1]``.
     state_step : int32 [S]
@@ -67,12 +65,13 @@ class Automaton:
         The same for ending at each node.
     end_open : bool [I, G]
         The groups of which nothing was shown, of which the cheapest branch is waived in the end.
-    charged : bool [R, K+Z]
-        Sets of steps waived and edges violated.
+    charged : bool [R, K]
+        Sets of steps waived.
+    done : bool [I, K]
+        The steps that are done at each node, but for those of branches that are not taken there.
     """
 
     flow: FlowGraph
-    edges: tuple[tuple[int, int], ...]
     state_start: NDArray[np.int64]
     state_step: NDArray[np.int32]
     arc_start: NDArray[np.int64]
@@ -82,6 +81,7 @@ class Automaton:
     end_charged: NDArray[np.int32]
     end_open: Flags
     charged: Flags
+    done: Flags
 
     def __repr__(self) -> str:
         return f"Automaton({self.flow!r}, {self.n_nodes:,} nodes, {self.n_states:,} states)"
@@ -103,7 +103,7 @@ class Automaton:
         Parameters
         ----------
         flow : FlowGraph
-            The procedure; its soft edges may be violated.
+            The procedure; of its edges the certain ones count.
         may_skip, may_repeat : int
             Bit masks of the steps whose costs are finite.
         limit : int
@@ -114,23 +114,28 @@ class Automaton:
         TooLargeError
             Beyond ``limit`` nodes.
         """
-        return _compile(flow, may_skip, may_repeat, limit)
+        return _compile(flow.sure, may_skip, may_repeat, limit)
 
     @classmethod
     def built_before(cls, flow: FlowGraph, may_skip: int, may_repeat: int) -> Automaton | None:
         """Return the automaton that :meth:`compile` built last of these, as long as somebody holds it; else None."""
-        return _built.get((flow, may_skip, may_repeat))
+        return _built.get((flow.sure, may_skip, may_repeat))
 
-    def costs(self, skip: Costs, repeat: Costs, violation: Costs) -> tuple[Costs, Costs]:
+    def costs(self, skip: Costs, repeat: Costs, order: Costs) -> tuple[Costs, Costs]:
         """Return what each arc costs, [E], and ending at each node, [I].
 
-        They follow from the costs of skips [K], of repeats [K] and of violated edges [Z].
+        They follow from the costs of skips [K], of repeats [K] and of inverted pairs of steps [K, K], or none.
         """
-        charged = sums_over(self.charged, np.concatenate([skip, violation]))
+        charged = sums_over(self.charged, skip)
         end = charged[self.end_charged]
         for group, untouched in zip(self.flow.alternatives, self.end_open.T, strict=True):
             end[untouched] += min(float(skip[list(branch)].sum()) for branch in group)
-        return charged[self.arc_charged] + np.append(repeat, 0.0)[self._repeated], end
+        arcs = charged[self.arc_charged] + np.append(repeat, 0.0)[self._repeated]
+        if order.size:
+            begun = self.done.astype(np.float64) @ order.T
+            begins = ~self.arc_repeats
+            arcs[begins] += begun[self.arc_from[begins], self.state_step[self.state_of_arc[begins]]]
+        return arcs, end
 
     @cached_property
     def _repeated(self) -> NDArray[np.int32]:
@@ -149,11 +154,10 @@ class Automaton:
 
 
 class _Layout:
-    """Where each thing has its bit: of nodes, steps and then branches; of charged sets, steps and then edges."""
+    """Bit positions of steps, and then of branches, in the masks of nodes."""
 
     def __init__(self, flow: FlowGraph) -> None:
-        self.flow, self.n_steps, self.ancestors = flow, len(flow), flow.sure.ancestors
-        self.edges = tuple(edge for edge, confidence in flow.confidence.items() if confidence < 1.0)
+        self.flow, self.n_steps, self.ancestors = flow, len(flow), flow.ancestors
         # Group and steps of each branch.
         self.branches = [(at, mask_of(branch)) for at, group in enumerate(flow.alternatives) for branch in group]
         branches = (branch for group in flow.alternatives for branch in group)
@@ -174,11 +178,8 @@ class _Layout:
         return charged
 
     def charged_sets(self, steps: Masks) -> Masks:
-        """Return sets of steps, held as nodes are, as charged sets with no edges."""
-        sets = np.zeros((len(steps), (self.n_steps + len(self.edges) + 63) // 64), np.uint64)
-        shared = (self.n_steps + 63) // 64
-        sets[:, :shared] = steps[:, :shared]
-        return sets
+        """Return sets of steps that are held as nodes are, without the words of branches alone."""
+        return steps[:, : (self.n_steps + 63) // 64]
 
 
 class _Segments(NamedTuple):
@@ -188,7 +189,7 @@ class _Segments(NamedTuple):
     node: NDArray[np.int64]  # [n] its index; -1 as long as it is not known
     origin: NDArray[np.int64]  # [n] the index of the node left
     step: NDArray[np.int64]  # [n]
-    charged: Masks  # [n, X] what is waived and violated
+    charged: Masks  # [n, X] what is waived
     repeats: Flags  # [n]
 
     @classmethod
@@ -262,12 +263,6 @@ def _segments_of(layout: _Layout, level: Masks, step: int, may_skip: int, may_re
     if not may_repeat >> step & 1:
         possible &= ~done
     charged = layout.charged_sets(waived)
-    for number, (before, after) in enumerate(layout.edges, start=layout.n_steps):
-        if before == step:
-            violated = _has(level, after) & ~done
-            if after in layout.branch_of:
-                violated &= _has(level, layout.n_steps + layout.branch_of[after])
-            charged[:, number // 64] |= violated.astype(np.uint64) << np.uint64(number % 64)
     node = np.where(done & ~is_new_choice, here, -1)
     return _Segments(target, node, here, np.full(len(level), step), charged, done).where(possible)
 
@@ -280,6 +275,9 @@ def _assemble(layout: _Layout, nodes: Masks, segments: _Segments) -> Automaton:
     untouched = np.ones((len(nodes), len(layout.flow.alternatives)), bool)
     for at, (group, _) in enumerate(layout.branches):
         untouched[:, group] &= ~_has(nodes, layout.n_steps + at)
+    done = flags_of(nodes, layout.n_bits)
+    for step, branch in layout.branch_of.items():
+        done[:, step] &= done[:, layout.n_steps + branch]
     end = layout.charged_sets(layout.charges(nodes, ~nodes))
     sets, place = _distinct(np.concatenate([segments.charged[order], end]))
     arrays: dict[str, Any] = {
@@ -291,11 +289,12 @@ def _assemble(layout: _Layout, nodes: Masks, segments: _Segments) -> Automaton:
         "arc_repeats": segments.repeats[order],
         "end_charged": place[len(key) :].astype(np.int32),
         "end_open": untouched,
-        "charged": flags_of(sets, layout.n_steps + len(layout.edges)),
+        "charged": flags_of(sets, layout.n_steps),
+        "done": np.ascontiguousarray(done[:, : layout.n_steps]),
     }
     for array in arrays.values():
         array.setflags(write=False)
-    return Automaton(layout.flow, layout.edges, **arrays)
+    return Automaton(layout.flow, **arrays)
 
 
 def _has(sets: Masks, bit: int) -> Flags:

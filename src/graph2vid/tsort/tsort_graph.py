@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ from graph2vid._memory import available_memory
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph, bits, mask_of
 from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
+from graph2vid.tsort.order_costs import PairCosts, made_certain, order_costs
 from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, build_lattice, flags_of, words_of
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class TSortGraph:
         The last step of each state, ascending within an ideal.
     state_from : int32 [S]
         The index of the state's ideal without that step.
+    order : float64 [K, K] or None
+        The cost of beginning a step (row) when another one (column) is done; see
+        :func:`~graph2vid.tsort.order_costs.order_costs`. None: legal orders cost nothing.
     number : int
         Its own in this process, for what can hold numbers alone; see :meth:`numbered`.
     """
@@ -74,6 +78,7 @@ class TSortGraph:
     state_start: Offsets
     state_step: Indices
     state_from: Indices
+    order: PairCosts | None = None
     number: int = field(default_factory=_numbers.__next__)
 
     def __post_init__(self) -> None:
@@ -91,7 +96,7 @@ class TSortGraph:
         Parameters
         ----------
         flow : FlowGraph
-            The procedure.
+            The procedure. Only certain edges limit the orders; soft ones and the written order make some dearer.
         limit : int
             The largest number of ideals; beyond it the procedure is refused, before building where that can
             be told.
@@ -111,6 +116,7 @@ class TSortGraph:
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise InputError(f"limit must be a whole number of ideals, at least 1, not {limit!r}")
         limit = min(int(limit), MAX_IDEALS)
+        whole, flow = flow, flow.sure
         # 2^K bounds the ideals too, and for few steps it spares the search for a chain cover.
         least = ideals_bound(flow)[0] if 2 ** len(flow) > min(limit, _FREE_IDEALS) else 0
         if least > limit:
@@ -131,11 +137,26 @@ class TSortGraph:
                 raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
         for array in lattice:
             array.setflags(write=False)
-        return cls(flow, *lattice)
+        return cls(whole, *lattice, order_costs(whole))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiling again is quicker than moving the arrays, and they stay read-only.
-        return (TSortGraph.compile, (self.flow, self.n_ideals))
+        return (_compiled_again, (self.flow, self.n_ideals, self.order))
+
+    def with_violation(self, violation: float) -> TSortGraph:
+        """Return the graph with the costs of inverted pairs multiplied; +∞: the order is certain where it is guessed."""
+        if self.order is None or violation == 1.0:
+            return self
+        made = vars(self).setdefault("_with_violation", {})
+        if violation not in made:
+            is_certain = violation == np.inf
+            costs = None if is_certain else order_costs(self.flow, violation)
+            made[violation] = TSortGraph.compile(made_certain(self.flow)) if is_certain else self.with_order(costs)
+        return made[violation]
+
+    def with_order(self, order: PairCosts | None) -> TSortGraph:
+        """Return the graph with other costs of inverted pairs."""
+        return replace(self, order=order, number=next(_numbers))
 
     def __repr__(self) -> str:
         return f"TSortGraph({self.flow!r}, {self.n_ideals:,} ideals, {self.n_states:,} states)"
@@ -181,6 +202,14 @@ class TSortGraph:
             yield sorts
 
     @cached_property
+    def state_cost(self) -> npt.NDArray[np.float64] | None:
+        """float64 [S]: the cost of beginning each state's step, given what is done then; None: nothing."""
+        if self.order is None:
+            return None
+        costs = flags_of(self.masks, self.n_steps).astype(np.float64) @ self.order.T
+        return np.ascontiguousarray(costs[self.state_from, self.state_step])
+
+    @cached_property
     def ideal_of_state(self) -> npt.NDArray[np.int64]:
         """int64 [S]: the index of each state's ideal."""
         return np.repeat(np.arange(self.n_ideals), np.diff(self.state_start))
@@ -213,8 +242,9 @@ class TSortGraph:
             Where there are more arcs.
         """
         number = np.empty(self.n_steps, np.int64)
-        number[list(self.flow.topological_order)] = np.arange(self.n_steps)
-        is_before = flags_of(words_of(self.flow.ancestors, self.n_steps), self.n_steps)
+        certain = self.flow.sure
+        number[list(certain.topological_order)] = np.arange(self.n_steps)
+        is_before = flags_of(words_of(certain.ancestors, self.n_steps), self.n_steps)
         state, origin = np.arange(self.n_states), self.state_from.astype(np.int64)
         last_taken = np.full(self.n_states, self.n_steps)
         rounds = [(state, origin)]
@@ -299,9 +329,9 @@ class TSortGraph:
         """
         import networkx
 
-        successors = [mask_of(after) for after in self.flow.successors]
-        sources = mask_of(self.flow.sources)
-        sinks = set(self.flow.sinks)
+        certain = self.flow.sure
+        successors = [mask_of(after) for after in certain.successors]
+        sources, sinks = mask_of(certain.sources), set(certain.sinks)
         root, sink = ("ROOT", frozenset[Any]()), ("SINK", frozenset[Any]())
 
         def states_of(ideal: int) -> list[tuple[Any, frozenset[Any]]]:
@@ -321,6 +351,10 @@ class TSortGraph:
                 graph.add_edges_from((before, node) for before in nodes[origin])
         graph.add_edges_from((last, sink) for last in nodes[-1])
         return graph
+
+
+def _compiled_again(flow: FlowGraph, limit: int, order: PairCosts | None) -> TSortGraph:
+    return TSortGraph.compile(flow, limit).with_order(order)
 
 
 def random_sorts(tsort: TSortGraph, count: int, random: np.random.Generator) -> list[tuple[int, ...]]:

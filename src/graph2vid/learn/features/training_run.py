@@ -203,8 +203,8 @@ class TrainingRun:
             flow = self._training.mined(task, self._training_split) if mined else task.flows.get(self.source)
             if flow is None:
                 raise InputError(f"task {task.id} has no graph {self.source!r} to train with")
-            if not flow.is_plain:  # losses know steps that must be done and edges that are certain
-                flow = FlowGraph.from_edges([step.text for step in flow.steps], list(flow.edges))
+            if flow.has_choices:  # losses know steps that must be done
+                flow = replace(flow, optional=(), alternatives=())
             return flow, rows
         if objective == "linear":
             rows = self._training.linear_order(task, self._training_split).tolist()
