@@ -17,7 +17,7 @@ from graph2vid._options import Options, basic_option, option
 from graph2vid.errors import InputError
 
 METRICS = ("acc", "iou", "iou_strict", "acc_paper", "mof", "edit", "f1@10", "f1@25", "f1@50", "recall")
-METHODS = ("argmax", "argmax+background", "bag", "linear", "graph", "true-order", "true-order-repeats")
+METHODS = ("argmax", "argmax+background", "bag", "linear", "written", "graph", "true-order", "true-order-repeats")
 FEATURES = ("skip", "repeat", "durations", "precedence", "share", "temperature")
 """Of the extended model, with costs learnt from training videos."""
 
@@ -148,7 +148,7 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
     )
     methods: tuple[str, ...] | None = basic_option(
         None,
-        "argmax, argmax+background, bag, linear, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
+        "argmax, argmax+background, bag, linear, written, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
         "all that the dataset has something for by default.",
         panel="Methods",
         metavar="NAME,…",

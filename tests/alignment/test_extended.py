@@ -36,16 +36,15 @@ def count_updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_a_long_chain_of_soft_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_chain_of_soft_edges() -> None:
     """With all 22 left open there would be 2²³ nodes: the surest are taken as certain, and that is said."""
-    flow, seen = soft_chain(23), count_updates(monkeypatch)
+    flow = soft_chain(23)
     match = np.random.default_rng(0).random((23, 60))
     with pytest.warns(RuntimeWarning, match=r"taken as certain: '22' → '23', '21' → '22'"):
         found = g2v.align(flow, match, 0.5)
     made_certain = [tuple(edge) for edge in found.options["made_certain"]]
     sure = sorted(flow.edges, key=lambda edge: -flow.confidence[edge])
     assert made_certain == sure[: len(made_certain)] and 0 < len(made_certain) < 22
-    assert seen and max(seen) <= 2**24 * 60  # of 23 · 2²² · 60
     # The best of what is left: never more expensive than with all edges certain.
     certain = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     assert found.cost <= g2v.align(certain, match, 0.5).cost + 1e-9

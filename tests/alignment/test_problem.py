@@ -54,7 +54,7 @@ def test_it_is_short_to_read() -> None:
 
 def test_it_is_checked_once() -> None:
     with pytest.raises(InputError, match="need contiguous=True"):
-        g2v.Problem(FLOW, MATCH, DROP, contiguous=False)
+        g2v.Problem(FLOW, MATCH, DROP, repeat=1.0, contiguous=False)
     with pytest.raises(InputError, match="violation must be a number of at least 0"):
         g2v.Problem(FLOW, MATCH, DROP, violation=-1.0)
     impossible = g2v.Problem(FLOW, np.full((3, 4), np.inf), 1.0)

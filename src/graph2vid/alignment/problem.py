@@ -33,6 +33,11 @@ _LESS = "raise time_limit, use longer clips, or leave out what makes the procedu
 _WRITTEN_UPDATES = 2**25
 """States × clips up to which all legal orders are tried where one is expected: the posterior takes about half a second."""
 
+_SOFT_UPDATES = 2**31
+"""The same where only some edges are soft."""
+
+_MOST_IDEALS = 2**20
+
 _NUMBER = int | float | np.number
 
 
@@ -130,9 +135,10 @@ class Problem:
     @property
     def most_states(self) -> int | None:
         """States of the compiled procedure that are within reach where orders may be left out; None: they may not."""
-        if not (self.model.written_order and self.order is not None):
+        if self.order is None:
             return None
-        return int(2 ** (_WRITTEN_UPDATES // len(self.costs.drop)).bit_length())
+        updates = _WRITTEN_UPDATES if self.model.written_order else _SOFT_UPDATES
+        return int(2 ** (updates // len(self.costs.drop)).bit_length())
 
     def reachable(self) -> tuple[TSortGraph, Mapping[str, Any]]:
         """Return the compiled procedure, without the orders that are out of reach and far from the written one."""
@@ -140,7 +146,7 @@ class Problem:
             number, states = 0, self.most_states
             if states is not None:
                 restrictions = Restrictions(self.model, self.pinned)
-                number = restrictions.fitting(states, states)
+                number = restrictions.fitting(min(states, _MOST_IDEALS), states)
                 self.restriction = restrictions.report(number)
                 self.compiled = _compiled(restrictions[number], self.violation)
             else:

@@ -6,8 +6,12 @@ or as released (under ``"database"``, with ``"subset"``); ``captions/VIDEO.vtt``
 
 from __future__ import annotations
 
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from graph2vid.datasets import reader_tools as tools
 from graph2vid.datasets.dataset import Dataset, Recording, Task
@@ -15,8 +19,23 @@ from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble
 from graph2vid.errors import FormatError
 
 
-@tools.reader("youcook2", NarrationOptions)
-def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
+@dataclass(frozen=True)
+class YouCook2Options(NarrationOptions):
+    """How YouCook2 is read.
+
+    Attributes
+    ----------
+    shuffle : int or None
+        Write the sentences of each video in another order than it shows them, drawn with this seed.
+    """
+
+    told: ClassVar[tuple[str, ...]] = (*NarrationOptions.told, "shuffle")
+
+    shuffle: int | None = None
+
+
+@tools.reader("youcook2", YouCook2Options)
+def load(data: Path, options: YouCook2Options, trouble: Trouble) -> Dataset:
     """Read YouCook2.
 
     Parameters
@@ -25,8 +44,8 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
         The folder with ``annotations.json``, or one that has it in ``youcook2_narrated/``.
     skip_bad : bool
         Pass over what cannot be used and list it in ``problems``; by default it is an error.
-    clip_seconds, offset, embedder, narration, label_rule, label_overlapping
-        See :class:`graph2vid.datasets.reader_tools.NarrationOptions`.
+    clip_seconds, offset, embedder, narration, shuffle, label_rule, label_overlapping
+        See :class:`YouCook2Options`.
 
     Returns
     -------
@@ -58,22 +77,25 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
 
 
 def _read_video(
-    video: str, record: Any, path: Path, source: Narration, options: NarrationOptions
+    video: str, record: Any, path: Path, source: Narration, options: YouCook2Options
 ) -> tuple[Task, Recording]:
     where = f"{path}, video {video}"
     rows = entry(record, "annotations", list, where)
     if not rows:
         raise FormatError(f"{where} has no procedure: there are no annotations")
     duration = tools.as_number(record["duration"], where, "the duration") if "duration" in record else None
-    sentences, annotations = [], []
+    sentences, annotations = [""] * len(rows), []
+    written = np.arange(len(rows))  # the number of each sentence
+    if options.shuffle is not None:
+        np.random.default_rng([options.shuffle, zlib.crc32(video.encode())]).shuffle(written)
     for step, row in enumerate(rows):
         here = f"{where}, annotation {step}"
-        sentences.append(entry(row, "sentence", str, here))
+        sentences[written[step]] = entry(row, "sentence", str, here)
         segment = entry(row, "segment", list, here)
         if len(segment) != 2:
             raise FormatError(f"{here}: a segment is a start and an end, not {segment!r}")
         start, end = segment
-        annotations.append(tools.annotation(step, start, end, here, duration, max(1.0, options.clip_seconds)))
+        annotations.append(tools.annotation(int(written[step]), start, end, here, duration, max(1.0, options.clip_seconds)))
     title = str(record.get("dish") or record.get("recipe_type") or video)
     notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
     captions = tools.caption_file(source.files, video)

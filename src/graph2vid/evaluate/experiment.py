@@ -146,7 +146,7 @@ class DatasetExperiment:
         graph_statistics.find_task(dataset, task)
         if methods is None and any(of_task.flows for of_task in dataset.tasks.values()):
             # Beside ready graphs mined ones are not evaluated by default, but here the sources are the point.
-            return ["argmax", "bag", "linear", "graph", "true-order", "true-order-repeats"]
+            return ["argmax", "bag", "linear", "written", "graph", "true-order", "true-order-repeats"]
         return methods
 
     def _evaluate(self, dataset: Dataset, methods: Sequence[str] | None, prefix: str = "") -> Iterator[Results]:

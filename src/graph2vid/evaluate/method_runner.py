@@ -141,10 +141,12 @@ class MethodRunner:
         """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
         plain = {at: plan.flow for at, plan in result.plans.items() if not plan.is_extended}
         for flow in dict.fromkeys(plain.values()):
-            if flow not in self.tsorts:
+            if flow not in self.tsorts and not flow.written_order:
                 with suppress(TooLargeError):
                     self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
-        result.absent |= {at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts}
+        result.absent |= {
+            at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts and not flow.written_order
+        }
         members = [at for at in result.plans if at not in result.absent]
         for some in _side_by_side(members, result, videos):
             pairs = [(result.plans[at], self._costs(result.plans[at], videos[at])) for at in some]
@@ -163,7 +165,7 @@ class MethodRunner:
         """Yield the labels of each plan in its elements; None where its table does not fit."""
         if not pairs:
             return
-        flows = [plan.flow if plan.is_extended else self.tsorts[plan.flow] for plan, _ in pairs]
+        flows = [plan.flow if plan.is_extended else self.tsorts.get(plan.flow, plan.flow) for plan, _ in pairs]
         rows = [(match_costs(plan, costs), costs.drop, skip_costs(plan, costs)) for plan, costs in pairs]
         plans, contiguous = [plan for plan, _ in pairs], self.options.contiguous
         violation = max(plan.violation for plan in plans)

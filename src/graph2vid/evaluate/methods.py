@@ -17,7 +17,7 @@ true-order-repeats  every occurrence of a step in its true place
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial, wraps
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,7 +31,7 @@ from graph2vid.evaluate.habits import Habits, habits_of
 from graph2vid.evaluate.labels import Labels, labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
-from graph2vid.flow import FlowGraph, add_soft_precedence
+from graph2vid.flow import WRITTEN_ORDER, FlowGraph, add_soft_precedence
 
 MINED = "graph:mined"
 EXPERT = "graph:expert"
@@ -395,6 +395,18 @@ def _linear(training: Training, video: Video) -> Plan:
     return Plan(chain_of(len(order)), order, skip=training.skip(video.task, video.split, order))
 
 
+@cache
+def _expected(length: int) -> FlowGraph:
+    return replace(_bag(length), written_order=WRITTEN_ORDER)
+
+
+def _written(training: Training, video: Video) -> Plan:
+    """Plan the steps in any order, that in which they are listed being the most likely."""
+    order = training.linear_order(video.task, video.split)
+    order = order[np.isin(order, training.steps(video.task, video.split))]
+    return Plan(_expected(len(order)), order, skip=training.skip(video.task, video.split, order))
+
+
 def _mined(training: Training, video: Video) -> Plan | Absent:
     flow = training.mined(video.task, video.split)
     if flow is None:
@@ -437,6 +449,7 @@ def methods_of(
     if with_background:
         known["argmax+background"] = argmax_with_background
     known |= {"bag": partial(_any_order, training), "linear": partial(_linear, training)}
+    known |= {"written": partial(_written, training)}
     known |= {f"graph:{source}": partial(_given, training, source) for task in tasks for source in task.flows}
     if MINED not in known and any(training.sequences(task, split) for split in dataset.splits for task in tasks):
         known[MINED] = partial(_mined, training)

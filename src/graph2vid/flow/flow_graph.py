@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+WRITTEN_ORDER = 8.0
+"""The strength of the written order where a parser reads a text, against the log-odds of narration.
+
+Near neighbours seldom swap, far ones may; 4 to 16 differ by less than the noise on narrated videos.
+"""
+
+
 @dataclass(frozen=True, repr=False)
 class FlowGraph:
     """A directed acyclic graph over steps; an edge (a, b) says that a must be finished before b begins.

@@ -1,7 +1,8 @@
 """What must come before what, from the words, the learned parser and the written order together; the parser ``auto``.
 
-People mostly follow what is written, so the written order is evidence. Each pair of steps gets a calibrated probability
-that the first must come before the second; a pair becomes a precedence of the graph unless it is improbable.
+Each pair of steps gets a calibrated probability that the first must come before the second; a pair becomes a soft edge
+of the graph unless it is improbable. People mostly follow what is written, so the graph expects the written order, too.
+Nothing is certain: a parser only guesses.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.flow import FlowGraph, bits
+from graph2vid.flow import WRITTEN_ORDER, FlowGraph, bits
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.learned import one_thread
 from graph2vid.text.parsed_text import Parse, Procedure, Reason
@@ -31,11 +32,8 @@ from graph2vid.text.precedence.step_pairs import step_pairs as step_pairs
 LEAST = 0.4
 """A pair is kept from this probability on: where an F1 of about 0.8 can be reached, half of that gives the highest."""
 
-SURE = 0.85
-"""A pair is a precedence that a video must respect from this probability on; below it, soft precedence."""
-
-READ = 0.7
-"""From this probability on so is a pair for which the learned parser found a reason in the words."""
+SUREST = 0.9
+"""The confidence of a guessed edge at most."""
 
 WRITTEN = "written order"
 MOST_STEPS = 80
@@ -56,9 +54,9 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     Returns
     -------
     Parse
-        With the probability of each precedence, and the entity graph of the learned parser. Probable pairs are edges,
-        uncertain ones soft precedence, improbable ones nothing. The reason for an edge is what the learned parser
-        found, or else the written order.
+        With the probability of each precedence, and the entity graph of the learned parser. Probable pairs are soft
+        edges, improbable ones nothing. The reason for an edge is what the learned parser found, or else the written
+        order.
     """
     network = OrderNetwork.load()
     n = len(procedure)
@@ -80,28 +78,19 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     chances = probability.tolist()
     written = [Reason(i, j, WRITTEN, f"{chances[i][j]:.0%}") for i, j in np.argwhere(kept).tolist()]
     parse = coarsen(procedure, [*found, *written], "auto", entities)
-    flow = _with_soft_precedence(parse.flow, chances, {(reason.before, reason.after) for reason in found})
+    flow = _with_confidences(parse.flow, chances)
     explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}
     needed = set(flow.edges) - explained
     why = tuple(reason for reason in parse.reasons if reason.rule != WRITTEN or (reason.before, reason.after) in needed)
     return Parse(procedure, flow, "auto", why, parse.backward, entities, probability)
 
 
-def _with_soft_precedence(
-    flow: FlowGraph, probability: Sequence[Sequence[float]], read: set[tuple[int, int]]
-) -> FlowGraph:
-    """Return the graph with a confidence for what is not sure; what surer edges imply is left out.
-
-    For the pairs in ``read`` a reason was found in the words.
-    """
+def _with_confidences(flow: FlowGraph, probability: Sequence[Sequence[float]]) -> FlowGraph:
+    """Return the graph with a confidence for each edge, and the written order; what surer edges imply is left out."""
     pairs = [(step, later) for step in range(len(flow)) for later in bits(flow.descendants[step])]
-    chances = [probability[before][after] for before, after in pairs]
-    is_sure = [chance >= (READ if pair in read else SURE) for pair, chance in zip(pairs, chances, strict=True)]
-    if all(is_sure):
-        return flow
-    soft = [max(round(min(chance, 0.5), 2), 0.01) for chance in chances]  # at even odds a violation costs nothing
-    sure = tuple(np.where(is_sure, 1.0, soft).tolist())
-    return replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
+    sure = tuple(max(round(min(probability[before][after], SUREST), 2), 0.01) for before, after in pairs)
+    soft = replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
+    return replace(soft, written_order=WRITTEN_ORDER)
 
 
 @one_thread()
