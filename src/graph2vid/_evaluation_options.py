@@ -148,8 +148,8 @@ class ExperimentOptions(EvaluationOptions, panel="Costs and alignment"):
     )
     methods: tuple[str, ...] | None = basic_option(
         None,
-        "argmax, argmax+background, bag, linear, written, graph (all of them) or graph:SOURCE, true-order, true-order-repeats; "
-        "all that the dataset has something for by default.",
+        "argmax, argmax+background, bag, linear, written, graph (all of them) or graph:SOURCE, true-order, "
+        "true-order-repeats; all that the dataset has something for by default.",
         panel="Methods",
         metavar="NAME,…",
     )

@@ -131,9 +131,7 @@ def _columns(
         yield best, last
 
 
-def _labels(
-    orders: Integers, costs: ClipCosts, contiguous: bool, order: PairCosts | None
-) -> NDArray[np.int64]:
+def _labels(orders: Integers, costs: ClipCosts, contiguous: bool, order: PairCosts | None) -> NDArray[np.int64]:
     """[N] smallest label sequence, read backwards, among the cheapest alignments of equally cheap ``orders``.
 
     All of them are traced back side by side, those alone going on that have the smallest label at each clip:

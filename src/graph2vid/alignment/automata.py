@@ -64,7 +64,7 @@ class AutomatonProblem(NamedTuple):
     end: Floats
     length: Floats
     tail: Floats
-    restriction: Mapping[str, Any] = {}  # noqa: RUF012
+    restriction: Mapping[str, Any] = {}
 
     @property
     def costs(self) -> tuple[Floats, ...]:
@@ -157,7 +157,9 @@ def automaton_problem(
     order = problem.order if not number else order_costs(restrictions[number], problem.violation)
     arc, end = _costs(automaton, costs.match.dtype, skip, repeat, np.empty(0) if order is None else order)
     of_clips = costs.match, costs.drop
-    asked = AutomatonProblem(automaton, *of_clips, arc, end, durations.length, durations.tail, restrictions.report(number))
+    asked = AutomatonProblem(
+        automaton, *of_clips, arc, end, durations.length, durations.tail, restrictions.report(number)
+    )
     return asked.in_dtype_of(costs)
 
 

@@ -31,7 +31,7 @@ _EXTENDED = "repeats, durations and alternatives"
 _SEARCH = "raise time_limit, or use method='anytime'"
 _LESS = "raise time_limit, use longer clips, or leave out what makes the procedure large"
 _WRITTEN_UPDATES = 2**25
-"""States × clips up to which all legal orders are tried where one is expected: the posterior takes about half a second."""
+"""States × clips up to which all legal orders are tried where one is expected: about half a second of a posterior."""
 
 _SOFT_UPDATES = 2**31
 """The same where only some edges are soft."""
@@ -344,6 +344,12 @@ class Problem:
     def of_video(self, match: Any, drop: Any, skip: Any = None) -> Problem:
         """Return the same problem, but for constraints, of another video: only its costs are checked."""
         return self.of_clips(check_costs(self.flow, match, drop, skip))
+
+    def with_flow(self, flow: FlowGraph) -> Problem:
+        """Return the same problem with other edges, or another expected order, between its steps."""
+        other = Problem(flow, *self.costs, self.repeat, self.durations, self.violation, (), self.contiguous)
+        other.pinned = self.pinned
+        return other
 
     def of_clips(self, costs: ClipCosts) -> Problem:
         """Return the same problem of other clips, whose costs are checked already."""

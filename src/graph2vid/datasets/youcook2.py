@@ -95,7 +95,9 @@ def _read_video(
         if len(segment) != 2:
             raise FormatError(f"{here}: a segment is a start and an end, not {segment!r}")
         start, end = segment
-        annotations.append(tools.annotation(int(written[step]), start, end, here, duration, max(1.0, options.clip_seconds)))
+        annotations.append(
+            tools.annotation(int(written[step]), start, end, here, duration, max(1.0, options.clip_seconds))
+        )
     title = str(record.get("dish") or record.get("recipe_type") or video)
     notes = {"video": video, "recipe_type": record.get("recipe_type"), "subset": record.get("subset")}
     captions = tools.caption_file(source.files, video)

@@ -31,8 +31,8 @@ Rules
 - A ``#`` that begins a line, or stands alone between spaces, begins a comment; in an order any ``#`` does.
 - A name or text may be put in double quotes, with the escapes of JSON (``\\"``, ``\\\\``, ``\\n``). Needed
   for a name with ``"``, ``:``, ``,``, ``#`` or an arrow in it (among alternatives: ``|``), for a step called
-  "title", "optional", "alternatives", "written_order" or "unordered", for an empty text, and for a text that begins with a quote, holds a line
-  break or a ``#`` alone, or begins or ends with spaces.
+  "title", "optional", "alternatives", "written_order" or "unordered", for an empty text, and for a text that begins
+  with a quote, holds a line break or a ``#`` alone, or begins or ends with spaces.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class _Reader:
                 if not sort:
                     self._enter_edges(groups, confidences)
         choices: dict[str, Any] = {
-            sort: [name for _, groups, _ in self.found[sort] for name in groups[0]] for sort in ("optional", "unordered")
+            sort: [name for _, groups, _ in self.found[sort] for name in groups[0]]
+            for sort in ("optional", "unordered")
         }
         choices |= {"alternatives": [groups for _, groups, _ in self.found["alternatives"]]}
         choices |= {"written_order": self.written_order}

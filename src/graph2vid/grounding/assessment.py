@@ -15,7 +15,7 @@ from graph2vid.alignment import Alignment, Posterior, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence
 from graph2vid.grounding.calibrator import NARRATION, Calibrator, observe
-from graph2vid.grounding.doubt import MOST_NAMED, conflicts, log_odds, reasons, relax, weak
+from graph2vid.grounding.doubt import MOST_NAMED, Elsewhere, conflicts, elsewhere, log_odds, reasons, relax, weak
 
 _BY_DEFAULT = {"preset": "log_odds", "match": "raw", "drop": "constant:0", "skip": "given", "temperature": 1.0}
 """The costs of narration that the calibrator was fitted on."""
@@ -35,6 +35,8 @@ class Assessment:
         The probability of each step that it is not shown; empty where it is not known.
     probability : float64 [K+1, N] or None
         Calibrated, of each label in each clip.
+    elsewhere : list of Elsewhere
+        Where steps that are doubtful or not shown may be, in clips.
     about : dict
         For the options of a result: ``calibration``, ``conflicts``, ``edges``.
     """
@@ -44,6 +46,7 @@ class Assessment:
     why: list[str]
     absent: tuple[float, ...] = ()
     probability: NDArray[np.float64] | None = None
+    elsewhere: list[Elsewhere] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
 
 
@@ -100,7 +103,9 @@ def assess(
     if asked.margins:
         gains, complete = conflicts(problem, found)
         about["edges"] = {"complete": complete, "gains": [one.to_json(flow) for one in gains]}
-    return Assessment(sure, raw, why, absent, probability, about)
+    unsure = [segment.step for segment, reason in zip(found.segments, why, strict=True) if reason]
+    places = elsewhere(problem, found, dict.fromkeys([*unsure, *found.skipped]))
+    return Assessment(sure, raw, why, absent, probability, places, about)
 
 
 def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: GroundOptions) -> Calibrator | None:

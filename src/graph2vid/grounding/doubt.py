@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,8 @@ Edge = tuple[int, int]
 LIKELY = 0.5
 """A segment of one clip must be likelier than this not to be doubtful."""
 
-LEAST_GAIN, LEAST_RELIEVED = 10.0, 2
-"""In units of cost, and steps: an edge whose removal gains less is not worth a question (on narration it is noise)."""
+LEAST_GAIN = 10.0
+"""In units of cost: what gains less is not worth a question (on narration it is noise)."""
 
 MOST_NAMED = 3
 """Edges that are named."""
@@ -131,7 +133,7 @@ def conflicts(problem: Problem, found: Alignment, seconds: float = SECONDS) -> t
         if left <= 0:
             break
         try:
-            other = without(problem, edge).align("exact", cost_only=True, time_limit=left)
+            other = problem.with_flow(_cut(flow, edge)).align("exact", cost_only=True, time_limit=left)
         except (TooLargeError, InfeasibleError):
             continue
         gains.append(Conflict(*edge, max(found.cost - other.cost, 0.0)))
@@ -166,7 +168,10 @@ def forced_steps(odds: NDArray[np.floating[Any]], labels: NDArray[np.int64]) -> 
 
 
 def relax(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple[Problem, Alignment, list[Conflict]]:
-    """Drop the edges that fight the evidence, the worst first, each after those before it were dropped.
+    """Drop the certain edges that fight the evidence, the worst first, each after those before it were dropped.
+
+    Tried are each edge with all that follows from it alone, and each step with all that enters or leaves it. Of what
+    is dropped, all that the video honours all the same is kept.
 
     Parameters
     ----------
@@ -182,42 +187,144 @@ def relax(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple
         Without these edges.
     dropped : list of Conflict
     """
-    odds = log_odds(problem)
+    odds, began = log_odds(problem), time.monotonic()
     dropped: list[Conflict] = []
     while len(dropped) < most and (before := weak(found, odds)):
-        gains = conflicts(problem, found)[0]
-        if not gains or gains[0].gain < LEAST_GAIN:
+        flow = problem.flow
+        certain = flow.sure.transitive_reduction().edges
+        loose = [_cut(flow, edge) for edge in certain]
+        loose += [_freed(flow, step) for step in sorted({*chain.from_iterable(certain)} - problem.pinned)]
+        best = found
+        for other in loose:
+            left = SECONDS - (time.monotonic() - began)
+            if left <= 0:
+                break
+            with suppress(TooLargeError, InfeasibleError):
+                best = min(best, problem.with_flow(other).align("exact", time_limit=left), key=lambda one: one.cost)
+        violated = inverted(certain, best)
+        if found.cost - best.cost < LEAST_GAIN or not violated:
             break
-        worst = gains[0]
-        other = without(problem, (worst.before, worst.after))
-        then = other.align()
-        if before - weak(then, odds) < LEAST_RELIEVED:
-            break
-        dropped.append(replace(worst, relieved=before - weak(then, odds)))
-        problem, found = other, then
+        problem = problem.with_flow(without_edges(flow, inverted(flow.sure.transitive_closure().edges, best)))
+        then = problem.align()
+        relieved = max(before - weak(then, odds), 0)
+        dropped += [Conflict(*edge, found.cost - then.cost, relieved) for edge in violated]
+        found = then
     return problem, found, dropped
 
 
-def without(problem: Problem, *edges: Edge) -> Problem:
-    """Return the problem without some edges of its flow graph."""
-    costs = problem.costs
-    return Problem(
-        without_edges(problem.flow, edges),
-        costs.match,
-        costs.drop,
-        costs.skip,
-        problem.repeat,
-        problem.durations,
-        problem.violation,
-        (),
-        problem.contiguous,
-    )
+def inverted(edges: Iterable[Edge], found: Alignment) -> list[Edge]:
+    """Return the pairs of which both steps are shown, the second one first."""
+    place = {step: number for number, step in enumerate(found.order)}
+    return [(a, b) for a, b in edges if a in place and b in place and place[b] < place[a]]
 
 
-def without_edges(flow: FlowGraph, edges: Sequence[Edge]) -> FlowGraph:
-    """Return a flow graph without some of its edges."""
-    kept = {edge: sure for edge, sure in flow.confidence.items() if edge not in edges}
-    return replace(flow, edges=tuple(kept), confidences=tuple(kept.values()))
+def _cut(flow: FlowGraph, edge: Edge) -> FlowGraph:
+    """Return a flow graph without an edge, and without what follows from it alone."""
+    return flow.with_edges({other: sure for other, sure in flow.confidence.items() if other != edge})
+
+
+def without_edges(flow: FlowGraph, edges: Iterable[Edge]) -> FlowGraph:
+    """Return a flow graph without some of its edges; what followed from them by others is kept."""
+    gone = {*edges}
+    kept = {edge: sure for edge, sure in flow.transitive_closure().confidence.items() if edge not in gone}
+    return flow.with_edges(kept).transitive_reduction()
+
+
+def _freed(flow: FlowGraph, step: int) -> FlowGraph:
+    """Return a flow graph in which a step may come anywhere."""
+    loose = without_edges(flow, [edge for edge in flow.transitive_closure().edges if step in edge])
+    return replace(loose, unordered=(*flow.unordered, step))
+
+
+def overruled(flow: FlowGraph, found: Alignment) -> tuple[Edge, ...]:
+    """Return the soft edges that an alignment shows the other way round."""
+    return tuple(inverted((edge for edge, sure in flow.confidence.items() if sure < 1.0), found))
+
+
+def suspend(problem: Problem, found: Alignment) -> tuple[Problem, Alignment, tuple[int, ...]]:
+    """Suspend what is guessed of pinned steps that stand against the guess, and align again.
+
+    A correction is a fact. Were the guesses about its step kept, the other steps would be drawn to where they would be
+    if the step were in its place.
+
+    Returns
+    -------
+    problem, found : Problem, Alignment
+    moved : tuple of int
+        The pinned steps that are shown in another order than guessed.
+    """
+    if problem.order is None or not problem.pinned:
+        return problem, found, ()
+    guesses = inverted(zip(*(ends.tolist() for ends in np.nonzero(problem.order)), strict=True), found)
+    moved = tuple(sorted(step for step in problem.pinned if any(step in pair for pair in guesses)))
+    if not moved:
+        return problem, found, ()
+    soft = [edge for edge in overruled(problem.flow, found) if {*edge} & {*moved}]
+    flow = replace(without_edges(problem.flow, soft), unordered=(*problem.flow.unordered, *moved))
+    problem = problem.with_flow(flow)
+    return problem, problem.align(), moved
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another place where a step may be, the order left open.
+
+    Attributes
+    ----------
+    step : int
+    start, end : float
+        Seconds, or clips.
+    gain : float
+        How much less the best alignment costs with the step there.
+    against : tuple of (int, int)
+        Edges that stand against it, certain or guessed.
+    """
+
+    step: int
+    start: float
+    end: float
+    gain: float
+    against: tuple[Edge, ...] = ()
+
+    def to_json(self, flow: FlowGraph) -> dict[str, Any]:
+        """Return the place with steps by their ids."""
+        against = [[flow.ids[a], flow.ids[b]] for a, b in self.against]
+        span = {"start": self.start, "end": self.end, "gain": round(self.gain, 4)}
+        return {"step": flow.ids[self.step], **span, "against": against}
+
+
+def elsewhere(problem: Problem, found: Alignment, steps: Iterable[int], seconds: float = SECONDS) -> list[Elsewhere]:
+    """Return for each of some steps where it may be if the order is left open, in clips, if anything speaks for it.
+
+    Each is exact: the procedure is aligned with that step free to come anywhere.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Alignment
+        Its answer.
+    steps : iterable of int
+    seconds : float
+        After which no further step is looked for.
+    """
+    began, places = time.monotonic(), []
+    here = {segment.step: segment for segment in found.segments}
+    for step in steps:
+        left = seconds - (time.monotonic() - began)
+        if left <= 0:
+            break
+        if step in problem.pinned:
+            continue
+        try:
+            other = problem.with_flow(_freed(problem.flow, step)).align(time_limit=left)
+        except (TooLargeError, InfeasibleError):
+            continue
+        gain, now = found.cost - other.cost, here.get(step)
+        for segment in (one for one in other.segments if one.step == step):
+            if gain >= LEAST_GAIN and (now is None or segment.stop <= now.start or now.stop <= segment.start):
+                against = tuple(edge for edge in inverted(problem.flow.edges, other) if step in edge)
+                places.append(Elsewhere(step, segment.start, segment.stop, gain, against))
+    return places
 
 
 def log_odds(problem: Problem) -> Floats:

@@ -16,7 +16,7 @@ from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.assessment import assess
-from graph2vid.grounding.doubt import Conflict, relax
+from graph2vid.grounding.doubt import Conflict, overruled, relax, suspend
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -65,12 +65,17 @@ def ground_evidence(
     durations = durations_of(procedure, options.evidence.clip_seconds, asked.durations, asked.min_clips)
     of_steps = repeat, durations, asked.violation
     problem = Problem(flow, costs.match, costs.drop, costs.skip, *of_steps, in_clips, asked.contiguous)
-    found = problem.align(asked.method, time_limit=asked.time_limit)
+    problem, found, moved = suspend(problem, problem.align(asked.method, time_limit=asked.time_limit))
     dropped: list[Conflict] = []
     if asked.relax:
         problem, found, dropped = relax(problem, found)
         procedure = problem.flow
     known = assess(problem, found, evidence, costs.options, options)
+    clip_seconds, offset = options.evidence.clip_seconds, options.evidence.offset
+    in_time = [
+        replace(one, start=offset + one.start * clip_seconds, end=offset + one.end * clip_seconds)
+        for one in known.elsewhere
+    ]
     spare, of_order = None, {}
     if asked.margins:
         try:
@@ -93,7 +98,6 @@ def ground_evidence(
         "settings": options.to_json(),
         **evidence.about,
     }
-    clip_seconds, offset = options.evidence.clip_seconds, options.evidence.offset
     segments = [
         GroundedSegment(
             step=one.step,
@@ -126,6 +130,9 @@ def ground_evidence(
         absent=known.absent,
         probability=known.probability,
         sources=dict(evidence.sources),
+        overruled=overruled(procedure, found),
+        suspended=moved,
+        elsewhere=tuple(in_time),
     )
 
 

@@ -13,6 +13,7 @@ from graph2vid._values import number_of, shown
 from graph2vid.errors import FormatError, GraphError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding.doubt import Elsewhere
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.quantised import unpack
 
@@ -96,6 +97,23 @@ class GroundingReader:
             return ()
         return tuple(self.number(entry, "absent", f"steps[{at}].") for at, entry in enumerate(entries))
 
+    def entries(self, holder: dict[str, Any], key: str, place: str = "") -> list[Any]:
+        found: list[Any] = self.get({key: []} | holder, key, list, "a list", place)
+        return found
+
+    def edges(self, holder: dict[str, Any], key: str, flow: FlowGraph, place: str = "") -> tuple[tuple[int, int], ...]:
+        edges = []
+        for pair in self.entries(holder, key, place):
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise self.wrong(place + key, "a list of pairs of ids", pair)
+            edges.append((self.step(pair[0], place + key, flow), self.step(pair[1], place + key, flow)))
+        return tuple(edges)
+
+    def place(self, entry: Any, place: str, flow: FlowGraph) -> Elsewhere:
+        start, end = self.span(entry, place)
+        step, gain = self.step(entry.get("step"), f"{place}.step", flow), self.number(entry, "gain", f"{place}.")
+        return Elsewhere(step, start, end, gain, self.edges(entry, "against", flow, f"{place}."))
+
     def grounding(self, document: dict[str, Any]) -> Grounding:
         flow = FlowGraph.from_json(self.get(document, "flow", dict, "a flow graph"), source=f"{self.source}, flow")
         clip_seconds = self.number(document, "clip_seconds")
@@ -127,4 +145,9 @@ class GroundingReader:
             evidence=self.evidence(known["evidence"], shape) if "evidence" in known else None,
             absent=self.absent(document, len(flow)),
             sources={name: self.evidence(packed, shape, f"sources.{name}") for name, packed in sources.items()},
+            overruled=self.edges(known, "overruled", flow),
+            suspended=tuple(self.step(name, "suspended", flow) for name in self.entries(known, "suspended")),
+            elsewhere=tuple(
+                self.place(entry, f"elsewhere[{i}]", flow) for i, entry in enumerate(self.entries(known, "elsewhere"))
+            ),
         )

@@ -20,7 +20,7 @@ from graph2vid.alignment.alignment_plot import Bar, Span, plot_lanes, plot_matri
 from graph2vid.errors import InputError
 from graph2vid.evidence import Cue
 from graph2vid.flow import FlowGraph
-from graph2vid.grounding.doubt import Conflict
+from graph2vid.grounding.doubt import Conflict, Elsewhere
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.step_count import StepCount, count_steps
 from graph2vid.grounding.times import format_time
@@ -136,6 +136,12 @@ class Grounding:
     sources : dict of str to float array [K, N]
         What each of several sources adds to the evidence (narration, on-screen text, frames, scores), in nats; empty
         where there is one.
+    overruled : tuple of (int, int)
+        The soft edges that the video shows the other way round.
+    suspended : tuple of int
+        Steps that a constraint pins where the guessed order does not expect them: it is not asked about them.
+    elsewhere : tuple of Elsewhere
+        Where steps that are doubtful or not shown may be, in seconds, if the order is left open.
     """
 
     flow: FlowGraph
@@ -154,6 +160,9 @@ class Grounding:
     absent: tuple[float, ...] = ()
     probability: NDArray[np.float64] | None = field(default=None, repr=False)
     sources: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    overruled: tuple[tuple[int, int], ...] = ()
+    suspended: tuple[int, ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.int64)
@@ -393,6 +402,9 @@ class Grounding:
             "cues": [_plain_cue(cue) for cue in self.cues],
             "evidence": None if self.evidence is None else pack(self.evidence),
             "sources": {name: pack(nats) for name, nats in self.sources.items()},
+            "overruled": [[ids[a], ids[b]] for a, b in self.overruled],
+            "suspended": [ids[step] for step in self.suspended],
+            "elsewhere": [one.to_json(self.flow) for one in self.elsewhere],
         }
         return {
             "format": KIND,

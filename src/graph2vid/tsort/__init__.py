@@ -12,6 +12,25 @@ from graph2vid.tsort.lattice import Masks, flags_of, sums_over, words_of
 from graph2vid.tsort.order_costs import PairCosts, Restrictions, made_certain, order_costs
 from graph2vid.tsort.tsort_graph import TSortGraph, random_sorts
 
-__all__ = ["AUTOMATON_LIMIT", "Automaton", "Complexity", "Masks", "PairCosts", "Restrictions", "SortCount", "TSortGraph"]
-__all__ += ["count_sorts", "even_threads", "flags_of", "ideals_bound", "made_certain", "order_costs", "random_sorts", "readable", "sections"]
+__all__ = [
+    "AUTOMATON_LIMIT",
+    "Automaton",
+    "Complexity",
+    "Masks",
+    "PairCosts",
+    "Restrictions",
+    "SortCount",
+    "TSortGraph",
+]
+__all__ += [
+    "count_sorts",
+    "even_threads",
+    "flags_of",
+    "ideals_bound",
+    "made_certain",
+    "order_costs",
+    "random_sorts",
+    "readable",
+    "sections",
+]
 __all__ += ["sums_over", "words_of"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def made_certain(flow: FlowGraph) -> FlowGraph:
     certain = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     if flow.written_order:
         steps = [step for step in certain.topological_order if step not in flow.unordered]
-        chain = dict.fromkeys(zip(steps, steps[1:], strict=False), 1.0)
+        chain = dict.fromkeys(pairwise(steps), 1.0)
         certain = certain.with_edges({**certain.confidence, **chain})
     return replace(certain, written_order=0.0, unordered=())
 

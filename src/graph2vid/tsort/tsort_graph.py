@@ -17,8 +17,8 @@ from graph2vid._memory import available_memory
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.flow import FlowGraph, bits, mask_of
 from graph2vid.tsort.bounds import MAX_IDEALS, bytes_per_ideal, ideals_bound, too_large
-from graph2vid.tsort.order_costs import PairCosts, made_certain, order_costs
 from graph2vid.tsort.lattice import Builder, Indices, Masks, Offsets, build_lattice, flags_of, words_of
+from graph2vid.tsort.order_costs import PairCosts, made_certain, order_costs
 
 if TYPE_CHECKING:
     import networkx
@@ -144,7 +144,7 @@ class TSortGraph:
         return (_compiled_again, (self.flow, self.n_ideals, self.order))
 
     def with_violation(self, violation: float) -> TSortGraph:
-        """Return the graph with the costs of inverted pairs multiplied; +∞: the order is certain where it is guessed."""
+        """Return the graph with the costs of inverted pairs multiplied; +∞: what is guessed is certain."""
         if self.order is None or violation == 1.0:
             return self
         made = vars(self).setdefault("_with_violation", {})
