@@ -236,6 +236,8 @@ def judgements(parser: str, howtos: Iterable[HowTo], folder: Path = CACHE, **opt
         sound, showings = render(howto, folder)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
+            # Confidences say how sure segments are, not where they lie, and take most of the time.
+            options = {"confidence": False} | options
             grounding = ground(howto.text, sound, parser=parser, cache=Cache(folder), **options)
         yield Judgement(howto, showings, grounding)
 
