@@ -36,6 +36,7 @@ def grounding(*segments: tuple[int, float]) -> Grounding:
 
 
 def score(*segments: tuple[int, float]) -> howtos.Score:
+    """Score segments of the short how-to, which shows step 2, step 1, and step 2 again."""
     showings = (howtos.Showing(2, 5.0, 12.0), howtos.Showing(1, 15.0, 20.0), howtos.Showing(2, 30.0, 34.0))
     return howtos.Judgement(SHORT, showings, grounding(*segments)).score
 
