@@ -21,7 +21,7 @@ from graph2vid._values import read_number, unescaped
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.flow_graph import FlowGraph
-from graph2vid.flow.messages import quoted
+from graph2vid.flow.messages import quoted, too_many
 from graph2vid.flow.steps import Step
 
 _DEEPEST = 50  # subgraphs within subgraphs
@@ -100,6 +100,8 @@ class _Reader:
         self._body(depth=0)
         if (rest := self._next()).kind != "end":
             self._fail(rest, f"one graph was expected, but {rest} follows it")
+        if objection := too_many(len(self.texts), "steps"):
+            self._fail(rest, objection)
         try:
             steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
             groups: dict[str, list[list[str]]] = defaultdict(list)
@@ -154,6 +156,8 @@ class _Reader:
         except InputError:
             self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(given)}")
         for before, after in pairwise(groups):
+            if objection := too_many(len(self.edges) + len(before) * len(after), "edges"):
+                self._fail(arrow, objection)
             self.edges += [(a, b, sure) for a in before for b in after]
         return [name for group in groups for name in group]
 
