@@ -467,6 +467,18 @@ def test_a_deleted_project_ends_its_job(client: Any, folder: Path) -> None:
     assert not list(folder.glob(".gone-*"))
 
 
+def test_two_windows_do_not_overwrite_the_procedure_of_one_another(client: Any) -> None:
+    path = f"/api/projects/{with_graph(client)}"
+    seen = client.get(path).json()["procedure_revision"]
+    first = client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Cut the tomato.")
+    assert first.status_code == 200
+    second = client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Peel the tomato.")
+    assert second.status_code == 409 and "changed elsewhere" in second.json()["error"]
+    assert client.get(path).json()["procedure"] == "1. Cut the tomato."
+    seen = first.json()["procedure_revision"]
+    assert client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Peel it.").status_code == 200
+
+
 def test_a_step_keeps_its_number_and_an_outdated_result_says_so(client: Any) -> None:
     """The number and the colour are those of the graph as it is now, in the editor and in the result."""
     name = with_graph(client)

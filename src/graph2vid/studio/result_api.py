@@ -22,6 +22,7 @@ from graph2vid.report import page, view_model
 from graph2vid.studio import models, places, work
 from graph2vid.studio.annotating import imported
 from graph2vid.studio.asking import (
+    BUSY,
     RAW,
     STALE,
     FileName,
@@ -43,7 +44,8 @@ from graph2vid.studio.work import in_words
 router = new_router()
 
 
-@router.post("/projects/{project}/ground", status_code=202, summary="Ground the video (a job)")
+@router.post("/projects/{project}/ground", status_code=202, summary="Ground the video (a job)",
+             responses=BUSY)  # fmt: skip
 def ground(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.ground(take))
 
@@ -55,7 +57,7 @@ def result(studio: InStudio, take: InTake) -> dict[str, Any]:
 
 
 @router.post("/projects/{project}/check", status_code=202,
-             summary="Say where the video does not follow the procedure (a job)")  # fmt: skip
+             summary="Say where the video does not follow the procedure (a job)", responses=BUSY)  # fmt: skip
 def check(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.check(take))
 
@@ -149,7 +151,8 @@ def report(
     return Response(made, media_type="text/html; charset=utf-8", headers=attachment(f"{_file_stem(take)}.html"))
 
 
-@router.post("/projects/{project}/clips", status_code=202, summary="Cut a clip and a still of each step (a job)")
+@router.post("/projects/{project}/clips", status_code=202, summary="Cut a clip and a still of each step (a job)",
+             responses=BUSY)  # fmt: skip
 def cut_clips(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.clips(take))
 
