@@ -100,8 +100,6 @@ class _Reader:
         self._body(depth=0)
         if (rest := self._next()).kind != "end":
             self._fail(rest, f"one graph was expected, but {rest} follows it")
-        if objection := too_many(len(self.texts), "steps"):
-            self._fail(rest, objection)
         try:
             steps = [Step(name, name if text is None else text) for name, text in self.texts.items()]
             groups: dict[str, list[list[str]]] = defaultdict(list)
@@ -170,6 +168,8 @@ class _Reader:
             return self._body(depth + 1)
         name = self._value("a node")
         self.texts.setdefault(name, None)
+        if objection := too_many(len(self.texts), "steps"):
+            self._fail(token, objection)
         while self._accept(":"):  # a port, which says nothing about the order
             self._take()
         return [name]
