@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from graph2vid._files import parse_json
+from graph2vid._files import parse_json, read_json, write_json
 from graph2vid._values import count_of, number_of, read_number, seconds_of, shown, table_rows, unescaped
 from graph2vid.cli import main
 from graph2vid.errors import FormatError
@@ -42,6 +44,20 @@ def test_json_beyond_measure(text: str) -> None:
     with pytest.raises(FormatError, match=r"^x\.json") as caught:
         parse_json(text, "x.json")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("value", [10**30, functools.reduce(lambda inner, _: [inner], range(101), 0)])
+def test_json_that_could_not_be_read_again_is_not_written(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "x.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(FormatError, match=r"^cannot write .*x\.json"):
+        write_json(path, {"a": value})
+    assert read_json(path) == {"a": 1}
+
+
+def test_names_of_files_that_are_not_utf_8_are_written_replaced(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"video": os.fsdecode(b"caf\xe9.mp4")})
+    assert read_json(tmp_path / "x.json") == {"video": "caf\ufffd.mp4"}
 
 
 def test_json_within_measure() -> None:

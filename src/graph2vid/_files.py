@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from graph2vid._values import shown
+from graph2vid._values import repaired, shown
 from graph2vid.errors import FormatError, Graph2VidError
 
 STDOUT = "-"
@@ -85,13 +85,15 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` as UTF-8, whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
+    """Write ``text`` as UTF-8, whole or not at all; of a file's name, what is no UTF-8 is replaced."""
+    write_bytes(path, repaired(text).encode("utf-8"))
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented JSON, whole or not at all. Infinities and NaN are refused."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write ``value`` as indented JSON, whole or not at all; refused is what :func:`read_json` would not read."""
+    text = repaired(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    parse_json(text, f"cannot write {path}")
+    write_text(path, text + "\n")
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:

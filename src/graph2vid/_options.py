@@ -22,7 +22,7 @@ from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from graph2vid._deprecated import warn_renamed
-from graph2vid._values import shown
+from graph2vid._values import LARGEST, shown
 from graph2vid.errors import InputError
 
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
@@ -175,7 +175,7 @@ class Declared:
         about = self.about
         least, most = -math.inf if about.least is None else about.least, math.inf if about.most is None else about.most
         within = least <= number <= most and math.isfinite(number) and (about.above is None or number > about.above)
-        if not within or (self.kind is int and number != int(number)):
+        if not within or (self.kind is int and (number != int(number) or abs(number) > LARGEST)):
             return None
         return int(number) if self.kind is int else number
 

@@ -20,6 +20,7 @@ _MOST_SHOWN = 40  # characters of a value that a message quotes
 
 # Nor is one written with more digits.
 _NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_REFERENCE = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
 
 
@@ -82,6 +83,15 @@ def seconds_of(hours: str | None, minutes: str | None, seconds: str, place: str)
 def unescaped(text: str) -> str:
     """Return ``text`` with its HTML character references resolved; those of no character are U+FFFD."""
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text))
+
+
+def repaired(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined, and lone surrogates as the replacement character.
+
+    Names of files that are not UTF-8 hold such surrogates, and no file or answer can.
+    """
+    found = _SURROGATE.search(text)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if found else text
 
 
 def table_rows(

@@ -103,6 +103,7 @@ def test_check_lists_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["m.parquet", "--out", "o", "--clip-seconds", "-1"], "clip_seconds must be a number above 0"),
         (["m.parquet", "--out", "o", "--match", "best"], "match must be one of"),
         (["m.parquet", "--out", "m.parquet"], "is a file"),
+        (["m.parquet", "--out", "o\udce9"], "the name of this folder is not UTF-8"),
     ],
 )
 def test_wrong_requests_get_one_line(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -47,6 +48,22 @@ def test_captions_beside_the_video(tmp_path: Path) -> None:
     arguments = ["ground", str(FILES.flow), str(FILES.video), "--captions", str(FILES.captions), "-o", str(result)]
     assert main(arguments) == 0
     assert Grounding.load(result).end == pytest.approx(load_narrated().duration, abs=1.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 here")
+def test_names_that_are_not_utf_8(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    name = {suffix: os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9" + suffix.encode()) for suffix in (".mp4", ".json")}
+    shutil.copy(FILES.video, name[".mp4"])
+    media = [str(FILES.flow), name[".mp4"], "--captions", str(FILES.captions)]
+    outputs = ["-o", name[".json"], "--report", str(tmp_path / "r.html"), "--export", "youtube,elan,via3,howto,rttm"]
+    assert main(["ground", *media, *outputs, "--check"]) == 0
+    assert Grounding.load(name[".json"]).video == f"{tmp_path}/caf\ufffd.mp4"
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "caf%E9.mp4" in page and "caf\ufffd.mp4" in page
+    assert main(["clips", name[".json"], "--video", name[".mp4"], "-o", str(tmp_path / "clips")]) == 0
+    assert main(["view", name[".json"], "-o", str(tmp_path / "v.html")]) == 0
+    assert "caf?.json" in capfd.readouterr().err
 
 
 def refused(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:

@@ -131,3 +131,12 @@ def test_bad_input_is_named(make: Callable[[], FlowGraph], message: str) -> None
         make()
     assert isinstance(caught.value, GraphError) or "line" in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_twenty_thousand_branches_are_checked_in_linear_time() -> None:
+    """Looking at each pair of branches took minutes."""
+    names = [f"b{number}" for number in range(19_999)]
+    text = "\n".join([*(f"{name}:" for name in names), f"alternatives: {' | '.join(names)}"])
+    assert len(FlowGraph.from_text(text).alternatives[0]) == 19_999
+    with pytest.raises(GraphError, match="'b7' must come before 'b9'"):
+        FlowGraph.from_text(f"{text}\nb7 -> b9")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import networkx
@@ -266,6 +267,37 @@ def test_bad_dot(text: str, message: str) -> None:
     with pytest.raises((FormatError, GraphError)) as caught:
         FlowGraph.from_dot(text, source="x.dot")
     assert str(caught.value).startswith(message)
+
+
+_NAMES = [f"n{number}" for number in range(4000)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "edges"),
+    [
+        (".dot", f"digraph {{ {{ {' '.join(_NAMES[:2000])} }} -> {{ {' '.join(_NAMES[2000:])} }} }}", "4,000,000"),
+        (".dot", "digraph {" + "{ a b } -> { c d }\n" * 50_001 + "}", "200,004"),
+        (".flow", f"a:\nb:\n{', '.join(['a'] * 2000)} -> {', '.join(['b'] * 2000)}", "4,000,000"),
+        (".flow", "a:\nb:\nc:\nd:\n" + "a, b -> c, d\n" * 50_001, "200,004"),
+    ],
+)
+def test_too_many_edges_are_refused_unbuilt(suffix: str, text: str, edges: str) -> None:
+    read = {".dot": FlowGraph.from_dot, ".flow": FlowGraph.from_text}[suffix]
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=rf"^x, line \d+: {edges} edges; up to 200,000 are read"):
+        read(text, source="x")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 150 << 20
+
+
+@pytest.mark.parametrize("name", ["x.dot", "x.flow"])
+def test_too_many_steps_are_refused(name: str) -> None:
+    names = [f"n{number}" for number in range(20_001)]
+    text = f"digraph {{ {' '.join(names)} }}" if name == "x.dot" else ":\n".join([*names, ""])
+    read = FlowGraph.from_dot if name == "x.dot" else FlowGraph.from_text
+    with pytest.raises(FormatError, match=r"20,001 steps; up to 20,000 are read \(\.json has no limit\)"):
+        read(text, source=name)
 
 
 # -- networkx --

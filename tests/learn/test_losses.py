@@ -22,6 +22,7 @@ from graph2vid.learn import (  # noqa: E402
     GraphDropDTWLoss,
     ProcedureLoss,
     operator,
+    posteriors,
     soft_cost,
 )
 from graph2vid.tsort import TSortGraph  # noqa: E402
@@ -90,6 +91,45 @@ def test_a_second_derivative_is_refused() -> None:
     cost = soft_cost(TSORTS, match, drop, None, LENGTHS).sum()
     with pytest.raises(Graph2VidError, match="no second derivative"):
         torch.autograd.grad(cost, match, create_graph=True)
+
+
+@pytest.mark.parametrize("kind", ["grad", "vmap", "jacrev", "hessian"])
+def test_transforms_of_torch_are_refused_in_one_line(kind: str) -> None:
+    match, drop, _ = batch(3)
+    features, steps = embeddings()
+    for loss, argument in (
+        (lambda match: soft_cost(TSORTS, match, drop, None, LENGTHS).sum(), match),
+        (lambda match: posteriors(TSORTS, match, drop, None, LENGTHS).cost.sum(), match),
+        (lambda features: GraphDropDTWLoss()(features, steps, FLOWS, LENGTHS), features),
+        (lambda features: ProcedureLoss()(features, steps, FLOWS, LENGTHS), features),
+    ):
+        with pytest.raises(InputError, match=r"torch\.func"):
+            getattr(torch.func, kind)(loss)(argument.detach()[None] if kind == "vmap" else argument.detach())
+    with pytest.raises(InputError, match=r"torch\.func\.vmap is not for losses"):
+        torch.func.vmap(lambda features: ClusteringLoss()(features, steps, LENGTHS))(features.detach()[None])
+
+
+def test_forward_mode_is_refused_rather_than_left_out() -> None:
+    match, drop, _ = batch(3)
+    with pytest.raises(InputError, match="forward mode"):
+        torch.func.jvp(lambda match: soft_cost(TSORTS, match, drop, None, LENGTHS), (match,), (match,))
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level(), pytest.raises(InputError, match="forward mode"):
+        soft_cost(TSORTS, forward_ad.make_dual(match.detach(), match.detach()), drop.detach(), None, LENGTHS)
+
+
+def test_complex_numbers_are_refused() -> None:
+    match, drop, skip = batch(3)
+    features, steps = embeddings()
+    costs = {"match": match, "drop": drop, "skip": skip}
+    for name, part in costs.items():
+        for compute in (soft_cost, posteriors):
+            with pytest.raises(InputError, match=f"^{name} must hold real numbers, not complex128$"):
+                compute(TSORTS, **{**costs, name: part.to(torch.complex128)}, lengths=LENGTHS)
+    with pytest.raises(InputError, match=r"^features must hold real numbers, not complex64$"):
+        GraphDropDTWLoss()(features.to(torch.complex64), steps, FLOWS, LENGTHS)
+    with pytest.raises(InputError, match=r"^steps must hold real numbers"):
+        ClusteringLoss()(features, [steps[0].to(torch.complex64), *steps[1:]], LENGTHS)
 
 
 def test_a_graph_that_is_kept_gives_the_same_again() -> None:

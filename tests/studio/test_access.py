@@ -123,6 +123,27 @@ def test_the_printed_address_lets_in(remote: Any) -> None:
     assert remote.get("/api/projects", headers={"origin": "http://evil.example"}).status_code == 403
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        'theme={"mode":"dark"}',
+        "name=John Smith",
+        "prefs[lang]=en",
+        "flag",
+        "=",
+        "graph2vid_token_9000=stale",
+        'a="b',
+    ],
+)
+def test_cookies_of_other_programs_do_no_harm(remote: Any, others: str) -> None:
+    """All programs on a host share its cookies, whatever their ports."""
+    own = f"graph2vid_token_9000={TOKEN}"
+    for cookies in (f"{others}; {own}", f"{own}; {others}", f"{others};{own};x={others}"):
+        assert remote.get("/api/projects", headers={"cookie": cookies}).status_code == 200
+    for cookies in (others, f"{others}; x{own}", f"{others}; graph2vid_token={TOKEN}", own[:-1], f"{own}x"):
+        assert remote.get("/api/projects", headers={"cookie": cookies}).status_code == 401
+
+
 @pytest.mark.parametrize("token", ["short", "with space in it", "x" * 201, "semi;colon-semi;colon", "é" * 20])
 def test_what_is_no_token(token: str) -> None:
     with pytest.raises(ValueError, match="a token has 12 to 200"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -465,6 +467,47 @@ def test_a_deleted_project_ends_its_job(client: Any, folder: Path) -> None:
     assert wait_for(lambda: client.get(f"/api/jobs/{job['id']}").json(), 10)["state"] == "cancelled"
     assert not (folder / name).exists()
     assert not list(folder.glob(".gone-*"))
+
+
+def test_two_windows_do_not_overwrite_the_procedure_of_one_another(client: Any) -> None:
+    path = f"/api/projects/{with_graph(client)}"
+    seen = client.get(path).json()["procedure_revision"]
+    first = client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Cut the tomato.")
+    assert first.status_code == 200
+    second = client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Peel the tomato.")
+    assert second.status_code == 409 and "changed elsewhere" in second.json()["error"]
+    assert client.get(path).json()["procedure"] == "1. Cut the tomato."
+    seen = first.json()["procedure_revision"]
+    assert client.put(f"{path}/procedure", params={"revision": seen}, content=b"1. Peel it.").status_code == 200
+
+
+@pytest.mark.parametrize("number", [10**30, 10**29, 10**16])
+def test_numbers_that_could_not_be_read_again_are_not_written(client: Any, number: int) -> None:
+    path = f"/api/projects/{with_graph(client)}"
+    answer = client.patch(path, json={"min_clips": number})
+    assert answer.status_code == 422 and answer.json()["error"].startswith("min_clips must be a whole number")
+    assert client.get(path).json()["min_clips"] == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 here")
+def test_names_that_are_not_utf_8_can_be_chosen(client: Any, videos: Path) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    for suffix, data in ((b"mp4", VIDEO), (b"vtt", CAPTIONS)):
+        Path(os.fsdecode(os.fsencode(videos) + b"/caf\xe9." + suffix)).write_bytes(data)
+    path = f"/api/projects/{with_graph(client)}"
+    shown = "caf\ufffd.mp4"
+    assert {"caf\ufffd.mp4", "caf\ufffd.vtt"} <= {file["name"] for file in client.get(f"{path}/media").json()}
+    media = {"video": {"place": "folder", "name": shown}, "captions": {"place": "folder", "name": "caf\ufffd.vtt"}}
+    assert client.patch(path, json=media).json()["video"] == {"place": "folder", "name": shown, "there": True}
+    for work in ("ground", "check", "clips"):
+        job = client.post(f"{path}/{work}").json()
+        assert wait_for(lambda job=job: client.get(f"/api/jobs/{job['id']}").json())["state"] == "done"
+    assert client.get(f"{path}/view").json()["video"]["name"] == shown
+    assert client.get(f"{path}/video").content == client.get(f"{path}/result/video").content == VIDEO
+    for answer in ("export/elan", "export/via3", "exports/csv", "report", "report?embed=true", "still", "film"):
+        assert client.get(f"{path}/{answer}").status_code == 200, answer
+    Path(os.fsdecode(os.fsencode(videos) + b"/caf\xe8.mp4")).write_bytes(VIDEO)  # it reads the same
+    assert client.get(path).json()["video"]["there"] is False
 
 
 def test_a_step_keeps_its_number_and_an_outdated_result_says_so(client: Any) -> None:

@@ -489,6 +489,23 @@ def test_uploads_cancel_and_refusals(server: Server, tmp_path: Path) -> None:
         assert page.errors == []
 
 
+def test_a_procedure_changed_in_another_window_stays(server: Server) -> None:
+    name = server.ask("POST", "projects", json={"title": "Tea"})["name"]
+    with studio_page(server) as page:
+        page.goto(f"/#/{name}/procedure")
+        words = page.locator("#procedure")
+        for text in ("1. Boil the water.", "1. Boil the water.\n2. Pour it."):  # its own changes are no conflict
+            words.fill(text)
+            words.blur()
+            until(page, "!document.querySelector('.panel [role=status]').textContent.includes('not saved')")
+        server.ask("PUT", f"projects/{name}/procedure", content=b"1. Warm the pot.")
+        words.fill("1. Boil the milk.")
+        words.blur()
+        said(page, "the procedure has been changed elsewhere meanwhile")
+        assert words.input_value() == "1. Boil the milk."
+        assert server.ask("GET", f"projects/{name}")["procedure"] == "1. Warm the pot."
+
+
 def test_how_far_a_job_is_and_how_long_it_takes(server: Server) -> None:
     """In words, without the job."""
     with studio_page(server) as page:

@@ -90,6 +90,7 @@ def _statuses(client: Any, operation: Any) -> set[int]:
         assert answer.status_code < 500, (case.method, asked["url"], body, answer.text)
         if answer.status_code >= 400:
             assert answer.json()["error"]
+        assert str(answer.status_code) in case.operation.definition.raw["responses"], (case.method, asked["url"])
         statuses.add(answer.status_code)
 
     ask()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graph2vid._options import GroundOptions, Options, basic_option, declared, option
+from graph2vid._values import repaired
 from graph2vid.batch import RunOptions
 from graph2vid.cli.derived_options import refuse, with_options
 
@@ -83,6 +84,8 @@ def batch(
         return
     if (out := files.out) is None:
         raise InputError("name the folder of the results: --out DIR (or check the manifest alone: --check)")
+    if repaired(str(out)) != str(out):  # Arrow opens no other names
+        raise InputError(f"--out {out}: the name of this folder is not UTF-8; choose another")
     with progress("checking the manifest") as show:
 
         def tell(done: int, failed: int, total: int) -> None:

@@ -73,7 +73,7 @@ def _video_object(grounding: Grounding, film: Film) -> tuple[dict[str, Any], lis
     """Return the video with a clip per segment, and notes."""
     segments, notes = shared.timed(grounding)
     title, names = shared.one_line(grounding.flow.title) or "Video", shared.titles(grounding.flow)
-    url = film.name if is_url(film.name) else quote(file_name(film.name))
+    url = film.name if is_url(film.name) else quote(file_name(film.name), errors="surrogateescape")
     if not is_url(film.name):
         notes.append(
             f"no URL of the video is known: the clips have relative ones ({url}?t=…); name it with --video URL"

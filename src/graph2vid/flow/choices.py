@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from itertools import chain, permutations, product
+from itertools import chain
 from typing import Any, TypeAlias
 
 from graph2vid.errors import GraphError
 from graph2vid.flow.messages import no_such_index, quoted
-from graph2vid.flow.order import Edge
+from graph2vid.flow.order import Edge, bits, mask_of
 
 Branch: TypeAlias = tuple[int, ...]
 Group: TypeAlias = tuple[Branch, ...]
@@ -80,10 +80,13 @@ def check_alternatives(alternatives: Iterable[Iterable[Iterable[int]]], ids: Seq
 
 def refuse_contradictions(groups: Iterable[Group], descendants: Sequence[int], ids: Sequence[str]) -> None:
     """Refuse an order between the branches of one group: only one of them is done."""
-    for branch, other in chain.from_iterable(permutations(group, 2) for group in groups):
-        for step, rival in product(branch, other):
-            if descendants[step] >> rival & 1:
-                raise GraphError(
-                    f"step {quoted(ids[step])} must come before {quoted(ids[rival])}, but they are alternatives, of "
-                    "which one only is done"
-                )
+    for group in groups:
+        members = mask_of(chain.from_iterable(group))
+        for branch in group:
+            rivals = members & ~mask_of(branch)
+            for step in branch:
+                for rival in bits(descendants[step] & rivals):
+                    raise GraphError(
+                        f"step {quoted(ids[step])} must come before {quoted(ids[rival])}, but they are alternatives, "
+                        "of which one only is done"
+                    )

@@ -21,7 +21,7 @@ from graph2vid._values import read_number, unescaped
 from graph2vid.errors import FormatError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.flow_graph import FlowGraph
-from graph2vid.flow.messages import quoted
+from graph2vid.flow.messages import quoted, too_many
 from graph2vid.flow.steps import Step
 
 _DEEPEST = 50  # subgraphs within subgraphs
@@ -163,6 +163,8 @@ class _Reader:
         except InputError:
             self._fail(self._next(), f"a confidence is a number above 0 and at most 1, not {quoted(given)}")
         for before, after in pairwise(groups):
+            if objection := too_many(len(self.edges) + len(before) * len(after), "edges"):
+                self._fail(arrow, objection)
             self.edges += [(a, b, sure) for a in before for b in after]
         return [name for group in groups for name in group]
 
@@ -175,6 +177,8 @@ class _Reader:
             return self._body(depth + 1)
         name = self._value("a node")
         self.texts.setdefault(name, None)
+        if objection := too_many(len(self.texts), "steps"):
+            self._fail(token, objection)
         while self._accept(":"):  # a port, which says nothing about the order
             self._take()
         return [name]

@@ -12,6 +12,7 @@ _LONGEST_COMPARED = 100  # characters of a name that a near one is looked for
 _MOST_COMPARED = 2000
 MOST_LOOKED_AT = 2000
 """Steps of a graph that is shown, drawn or counted: as many as a procedure in words may have."""
+_MOST_READ = {"steps": 20_000, "edges": 200_000}  # about 100 MB while a file is read
 
 
 def quoted(value: object, limit: int = 60) -> str:
@@ -76,3 +77,12 @@ def refuse_large(n_steps: int, doing: str) -> None:
         raise TooLargeError(
             f"the flow graph has {n_steps:,} steps; {doing} is for up to {MOST_LOOKED_AT:,}: split the procedure up"
         )
+
+
+def too_many(count: int, noun: str) -> str:
+    """Return why a .flow or .dot text with so many "steps" or "edges" is not read; empty if it is.
+
+    Two groups of names stand for the product of edges: a short text for more than fits into memory.
+    """
+    most = _MOST_READ[noun]
+    return f"{count:,} {noun}; up to {most:,} are read (.json has no limit)" if count > most else ""

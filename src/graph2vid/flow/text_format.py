@@ -46,7 +46,7 @@ from graph2vid._values import read_number
 from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError
 from graph2vid.flow.choices import check_confidence, check_written_order
 from graph2vid.flow.flow_graph import FlowGraph
-from graph2vid.flow.messages import quoted, self_loop, unknown_step
+from graph2vid.flow.messages import quoted, self_loop, too_many, unknown_step
 from graph2vid.flow.steps import Step
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -86,6 +86,8 @@ class _Reader:
         for number, line in enumerate(_LINE_BREAK.split(text), start=1):
             self.number, self.line, self.position = number, line, 0
             self._statement()
+        if objection := too_many(len(self.steps), "steps"):
+            self._fail(objection)
         for sort, statements in self.found.items():
             for self.number, groups, confidences in statements:
                 self._check_known(groups)
@@ -175,6 +177,8 @@ class _Reader:
 
     def _enter_edges(self, groups: list[list[str]], confidences: list[float]) -> None:
         for (before, after), sure in zip(pairwise(groups), confidences, strict=True):
+            if objection := too_many(len(self.edges) + len(before) * len(after), "edges"):
+                self._fail(objection)
             for a, b in product(before, after):
                 if a == b:
                     self._fail(self_loop(a), GraphError)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from graph2vid.alignment import (
     SMOOTHINGS,
@@ -28,7 +29,7 @@ from graph2vid.errors import Graph2VidError, InfeasibleError, InputError
 from graph2vid.flow import FlowGraph
 from graph2vid.learn.cuda import CudaError, Kind, automata_on_gpu, begun_on_gpu, costs_on_gpu
 from graph2vid.learn.cuda.compiler import nvrtc
-from graph2vid.learn.padded import Lengths, Skip, clips_of, scaled
+from graph2vid.learn.padded import Lengths, Skip, clips_of, refuse_complex, scaled
 from graph2vid.tsort import TSortGraph
 
 TSorts: TypeAlias = Sequence[TSortGraph]
@@ -136,6 +137,7 @@ def soft_cost(
     """
     if torch.compiler.is_compiling():
         return _opaque_cost(tsorts, match, drop, skip, lengths, SoftOptions(**options))
+    _refuse_transforms()
     clips = None
     if lengths is not None:
         clips = tuple(lengths.tolist() if isinstance(lengths, Tensor) else np.asarray(lengths).tolist())
@@ -149,6 +151,12 @@ def soft_cost(
         return _compute(match, drop, skip, asked, gradient=False)[0]
     found: Tensor = _SoftCost.apply(match, drop, skip, asked)  # type: ignore[no-untyped-call]
     return found
+
+
+def _refuse_transforms() -> None:
+    """Refuse derivatives that do not come from a backward pass: forward mode would silently be without them."""
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        raise InputError("the soft cost knows neither torch.func nor forward mode: use torch.autograd.grad")
 
 
 class _Asked(NamedTuple):
@@ -201,6 +209,7 @@ def _in_one_dtype(match: Tensor, drop: Tensor, skip: Skip) -> tuple[Tensor, Tens
     dtype = torch.float64 if match.dtype == torch.float64 else torch.float32
     if skip is None and match.dtype == dtype and drop.dtype == dtype:
         return match, drop, None
+    refuse_complex(match=match, drop=drop, skip=skip)
     return match.to(dtype), drop.to(dtype), None if skip is None else skip.to(dtype)
 
 
@@ -472,6 +481,7 @@ def posteriors(
     contiguous : bool
         Whether each step is one unbroken segment of clips.
     """
+    _refuse_transforms()
     gamma = check_gamma(gamma)
     clips = check_shapes(tsorts, match.shape, drop.shape, None if skip is None else skip.shape, lengths)
     refuse_extended(tsorts, "graph2vid.posterior knows them")

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch.nn.utils.rnn import pad_sequence
 
 from graph2vid.errors import InputError
@@ -29,6 +30,13 @@ def usable_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"cannot compute on {name!r}: {str(error).splitlines()[0]}") from error
     return device
+
+
+def refuse_complex(**parts: Tensor | None) -> None:
+    """Refuse complex numbers, of which torch would take the real part."""
+    for name, part in parts.items():
+        if part is not None and part.is_complex():
+            raise InputError(f"{name} must hold real numbers, not {str(part.dtype).removeprefix('torch.')}")
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -136,10 +144,21 @@ def clips_of(lengths: Lengths, videos: int, longest: int) -> list[int]:
     return [int(length) for length in given]
 
 
+def _is_vmapped(tensor: Tensor) -> bool:
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        if _functorch.is_batchedtensor(tensor):
+            return True
+        tensor = _functorch.get_unwrapped(tensor)
+    return False
+
+
 def check_batch(
     features: Tensor, steps: Sequence[Tensor], lengths: Lengths, tsorts: Sequence[TSortGraph] | None = None
 ) -> list[int]:
     """Return the clips of each video; name what does not fit."""
+    if not torch.compiler.is_compiling() and any(map(_is_vmapped, (features, *steps))):
+        raise InputError("torch.func.vmap is not for losses of graph2vid: they take batches, and look at their values")
+    refuse_complex(features=features)
     if features.ndim != 3 or 0 in features.shape:
         raise InputError(f"features have shape {tuple(features.shape)}; they must be [videos, clips, dimensions]")
     batch, longest, dimension = features.shape
@@ -151,6 +170,7 @@ def check_batch(
         shape = tuple(of_video.shape)
         if len(shape) != 2 or shape[1] != dimension or not shape[0]:
             raise InputError(f"video {at}: step embeddings {shape} beside clips of {dimension} dimensions")
+        refuse_complex(steps=of_video)
         if tsorts is not None and len(of_video) != tsorts[at].n_steps:
             raise InputError(f"video {at}: {len(of_video)} step embeddings for a graph of {tsorts[at].n_steps} steps")
         if not torch.isfinite(of_video.detach()).all():

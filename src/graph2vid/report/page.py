@@ -130,7 +130,7 @@ def _url(video: str | None, folder: Path | None) -> str | None:
         return video if video and _WEB.match(video) else None
     path = Path(video).resolve()
     if folder is not None and path.is_relative_to(folder):
-        return quote(path.relative_to(folder).as_posix())
+        return quote(path.relative_to(folder).as_posix(), errors="surrogateescape")
     return path.as_uri()
 
 

@@ -16,6 +16,7 @@ from graph2vid.grounding import FORMATS
 from graph2vid.sample import NarratedFiles
 from graph2vid.studio import models, places
 from graph2vid.studio.asking import (
+    BUSY,
     RAW,
     STALE,
     FileName,
@@ -23,6 +24,7 @@ from graph2vid.studio.asking import (
     InProject,
     InStudio,
     InTake,
+    ProcedureRevision,
     Revision,
     StaleError,
     body_of,
@@ -128,21 +130,28 @@ def delete(studio: InStudio, project: InProject) -> None:
 
 
 @router.put("/projects/{project}/procedure", summary="Write the procedure: text, Markdown, a web page or JSON-LD",
-            openapi_extra=RAW)  # fmt: skip
-async def write_procedure(studio: InStudio, take: InTake, request: Request, name: FileName = "") -> models.ProjectState:
+            openapi_extra=RAW, responses=STALE)  # fmt: skip
+async def write_procedure(
+    studio: InStudio, take: InTake, request: Request, name: FileName = "", revision: ProcedureRevision = None
+) -> models.ProjectState:
     data = await body_of(request)
 
     def write() -> models.ProjectState:
         source = name or "the procedure"
         if data.strip():
             procedure_from_bytes(data, source=source)  # says what is wrong with it
-        take.project.procedure = decoded(data, source)
-        return studio.state(take)
+        text = decoded(data, source)
+        with take.lock:
+            if revision is not None and revision != take.project.procedure_revision:
+                raise StaleError("the procedure has been changed elsewhere meanwhile: load the page again to see it")
+            take.project.procedure = text
+            return studio.state(take)
 
     return await run_in_threadpool(write)
 
 
-@router.post("/projects/{project}/parse", status_code=202, summary="Find the flow graph of the procedure (a job)")
+@router.post("/projects/{project}/parse", status_code=202, summary="Find the flow graph of the procedure (a job)",
+             responses=BUSY)  # fmt: skip
 def parse(studio: InStudio, project: InProject, wanted: models.ParseRequest) -> models.JobState:
     PARSERS.get(wanted.parser)
     return told(studio.parse(project, wanted.parser))

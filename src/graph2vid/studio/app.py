@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from graph2vid import __version__
+from graph2vid._values import repaired
 from graph2vid.errors import Graph2VidError, MissingDependencyError
 from graph2vid.report import STATIC as VIEW
 from graph2vid.studio import api, corpus_api, media_api, result_api
@@ -117,4 +118,4 @@ def _tell(_: Request, error: Exception) -> JSONResponse:
     elif status == 500:
         message = f"{type(error).__name__}: {error} (this is a defect)"
     other = {"other": error.other} if isinstance(error, ContradictionError) else {}
-    return JSONResponse({"error": " ".join(message.split()), **other}, status)
+    return JSONResponse({"error": repaired(" ".join(message.split())), **other}, status)

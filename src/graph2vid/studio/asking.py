@@ -41,13 +41,15 @@ def refused(**reasons: str) -> dict[int | str, dict[str, Any]]:
 
 
 STALE = refused(_409="It has changed meanwhile")
+BUSY = refused(_429="Too many jobs wait, or this project has one already")
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 RAW = {"requestBody": {"required": True, "content": _BYTES}}
 
 
 def new_router() -> APIRouter:
     """Return a router of the API, to which routes are added."""
-    return APIRouter(prefix="/api", responses=refused(_404="There is no such thing", _422="Not usable, and why"))
+    usual = refused(_400="Damaged, or only part of it came", _404="There is no such thing", _422="Not usable, and why")
+    return APIRouter(prefix="/api", responses=usual)
 
 
 def studio_of(request: Request) -> Studio:
@@ -90,6 +92,10 @@ InJob = Annotated[Job, Depends(job_of)]
 FileName = Annotated[str, Query(max_length=300, description="The name of the file; its suffix says what it is")]
 Revision = Annotated[
     int | None, Query(description="With it the request is refused (409) if the graph has changed since")
+]
+ProcedureRevision = Annotated[
+    int | None,
+    Query(description="`procedure_revision`: with it the request is refused (409) if the procedure has changed since"),
 ]
 Words = Annotated[str | None, Query(description="Its words: with them it is refused (409) if another stands there now")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graph2vid.errors import InputError
 from graph2vid.studio import corpus, models
-from graph2vid.studio.asking import InProject, InStudio, InTake, new_router, told
+from graph2vid.studio.asking import BUSY, InProject, InStudio, InTake, new_router, told
 
 router = new_router()
 
@@ -35,12 +35,13 @@ def check_video(studio: InStudio, take: InTake, wanted: models.CheckedMark) -> m
 
 
 @router.post("/projects/{project}/ground-all", status_code=202,
-             summary="Ground all videos without a result, or with an outdated one (a job)")  # fmt: skip
+             summary="Ground all videos without a result, or with an outdated one (a job)", responses=BUSY)  # fmt: skip
 def ground_all(studio: InStudio, project: InProject) -> models.JobState:
     return told(corpus.ground_all(studio, project))
 
 
 @router.post("/projects/{project}/learn", status_code=202,
-             summary="Learn from the checked videos, and ground the others with that (a job)")  # fmt: skip
+             summary="Learn from the checked videos, and ground the others with that (a job)",
+             responses=BUSY)  # fmt: skip
 def learn(studio: InStudio, project: InProject) -> models.JobState:
     return told(corpus.learn(studio, project))

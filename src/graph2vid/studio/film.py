@@ -28,7 +28,8 @@ def _folder(studio: Studio, take: Take) -> tuple[Path, Path]:
     """Return the video, and the folder of what is made of it."""
     path = studio.video(take, of_result=False)
     about = path.stat()
-    key = hashlib.sha256(f"{path}\0{about.st_mtime_ns}\0{about.st_size}".encode()).hexdigest()[:20]
+    source = f"{path}\0{about.st_mtime_ns}\0{about.st_size}"
+    key = hashlib.sha256(source.encode(errors="surrogateescape")).hexdigest()[:20]
     return path, take.project.file(f"film/{key}")
 
 

@@ -15,6 +15,7 @@ from graph2vid.errors import InputError
 from graph2vid.evidence import read_captions
 from graph2vid.studio import film, models, places
 from graph2vid.studio.asking import (
+    BUSY,
     RAW,
     InProject,
     InStudio,
@@ -132,7 +133,8 @@ def film_state(studio: InStudio, take: InTake) -> models.Film:
     return film.film(studio, take, start=False)
 
 
-@router.post("/projects/{project}/film", summary="Make small pictures and the waveform, if they are not there (a job)")
+@router.post("/projects/{project}/film", summary="Make small pictures and the waveform, if they are not there (a job)",
+             responses=BUSY)  # fmt: skip
 def make_film(studio: InStudio, take: InTake) -> models.Film:
     return film.film(studio, take, start=True)
 

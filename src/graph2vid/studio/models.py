@@ -206,6 +206,7 @@ class ProjectState(FlowState, Settings):  # type: ignore[misc]
     name: str
     title: str
     procedure: str
+    procedure_revision: int
     shown: str
     videos: list[VideoName]
     checked: bool

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
+from graph2vid._values import repaired
 from graph2vid.errors import Graph2VidError, InputError
 from graph2vid.evidence import SUFFIXES, TRANSCRIPT_SUFFIXES, read_captions
 
@@ -48,11 +49,20 @@ def inside(folder: Path, name: str) -> Path:
     """
     parts = PurePosixPath(name).parts
     is_plain = bool(parts) and name == "/".join(parts) and "\\" not in name and name.isprintable()
-    paths = [*accumulate(parts, Path.joinpath, initial=folder)] if is_plain else [folder]
+    paths = [*accumulate(parts, _child, initial=folder)] if is_plain else [folder]
     is_hidden = any(part.startswith(".") for part in parts) or any(path.is_symlink() for path in paths[1:])
     if not is_plain or is_hidden or not paths[-1].resolve().is_relative_to(folder.resolve()):
         raise OutsideError(f"{name!r} is no name of a file here")
     return paths[-1]
+
+
+def _child(folder: Path, name: str) -> Path:
+    """Return the path of ``name`` in ``folder``; a file whose name is not UTF-8 goes by that with the rest replaced."""
+    path = folder / name
+    if "\ufffd" in name and folder.is_dir() and not path.exists():
+        candidates = [entry for entry in folder.iterdir() if repaired(entry.name) == name]
+        path = candidates[0] if len(candidates) == 1 else path
+    return path
 
 
 def is_project_name(name: str) -> bool:
@@ -127,7 +137,7 @@ def media_in(folder: Path) -> Iterator[tuple[str, str, int]]:
                 waiting.append((entry, depth + 1))
             kind = kind_of(entry.name)
             if kind is not None and entry.is_file() and _is_what_it_is_named(entry, kind):
-                yield entry.relative_to(folder).as_posix(), kind, entry.stat().st_size
+                yield repaired(entry.relative_to(folder).as_posix()), kind, entry.stat().st_size
                 listed += 1
                 if listed >= _MOST_LISTED:
                     return

@@ -25,6 +25,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from zlib import crc32
 
 from graph2vid._files import check_format, hold, read_json, read_text, write_json, write_text
 from graph2vid._options import GroundOptions
@@ -219,6 +220,11 @@ class Project:
     def procedure(self, text: str) -> None:
         with self.lock:
             write_text(self.file("procedure.txt"), text)
+
+    @property
+    def procedure_revision(self) -> int:
+        """A number that is another one as soon as the procedure is."""
+        return crc32(self.procedure.encode())
 
     @property
     def history(self) -> History:

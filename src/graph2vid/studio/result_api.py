@@ -16,12 +16,14 @@ from fastapi.responses import FileResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from graph2vid._files import read_json
+from graph2vid._values import repaired
 from graph2vid.errors import InputError
-from graph2vid.grounding import FORMATS, Grounding, export
+from graph2vid.grounding import FORMATS, Exported, Grounding, export
 from graph2vid.report import page, view_model
 from graph2vid.studio import models, places, work
 from graph2vid.studio.annotating import imported
 from graph2vid.studio.asking import (
+    BUSY,
     RAW,
     STALE,
     FileName,
@@ -43,7 +45,8 @@ from graph2vid.studio.work import in_words
 router = new_router()
 
 
-@router.post("/projects/{project}/ground", status_code=202, summary="Ground the video (a job)")
+@router.post("/projects/{project}/ground", status_code=202, summary="Ground the video (a job)",
+             responses=BUSY)  # fmt: skip
 def ground(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.ground(take))
 
@@ -55,7 +58,7 @@ def result(studio: InStudio, take: InTake) -> dict[str, Any]:
 
 
 @router.post("/projects/{project}/check", status_code=202,
-             summary="Say where the video does not follow the procedure (a job)")  # fmt: skip
+             summary="Say where the video does not follow the procedure (a job)", responses=BUSY)  # fmt: skip
 def check(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.check(take))
 
@@ -75,6 +78,11 @@ def _with_video(studio: Studio, take: Take) -> Grounding:
     return grounding
 
 
+def _exported(studio: Studio, take: Take, format: str) -> Exported:
+    made = export(_with_video(studio, take), format)
+    return replace(made, text=repaired(made.text), notes=tuple(map(repaired, made.notes)))
+
+
 def _file_stem(take: Take) -> str:
     """Return the name of a file to save, without its suffix: the project's, and the video's where there are several."""
     video = places.project_name(Path(take.title).stem)
@@ -83,7 +91,7 @@ def _file_stem(take: Take) -> str:
 
 def _by_name(grounding: Grounding) -> Grounding:
     """Return it with the mere name of the video: where that lies is nobody's concern."""
-    return replace(grounding, video=grounding.video and Path(grounding.video).name)
+    return replace(grounding, video=grounding.video and repaired(Path(grounding.video).name))
 
 
 @router.get("/projects/{project}/view", summary="The grounding as the result view draws it")
@@ -126,7 +134,7 @@ def uncorrect(studio: InStudio, take: InTake, number: int, words: Words = None) 
 @router.get("/projects/{project}/export/{format}", summary="The grounding in another format",
             response_class=Response)  # fmt: skip
 def exported(studio: InStudio, take: InTake, format: str) -> Response:
-    made = export(_with_video(studio, take), format)
+    made = _exported(studio, take, format)
     headers = attachment(f"{_file_stem(take)}{FORMATS.get(format).suffix}")
     if made.notes:
         headers["x-graph2vid-notes"] = quote("\n".join(made.notes))
@@ -146,10 +154,13 @@ def report(
     except InputError as error:
         name = _by_name(grounding).video
         raise InputError(in_words(str(error).replace(str(grounding.video), str(name)))) from None
-    return Response(made, media_type="text/html; charset=utf-8", headers=attachment(f"{_file_stem(take)}.html"))
+    return Response(
+        repaired(made), media_type="text/html; charset=utf-8", headers=attachment(f"{_file_stem(take)}.html")
+    )
 
 
-@router.post("/projects/{project}/clips", status_code=202, summary="Cut a clip and a still of each step (a job)")
+@router.post("/projects/{project}/clips", status_code=202, summary="Cut a clip and a still of each step (a job)",
+             responses=BUSY)  # fmt: skip
 def cut_clips(studio: InStudio, take: InTake) -> models.JobState:
     return told(studio.clips(take))
 
@@ -192,7 +203,7 @@ def exported_all(studio: InStudio, project: InProject, format: str) -> Response:
                 stem = places.project_name(Path(take.title).stem)
                 names[stem] += 1
                 number = f"-{names[stem]}" if names[stem] > 1 else ""
-                archive.writestr(f"{stem}{number}{suffix}", export(_with_video(studio, take), format).text)
+                archive.writestr(f"{stem}{number}{suffix}", _exported(studio, take, format).text)
         if not names:
             raise UnknownError("there is no result yet: ground the videos first")
     return Response(held.getvalue(), media_type="application/zip", headers=attachment(f"{project.name}-{format}.zip"))

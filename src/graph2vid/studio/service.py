@@ -114,6 +114,7 @@ class Studio:
             name=project.name,
             title=about.title,
             procedure=project.procedure,
+            procedure_revision=project.procedure_revision,
             shown=take.id,
             videos=[models.VideoName(id=one.id, title=one.title) for one in project.takes],
             video=self._chosen(project, video),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import write_json
+from graph2vid._values import repaired
 from graph2vid.errors import Graph2VidError
 
 RESULT, PARSE, CHECK = "result.json", "parse.json", "check.json"
@@ -212,7 +213,7 @@ def main() -> int:
     os.dup2(2, 1)  # whatever else prints does not disturb the lines
 
     def tell(**line: Any) -> None:
-        output.write(json.dumps(line) + "\n")
+        output.write(repaired(json.dumps(line, ensure_ascii=False)) + "\n")
         output.flush()
 
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ const FLOWS = [".flow", ".dot", ".gv"];
 
 export function mountProcedure(main, context) {
   const { project, about } = context;
-  let saved = project.procedure;
+  let { procedure: saved, procedure_revision: revision } = project;
   const words = el("textarea", { class: "field procedure-text", id: "procedure", rows: 16, spellcheck: "true", placeholder: "1. Boil the water.\n2. Chop the onion.\n3. …" });
   words.value = saved;
   const known = [...Object.keys(PARSERS).filter((name) => about.parsers.includes(name)), ...about.parsers.filter((name) => !(name in PARSERS))];
@@ -32,8 +32,9 @@ export function mountProcedure(main, context) {
   };
   async function save() {
     if (words.value === saved) return true;
-    const state = await api.put(context.path("/procedure"), new Blob([words.value]));
+    const state = await api.put(context.path(`/procedure?revision=${revision}`), new Blob([words.value]));
     saved = words.value;
+    revision = state.procedure_revision;
     context.take(state);
     counted();
     return true;
@@ -56,8 +57,9 @@ export function mountProcedure(main, context) {
         context.go("graph");
         return;
       }
-      const state = await api.put(context.path(`/procedure?name=${encodeURIComponent(file.name)}`), file);
+      const state = await api.put(context.path(`/procedure?name=${encodeURIComponent(file.name)}&revision=${revision}`), file);
       saved = words.value = state.procedure;
+      revision = state.procedure_revision;
       context.take(state);
       counted();
     });

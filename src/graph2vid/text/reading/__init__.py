@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from graph2vid._files import parse_json, read_bytes
+from graph2vid._values import repaired
 from graph2vid.errors import FormatError, InputError
 from graph2vid.flow import is_text_notation
 from graph2vid.text.parsed_text import Procedure
 from graph2vid.text.reading.plain import read_plain
 from graph2vid.text.reading.structured import read_json_ld, read_scraped, read_web_page
-from graph2vid.text.reading.tidy import MOST_BYTES, decoded, has_words, repaired
+from graph2vid.text.reading.tidy import MOST_BYTES, decoded, has_words
 
 _MOST_INSTRUCTIONS = 2000
 _JSON_SUFFIXES = (".json", ".jsonld")

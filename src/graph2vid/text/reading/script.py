@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from graph2vid._files import read_bytes
+from graph2vid._values import repaired
 from graph2vid.errors import InputError
 from graph2vid.text.reading.sentences import sentence_spans
-from graph2vid.text.reading.tidy import MOST_BYTES, decoded, has_words, repaired, tidy, without_markdown
+from graph2vid.text.reading.tidy import MOST_BYTES, decoded, has_words, tidy, without_markdown
 
 Script: TypeAlias = tuple[tuple[str, ...], ...]
 """Paragraphs, each of sentences."""

@@ -5,25 +5,18 @@ from __future__ import annotations
 import codecs
 import re
 
-from graph2vid._values import unescaped
+from graph2vid._values import repaired, unescaped
 from graph2vid.errors import FormatError
 
 # Soft hyphens, zero-width spaces, marks of direction. Joiners stay: words of some scripts need them.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ITEM_TAG = re.compile(r"<li\b[^<>]*>", re.IGNORECASE)
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|ul|ol|t[rdh]|d[dt]|h[1-6]|section|article)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
 _EMPHASIS = re.compile(r"(\*\*|__|~~|`|(?<![\w*])\*(?![\s*])|(?<![\w_])_(?![\s_]))([^*_`~]+)\1(?!\w)")
-
-
-def repaired(text: str) -> str:
-    """Return ``text`` with surrogate pairs joined, and lone surrogates as the replacement character."""
-    found = _SURROGATE.search(text)
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if found else text
 
 
 def tidy(text: str) -> str:
