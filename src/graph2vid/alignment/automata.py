@@ -6,7 +6,6 @@ One formulation for all of them, and for the minimum and the sum over all alignm
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from graph2vid.alignment.backends import Resources, choose_workers, memory_bound
 from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.alignment.durations import Durations
 from graph2vid.errors import TooLargeError
-from graph2vid.flow import FlowGraph, mask_of
+from graph2vid.flow import mask_of
 from graph2vid.tsort import AUTOMATON_LIMIT, Automaton, Restrictions, order_costs
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def automaton_problem(
     most = None if seconds is None else int(seconds * _UPDATES / (work * n_clips * (1 + longest // 16)))
     try:
         restrictions, number = Restrictions(flow, problem.pinned), 0
-        if seconds is not None and flow.is_soft:
+        if seconds is not None and flow.confidences:
             number = restrictions.fitting(limit if most is None else min(limit, max(most, 1)), most)
         automaton = Automaton.compile(restrictions[number], may_skip, may_repeat, limit)
         if most is not None and automaton.n_states > most:
@@ -280,18 +279,5 @@ def _soft_answer(problem: AutomatonProblem, gamma: float, cost: float, probabili
 
 
 def report(problem: AutomatonProblem) -> dict[str, Any]:
-    """Return what the answer's options say of the automaton, and warn of soft edges that had to be taken as certain."""
-    return reported(problem.automaton.flow, problem.restriction)
-
-
-def reported(flow: FlowGraph, restriction: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an answer says of orders that were left out; warn of soft edges that were taken as certain."""
-    if certain := restriction.get("made_certain", ()):
-        names = ", ".join(f"{flow.ids[a]!r} → {flow.ids[b]!r}" for a, b in certain[:4])
-        more = f" and {len(certain) - 4} more" if len(certain) > 4 else ""
-        warnings.warn(
-            f"with all soft edges the procedure would have too many nodes: taken as certain: {names}{more}",
-            RuntimeWarning,
-            stacklevel=5,
-        )
-    return dict(restriction)
+    """Return what the answer's options say of the automaton."""
+    return dict(problem.restriction)

@@ -30,11 +30,8 @@ METHODS = ("exact", "anytime", "brute")
 _EXTENDED = "repeats, durations and alternatives"
 _SEARCH = "raise time_limit, or use method='anytime'"
 _LESS = "raise time_limit, use longer clips, or leave out what makes the procedure large"
-_WRITTEN_UPDATES = 2**25
+_UPDATES = 2**25
 """States × clips up to which all legal orders are tried where one is expected: about half a second of a posterior."""
-
-_SOFT_UPDATES = 2**31
-"""The same where only some edges are soft."""
 
 _MOST_IDEALS = 2**20
 
@@ -45,9 +42,9 @@ class Problem:
     """A procedure, the costs of a video, and what an alignment may do: checked once, and then asked as often as needed.
 
     The solver is chosen once, too: the plain kernels on the tSort graph, or, for repeats, durations and alternatives,
-    the automaton of the extended model. Where neither is within reach, :meth:`align` searches. Where an order is
-    expected as written, orders too far from it to be within reach are left out: ``options["displacement"]`` says how
-    many places two steps may be written apart and still be shown the other way round.
+    the automaton of the extended model. Where neither is within reach, :meth:`align` searches. Where soft edges expect
+    an order, orders too far from it to be within reach are left out: ``options["displacement"]`` says how many places
+    two steps may stand apart in it and still be shown the other way round.
 
     Parameters
     ----------
@@ -66,8 +63,8 @@ class Problem:
     durations : Durations, int, array [K] or None
         What a segment costs by its length, or the fewest clips of a segment (for all steps, or for each).
     violation : float
-        Factor of what inverted pairs of steps cost: a soft edge its log-odds, log(confidence / (1 - confidence)), a
-        pair of the written order ``written_order / distance``. +∞: all that is guessed is certain; 0: nothing is.
+        Factor of what it costs to show a soft edge the other way round, its log-odds log(confidence / (1 -
+        confidence)). +∞: all edges are certain; 0: soft ones say nothing.
     constraints : iterable of Constraint
         Pins and forbidden spans, in clips.
     contiguous : bool
@@ -112,9 +109,9 @@ class Problem:
         self.repeat = None if repeat is None else _check_repeat(self.flow, repeat)
         self.durations = None if durations is None else check_durations(durations, len(self.flow))
         self.violation, self.contiguous = float(violation), bool(contiguous)
-        # Steps that are pinned may be shown however far from where they are written.
+        # Steps that are pinned may be shown however far from where they are expected.
         self.pinned = frozenset(int(rule.step) for rule in rules if rule.kind in ("within", "show"))
-        is_certain = self.flow.is_soft and self.violation == np.inf
+        is_certain = self.violation == np.inf and bool(self.flow.confidences)
         self.model = made_certain(self.flow) if is_certain else self.flow
         self.order = None if is_certain else order_costs(self.flow, self.violation)
         self.restriction: Mapping[str, Any] = {}
@@ -137,11 +134,10 @@ class Problem:
         """States of the compiled procedure that are within reach where orders may be left out; None: they may not."""
         if self.order is None:
             return None
-        updates = _WRITTEN_UPDATES if self.model.written_order else _SOFT_UPDATES
-        return int(2 ** (updates // len(self.costs.drop)).bit_length())
+        return int(2 ** (_UPDATES // len(self.costs.drop)).bit_length())
 
     def reachable(self) -> tuple[TSortGraph, Mapping[str, Any]]:
-        """Return the compiled procedure, without the orders that are out of reach and far from the written one."""
+        """Return the compiled procedure, without the orders that are out of reach and far from the expected one."""
         if self.compiled is None:
             number, states = 0, self.most_states
             if states is not None:
@@ -262,7 +258,7 @@ class Problem:
     def exact_answer(self, cost: float, labels: Labels | None, costs: ClipCosts, resources: Resources) -> Answer:
         """Return the answer that was found with ``costs``, and how."""
         how = {"method": "exact", "contiguous": self.contiguous, "dtype": costs.dtype, "backend": resources.backend}
-        return Answer(cost, labels, 0.0, how | automata.reported(self.flow, self.restriction))
+        return Answer(cost, labels, 0.0, how | {**self.restriction})
 
     def on_automaton(self, costs: ClipCosts, resources: Resources | None = None) -> AutomatonProblem:
         """Put the problem, which is of the extended model, on its automaton: for a sum over all alignments."""
@@ -391,8 +387,8 @@ def _take_pinned_branches(flow: FlowGraph, costs: ClipCosts, constraints: Iterab
 
 
 def _compiled(flow: FlowGraph, violation: float) -> TSortGraph:
-    """Compile a procedure; with a written order, or hand out the graph of an earlier video."""
-    return _kept(flow, violation) if flow.written_order else TSortGraph.compile(flow).with_violation(violation)
+    """Compile a procedure; with soft edges, or hand out the graph of an earlier video."""
+    return _kept(flow, violation) if flow.confidences else TSortGraph.compile(flow).with_violation(violation)
 
 
 @lru_cache(maxsize=8)

@@ -141,11 +141,11 @@ class MethodRunner:
         """Align the plans of a method with their videos, and move those beyond the limit to ``absent``."""
         plain = {at: plan.flow for at, plan in result.plans.items() if not plan.is_extended}
         for flow in dict.fromkeys(plain.values()):
-            if flow not in self.tsorts and not flow.written_order:
+            if flow not in self.tsorts and not flow.confidences:
                 with suppress(TooLargeError):
                     self.tsorts[flow] = TSortGraph.compile(flow, self.options.limit)
         result.absent |= {
-            at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts and not flow.written_order
+            at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts and not flow.confidences
         }
         members = [at for at in result.plans if at not in result.absent]
         for some in _side_by_side(members, result, videos):

@@ -17,7 +17,7 @@ true-order-repeats  every occurrence of a step in its true place
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial, wraps
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,7 +31,7 @@ from graph2vid.evaluate.habits import Habits, habits_of
 from graph2vid.evaluate.labels import Labels, labels_from_annotations
 from graph2vid.evaluate.metrics import segments
 from graph2vid.evidence import Costs
-from graph2vid.flow import WRITTEN_ORDER, FlowGraph, add_soft_precedence
+from graph2vid.flow import FlowGraph, add_soft_precedence, as_written
 
 MINED = "graph:mined"
 EXPERT = "graph:expert"
@@ -397,7 +397,7 @@ def _linear(training: Training, video: Video) -> Plan:
 
 @cache
 def _expected(length: int) -> FlowGraph:
-    return replace(_bag(length), written_order=WRITTEN_ORDER)
+    return as_written(_bag(length))
 
 
 def _written(training: Training, video: Video) -> Plan:

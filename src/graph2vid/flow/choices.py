@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -40,13 +39,6 @@ def check_confidence(value: Any, of: str) -> float:
     """Return a confidence as a float; it lies above 0 and is at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value <= 1.0:
         raise GraphError(f"{of}: a confidence is a number above 0 and at most 1, not {quoted(value)}")
-    return float(value)
-
-
-def check_written_order(value: Any) -> float:
-    """Return the strength of the written order as a float: finite, at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
-        raise GraphError(f"written_order must be a finite number of at least 0, not {quoted(value)}")
     return float(value)
 
 

@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from graph2vid._values import read_number, unescaped
 from graph2vid.errors import FormatError, GraphError, InputError
@@ -30,7 +30,6 @@ _DEEPEST = 50  # subgraphs within subgraphs
 def to_dot(flow: FlowGraph) -> str:
     """Write a digraph."""
     lines = ["digraph {", *([f"  label={_written(flow.title)}; labelloc=t;"] if flow.title else [])]
-    lines += [f"  written_order={flow.written_order!r};"] if flow.written_order else []
     lines.append('  node [shape=box, style=rounded, fontname="sans-serif"];')
     branch_of: dict[int, str] = {}
     for group, branches in enumerate(flow.alternatives, start=1):
@@ -38,7 +37,6 @@ def to_dot(flow: FlowGraph) -> str:
             branch_of |= dict.fromkeys(branch, f"{group}.{number}")
     for index, step in enumerate(flow.steps):
         more = ', optional=true, style="rounded,dashed"' if index in flow.optional else ""
-        more += ", unordered=true" if index in flow.unordered else ""
         more += f', alternative="{branch_of[index]}"' if index in branch_of else ""
         lines.append(f"  {_written(step.id)} [label={_written(step.text)}{more}];")
     for (a, b), sure in flow.confidence.items():
@@ -89,8 +87,7 @@ class _Reader:
         self.title = ""
         self.texts: dict[str, str | None] = {}
         self.edges: list[tuple[str, str, float]] = []
-        self.marks: dict[str, dict[str, str]] = {"optional": {}, "unordered": {}}  # by node
-        self.written_order = "0"
+        self.optional: dict[str, str] = {}
         self.branches: dict[str, list[str]] = defaultdict(list)
 
     def read(self) -> FlowGraph:
@@ -108,13 +105,9 @@ class _Reader:
             groups: dict[str, list[list[str]]] = defaultdict(list)
             for branch, names in self.branches.items():
                 groups[branch.partition(".")[0]].append(names)
-            choices: dict[str, Any] = {
-                mark: [name for name, said in by_node.items() if said.lower() in ("true", "yes", "1")]
-                for mark, by_node in self.marks.items()
-            }
-            choices["written_order"] = read_number(self.written_order, "written_order")
-            return FlowGraph.from_edges(steps, self.edges, self.title, alternatives=groups.values(), **choices)
-        except (GraphError, InputError) as error:
+            optional = [name for name, said in self.optional.items() if said.lower() in ("true", "yes", "1")]
+            return FlowGraph.from_edges(steps, self.edges, self.title, optional=optional, alternatives=groups.values())
+        except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
 
     # -- the grammar ---------------------------------------------------------------------------------------
@@ -140,7 +133,6 @@ class _Reader:
                 names |= dict.fromkeys(self._nodes_or_edges(depth))
             if depth == 0:
                 self.title = given.get("label", self.title)
-                self.written_order = given.get("written_order", self.written_order)
         return list(names)
 
     def _nodes_or_edges(self, depth: int) -> list[str]:
@@ -153,8 +145,7 @@ class _Reader:
         if len(groups) == 1:
             for name in groups[0]:
                 self.texts[name] = attributes.get("label", self.texts[name])
-                for mark, by_node in self.marks.items():
-                    by_node[name] = attributes.get(mark, by_node.get(name, ""))
+                self.optional[name] = attributes.get("optional", self.optional.get(name, ""))
                 if "alternative" in attributes:
                     self.branches[attributes["alternative"]].append(name)
         given = attributes.get("confidence", "1")

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-WRITTEN_ORDER = 8.0
-"""The strength of the written order where a parser reads a text, against the log-odds of narration.
-
-Near neighbours seldom swap, far ones may; 4 to 16 differ by less than the noise on narrated videos.
-"""
-
-
 @dataclass(frozen=True, repr=False)
 class FlowGraph:
     """A directed acyclic graph over steps; an edge (a, b) says that a must be finished before b begins.
@@ -47,11 +40,6 @@ class FlowGraph:
     confidences : tuple of float
         How sure each edge is, above 0 and at most 1, in the order of ``edges``; empty when all are certain. What is
         not certain may be violated at a cost (:func:`graph2vid.align`).
-    written_order : float
-        How strongly the steps are expected in the order in which they are written, in nats: showing step i after step
-        j > i costs ``written_order / (j - i)``. 0: the order in which they are written says nothing.
-    unordered : tuple of int
-        Steps that are known not to follow the written order, sorted: ``written_order`` is not about them.
 
     Examples
     --------
@@ -68,8 +56,6 @@ class FlowGraph:
     optional: tuple[int, ...] = ()
     alternatives: tuple[choices.Group, ...] = ()
     confidences: tuple[float, ...] = ()
-    written_order: float = 0.0
-    unordered: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         edges, confidences = choices.sort_edges(self.edges, self.confidences)
@@ -88,8 +74,6 @@ class FlowGraph:
         if len(self.topological_order) < count:
             raise GraphError(cycle([self.steps[step].id for step in order.find_cycle(self.successors)]))
         vars(self)["optional"] = choices.sorted_steps(self.optional, len(self), "optional steps")
-        vars(self)["unordered"] = choices.sorted_steps(self.unordered, len(self), "unordered steps")
-        vars(self)["written_order"] = choices.check_written_order(self.written_order)
         vars(self)["alternatives"] = choices.check_alternatives(self.alternatives, self.ids)
         if self.alternatives:
             choices.refuse_contradictions(self.alternatives, self.descendants, self.ids)
@@ -105,8 +89,6 @@ class FlowGraph:
         *,
         optional: Iterable[StepReference] = (),
         alternatives: Iterable[Iterable[StepReference | Iterable[StepReference]]] = (),
-        written_order: float = 0.0,
-        unordered: Iterable[StepReference] = (),
     ) -> FlowGraph:
         """Build a flow graph from steps and precedence edges.
 
@@ -123,10 +105,6 @@ class FlowGraph:
             What may be left out freely.
         alternatives : iterable of groups
             Each group lists its branches; a branch is a step or several. Exactly one branch of a group is done.
-        written_order : float
-            How strongly the steps are expected in the order in which they are written, in nats.
-        unordered : iterable of steps
-            Steps that do not follow the written order.
 
         Raises
         ------
@@ -153,10 +131,9 @@ class FlowGraph:
                 raise GraphError(f"edge {number} ({quoted(before)} → {quoted(after)}): {error}") from None
             confidences.append(confidence)
             certain = certain and not sure
-        left_out, moved = resolve_all(optional, index_of), resolve_all(unordered, index_of)
+        left_out = resolve_all(optional, index_of)
         groups = tuple(tuple(resolve_all(branch, index_of) for branch in group) for group in alternatives)
-        sure = () if certain else tuple(confidences)
-        return cls(made, tuple(pairs), title, left_out, groups, sure, written_order, moved)
+        return cls(made, tuple(pairs), title, left_out, groups, () if certain else tuple(confidences))
 
     @classmethod
     def chain(cls, steps: Iterable[StepLike], title: str = "") -> FlowGraph:
@@ -241,21 +218,13 @@ class FlowGraph:
 
     @cached_property
     def sure(self) -> FlowGraph:
-        """The graph of the certain edges alone: without soft ones, and without the written order."""
-        if not self.is_soft:
-            return self
-        certain = tuple(edge for edge, confidence in self.confidence.items() if confidence == 1.0)
-        return replace(self, edges=certain, confidences=(), written_order=0.0, unordered=())
-
-    @property
-    def is_soft(self) -> bool:
-        """Whether some of the order is only expected: soft edges, or the written order."""
-        return bool(self.confidences or self.written_order)
+        """The same graph with its certain edges alone."""
+        return self.with_edges({e: c for e, c in self.confidence.items() if c == 1.0}) if self.confidences else self
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether every edge is certain and every step is done: nothing is optional or an alternative."""
-        return not (self.optional or self.alternatives or self.is_soft)
+        return not (self.has_choices or self.confidences)
 
     @property
     def has_choices(self) -> bool:
@@ -393,17 +362,14 @@ class FlowGraph:
         for step in self.topological_order:
             for previous in self.predecessors[step]:
                 before[step] |= before[previous] if previous in removed else 1 << previous
-        ids, sure = self.ids, self.transitive_closure().confidence if self.confidences else {}
+        ids, sure = self.ids, dict(self.transitive_closure().confidence) if self.confidences else {}
         # Of a group of which one branch is left with steps, these are no alternatives any more.
         groups = [[[ids[s] for s in branch if s not in removed] for branch in group] for group in self.alternatives]
         groups = [branches for group in groups if len(branches := [branch for branch in group if branch]) > 1]
         left, optional = [self.steps[step] for step in kept], [ids[step] for step in self.optional if step in kept]
+        sure |= self.confidence  # an edge of its own is as sure as it was
         edges = [(ids[a], ids[b], sure.get((a, b), 1.0)) for b in kept for a in order.bits(before[b])]
-        choices: dict[str, Any] = {"optional": optional, "alternatives": groups}
-        unordered = [ids[step] for step in self.unordered if step in kept]
-        return FlowGraph.from_edges(
-            left, edges, self.title, **choices, written_order=self.written_order, unordered=unordered
-        )
+        return FlowGraph.from_edges(left, edges, self.title, optional=optional, alternatives=groups)
 
     def relabel(self, labels: Mapping[str, str | Step]) -> FlowGraph:
         """Return the graph with new names.

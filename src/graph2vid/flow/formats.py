@@ -8,8 +8,7 @@ Other files of graph2vid embed the JSON form:
 
 Keys that are not known are ignored; a step without "text" has its id as text. What a procedure leaves open makes
 it version 2: a step with ``"optional": true``, an edge with its confidence (``["tomato", "mix", 0.8]``), and groups
-of which one branch is done: ``"alternatives": [[["fry"], ["boil", "drain"]], …]``. So does ``"written_order": 8.0``,
-the strength in which the steps are expected as written, and a step with ``"unordered": true``, which is not.
+of which one branch is done: ``"alternatives": [[["fry"], ["boil", "drain"]], …]``.
 """
 
 from __future__ import annotations
@@ -44,10 +43,6 @@ def to_json(flow: FlowGraph) -> dict[str, Any]:
     }
     for step in flow.optional:
         document["steps"][step]["optional"] = True
-    if flow.written_order:
-        document["written_order"] = flow.written_order
-        for step in flow.unordered:
-            document["steps"][step]["unordered"] = True
     if flow.alternatives:
         document["alternatives"] = [[[ids[step] for step in branch] for branch in group] for group in flow.alternatives]
     return document
@@ -67,23 +62,15 @@ def from_json(value: Any, source: str) -> FlowGraph:
                 raise FormatError(f"{path} must hold two step ids, and perhaps a confidence, not {len(pair)} things")
             before, after = _ids(pair[:2], path, known)
             edges.append((before, after, check_confidence(pair[2], f"{path}[2]") if len(pair) == 3 else 1.0))
-        choices = {mark: _marked(entries, mark) for mark in ("optional", "unordered")}
+        choices = (_typed(entry.get("optional", False), bool, f"{path}.optional") for path, entry in entries.items())
+        optional = [step.id for step, is_optional in zip(steps, choices, strict=True) if is_optional]
         groups = _entries(_typed(document.get("alternatives", []), list, "alternatives"), "alternatives", list)
         alternatives = [
             [_ids(branch, inner, known) for inner, branch in _entries(group, path, list)] for path, group in groups
         ]
-        written_order = document.get("written_order", 0.0)
-        return FlowGraph.from_edges(
-            steps, edges, title, alternatives=alternatives, written_order=written_order, **choices
-        )
+        return FlowGraph.from_edges(steps, edges, title, optional=optional, alternatives=alternatives)
     except (FormatError, GraphError) as error:
         raise type(error)(f"{source}: {error}") from None
-
-
-def _marked(entries: Mapping[str, Any], mark: str) -> tuple[int, ...]:
-    """Return the steps whose entries have a mark."""
-    marks = [_typed(entry.get(mark, False), bool, f"{path}.{mark}") for path, entry in entries.items()]
-    return tuple(step for step, is_marked in enumerate(marks) if is_marked)
 
 
 _WORDS: dict[type, str] = {str: "a string", list: "a list", dict: "an object", bool: "true or false"}

@@ -16,10 +16,6 @@
     alternatives: fry | boil, drain
     tomato -0.8-> cucumber
 
-    # the steps are expected as they are written, with a strength in nats; but for some
-    written_order: 8
-    unordered: serve
-
 Rules
 -----
 - A line is a title, a step (``name: text``) or an order (``names -> names -> …``, names parted by commas; an
@@ -31,8 +27,8 @@ Rules
 - A ``#`` that begins a line, or stands alone between spaces, begins a comment; in an order any ``#`` does.
 - A name or text may be put in double quotes, with the escapes of JSON (``\\"``, ``\\\\``, ``\\n``). Needed
   for a name with ``"``, ``:``, ``,``, ``#`` or an arrow in it (among alternatives: ``|``), for a step called
-  "title", "optional", "alternatives", "written_order" or "unordered", for an empty text, and for a text that begins
-  with a quote, holds a line break or a ``#`` alone, or begins or ends with spaces.
+  "title", "optional" or "alternatives", for an empty text, and for a text that begins with a quote, holds a line
+  break or a ``#`` alone, or begins or ends with spaces.
 """
 
 from __future__ import annotations
@@ -40,11 +36,11 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain, pairwise, product
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from graph2vid._values import read_number
 from graph2vid.errors import FormatError, Graph2VidError, GraphError, InputError
-from graph2vid.flow.choices import check_confidence, check_written_order
+from graph2vid.flow.choices import check_confidence
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.messages import quoted, self_loop, too_many, unknown_step
 from graph2vid.flow.steps import Step
@@ -55,13 +51,8 @@ _BARE_NAME = re.compile(rf'(?:(?!->|-{_SURE}->)[^",:#→])+')
 _BARE_NAME_IN_BRANCH = re.compile(r'[^",:#→|]+')
 _NOTHING, _BAR = re.compile(r"(?!)"), re.compile(r"\|")
 _ARROW = re.compile(rf"(?:-({_SURE}))?->|→")
-_PARTED_BY = {
-    "": (_ARROW, "',' or '->'"),
-    "optional": (_NOTHING, "','"),
-    "unordered": (_NOTHING, "','"),
-    "alternatives": (_BAR, "',' or '|'"),
-}
-_KEYWORDS = ("title", "written_order", *_PARTED_BY)
+_KEYWORDS = ("title", "optional", "alternatives")
+_PARTED_BY = {"": (_ARROW, "',' or '->'"), "optional": (_NOTHING, "','"), "alternatives": (_BAR, "',' or '|'")}
 _COMMENT_IN_TEXT = re.compile(r"(?:^|\s)#(?:\s|$)")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LONGEST_LINE = 100
@@ -75,7 +66,6 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.title: str | None = None
-        self.written_order = 0.0
         self.steps: list[Step] = []
         self.line_of: dict[str, int] = {}
         self.edges: list[tuple[str, str, float]] = []
@@ -93,14 +83,12 @@ class _Reader:
                 self._check_known(groups)
                 if not sort:
                     self._enter_edges(groups, confidences)
-        choices: dict[str, Any] = {
-            sort: [name for _, groups, _ in self.found[sort] for name in groups[0]]
-            for sort in ("optional", "unordered")
-        }
-        choices |= {"alternatives": [groups for _, groups, _ in self.found["alternatives"]]}
-        choices |= {"written_order": self.written_order}
+        optional = [name for _, groups, _ in self.found["optional"] for name in groups[0]]
+        alternatives = [groups for _, groups, _ in self.found["alternatives"]]
         try:
-            return FlowGraph.from_edges(self.steps, self.edges, self.title or "", **choices)
+            return FlowGraph.from_edges(
+                self.steps, self.edges, self.title or "", optional=optional, alternatives=alternatives
+            )
         except GraphError as error:
             raise GraphError(f"{self.source}: {error}") from None
 
@@ -112,10 +100,8 @@ class _Reader:
         if self._peek() == ":":
             self.position += 1
             keyword = "" if name_is_quoted else name.casefold()
-            if keyword and keyword in _PARTED_BY:
+            if keyword in ("optional", "alternatives"):
                 self._names(keyword, self._name(_BARE_NAME_IN_BRANCH))
-            elif keyword == "written_order":
-                self._strength()
             else:
                 self._declaration(name, keyword == "title")
         else:
@@ -146,12 +132,6 @@ class _Reader:
         try:
             return 1.0 if text is None else check_confidence(read_number(text, "the arrow"), "the arrow")
         except InputError as error:
-            self._fail(str(error), GraphError)
-
-    def _strength(self) -> None:
-        try:
-            self.written_order = check_written_order(read_number(self._text() or "", "written_order"))
-        except (GraphError, InputError) as error:
             self._fail(str(error), GraphError)
 
     def _declaration(self, name: str, is_title: bool) -> None:
@@ -268,12 +248,9 @@ def to_text(flow: FlowGraph) -> str:
         lines += ["", *_written_orders(flow.sure, names)]
         soft = ((edge, sure) for edge, sure in flow.confidence.items() if sure < 1.0)
         lines += [f"{names[a]} -{sure!r}-> {names[b]}" for (a, b), sure in soft]
-    lines += [""] if flow.optional or flow.alternatives or flow.written_order else []
-    if flow.written_order:
-        lines.append(f"written_order: {flow.written_order!r}")
-    for keyword, marked in (("optional", flow.optional), ("unordered", flow.unordered)):
-        if marked:
-            lines.append(f"{keyword}: {', '.join(names[step] for step in marked)}")
+    lines += [""] if flow.optional or flow.alternatives else []
+    if flow.optional:
+        lines.append(f"optional: {', '.join(names[step] for step in flow.optional)}")
     for group in flow.alternatives:
         branches = (", ".join(names[step] for step in branch) for branch in group)
         lines.append(f"alternatives: {' | '.join(branches)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -224,21 +224,24 @@ def _cut(flow: FlowGraph, edge: Edge) -> FlowGraph:
 
 
 def without_edges(flow: FlowGraph, edges: Iterable[Edge]) -> FlowGraph:
-    """Return a flow graph without some of its edges; what followed from them by others is kept."""
+    """Return a flow graph without some of its edges; certain order that followed from them by others is kept."""
     gone = {*edges}
-    kept = {edge: sure for edge, sure in flow.transitive_closure().confidence.items() if edge not in gone}
-    return flow.with_edges(kept).transitive_reduction()
+    certain = [edge for edge in flow.sure.transitive_closure().edges if edge not in gone]
+    kept = flow.with_edges(dict.fromkeys(certain, 1.0)).transitive_reduction().confidence
+    return flow.with_edges(
+        {edge: sure for edge, sure in flow.confidence.items() if sure < 1.0 and edge not in gone} | {**kept}
+    )
 
 
 def _freed(flow: FlowGraph, step: int) -> FlowGraph:
     """Return a flow graph in which a step may come anywhere."""
-    loose = without_edges(flow, [edge for edge in flow.transitive_closure().edges if step in edge])
-    return replace(loose, unordered=(*flow.unordered, step))
+    return without_edges(flow, [edge for edge in flow.transitive_closure().edges if step in edge])
 
 
 def overruled(flow: FlowGraph, found: Alignment) -> tuple[Edge, ...]:
     """Return the soft edges that an alignment shows the other way round."""
-    return tuple(inverted((edge for edge, sure in flow.confidence.items() if sure < 1.0), found))
+    edges = flow.transitive_reduction().confidence.items()
+    return tuple(inverted((edge for edge, sure in edges if sure < 1.0), found))
 
 
 def suspend(problem: Problem, found: Alignment) -> tuple[Problem, Alignment, tuple[int, ...]]:
@@ -259,9 +262,8 @@ def suspend(problem: Problem, found: Alignment) -> tuple[Problem, Alignment, tup
     moved = tuple(sorted(step for step in problem.pinned if any(step in pair for pair in guesses)))
     if not moved:
         return problem, found, ()
-    soft = [edge for edge in overruled(problem.flow, found) if {*edge} & {*moved}]
-    flow = replace(without_edges(problem.flow, soft), unordered=(*problem.flow.unordered, *moved))
-    problem = problem.with_flow(flow)
+    soft = [edge for edge, sure in problem.flow.confidence.items() if sure < 1.0 and {*edge} & {*moved}]
+    problem = problem.with_flow(without_edges(problem.flow, soft))
     return problem, problem.align(), moved
 
 
@@ -322,7 +324,8 @@ def elsewhere(problem: Problem, found: Alignment, steps: Iterable[int], seconds:
         gain, now = found.cost - other.cost, here.get(step)
         for segment in (one for one in other.segments if one.step == step):
             if gain >= LEAST_GAIN and (now is None or segment.stop <= now.start or now.stop <= segment.start):
-                against = tuple(edge for edge in inverted(problem.flow.edges, other) if step in edge)
+                edges = problem.flow.transitive_reduction().edges  # in all pairs nobody would see the few that count
+                against = tuple(edge for edge in inverted(edges, other) if step in edge)
                 places.append(Elsewhere(step, segment.start, segment.stop, gain, against))
     return places
 

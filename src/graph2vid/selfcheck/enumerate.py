@@ -158,16 +158,13 @@ def inversion_cost(flow: FlowGraph, first: int, second: int, violation: float) -
     if certain[first] >> second & 1 or certain[second] >> first & 1:
         return 0.0
     sure = flow.confidence.get((first, second), 1.0)
-    cost = 0.0 if sure == 1.0 else max(math.log(sure / (1.0 - sure)), 0.0)
-    if first < second and not {first, second} & {*flow.unordered}:
-        cost += flow.written_order / (second - first)
-    return violation * cost
+    return 0.0 if sure == 1.0 else violation * max(math.log(sure / (1.0 - sure)), 0.0)
 
 
 def _order_cost(flow: FlowGraph, first: NDArray[np.int64], n_clips: int, violation: float) -> Floats:
     """Add up what the order costs in which steps are shown first, [T]; what must come before a shown step is done."""
     total, ancestors = np.zeros(len(first)), flow.sure.ancestors
-    for row, begins in enumerate(first.tolist() if flow.is_soft and violation else ()):
+    for row, begins in enumerate(first.tolist() if flow.confidences and violation else ()):
         done: set[int] = set()
         for step in sorted((one for one in range(len(flow)) if begins[one] < n_clips), key=lambda one: begins[one]):
             total[row] += sum(inversion_cost(flow, step, other, violation) for other in done)

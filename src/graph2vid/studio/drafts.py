@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from graph2vid.errors import FormatError, GraphError
-from graph2vid.flow import FlowGraph, Step, quoted
+from graph2vid.flow import FlowGraph, Step, certainly, quoted
 
 MOST_STEPS = 400
 """More steps than this cannot be edited by hand."""
@@ -71,10 +71,10 @@ class Draft:
     def with_edge(self, before: str, after: str, rule: str = ADDED) -> Draft:
         """Let one step wait for another; refused if that closes a cycle."""
         pair = self.flow.index(before), self.flow.index(after)
-        if pair in self.flow.edges:
+        if self.flow.confidence.get(pair) == 1.0:
             raise GraphError(f"{self._named(after)} waits for {self._named(before)} already")
         with self._in_numbers(f"{pair[0] + 1} → {pair[1] + 1} is refused: "):
-            flow = _with_edges(self.flow, {**self.flow.confidence, pair: 1.0})
+            flow = certainly(self.flow, pair)
         return Draft(flow, (*self.reasons, EdgeReason(before, after, rule)))
 
     def without_edge(self, before: str, after: str) -> Draft:
@@ -82,7 +82,7 @@ class Draft:
         pair = self.flow.index(before), self.flow.index(after)
         if pair not in self.flow.edges:
             raise GraphError(f"there is no edge from {self._named(before)} to {self._named(after)}")
-        flow = _with_edges(self.flow, {edge: sure for edge, sure in self.flow.confidence.items() if edge != pair})
+        flow = self.flow.with_edges({edge: sure for edge, sure in self.flow.confidence.items() if edge != pair})
         return Draft(flow, tuple(r for r in self.reasons if (r.before, r.after) != (before, after)))
 
     def with_edge_reversed(self, before: str, after: str) -> Draft:
@@ -255,10 +255,6 @@ class _Named:
             optional=self.optional,
             alternatives=self.alternatives,
         )
-
-
-def _with_edges(flow: FlowGraph, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
-    return replace(flow, edges=tuple(confidence), confidences=tuple(confidence.values()))
 
 
 def _reason(entry: Any, source: str) -> EdgeReason:

@@ -1,19 +1,18 @@
 """What must come before what, from the words, the learned parser and the written order together; the parser ``auto``.
 
 Each pair of steps gets a calibrated probability that the first must come before the second; a pair becomes a soft edge
-of the graph unless it is improbable. People mostly follow what is written, so the graph expects the written order, too.
-Nothing is certain: a parser only guesses.
+of the graph unless it is improbable: the surer it is and the nearer the steps are written, the more it costs to show
+them the other way round. Nothing is certain: a parser only guesses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from graph2vid.flow import WRITTEN_ORDER, FlowGraph, bits
+from graph2vid.flow import as_written
 from graph2vid.text.coarsen import coarsen
 from graph2vid.text.learned import one_thread
 from graph2vid.text.parsed_text import Parse, Procedure, Reason
@@ -32,8 +31,6 @@ from graph2vid.text.precedence.step_pairs import step_pairs as step_pairs
 LEAST = 0.4
 """A pair is kept from this probability on: where an F1 of about 0.8 can be reached, half of that gives the highest."""
 
-SUREST = 0.9
-"""The confidence of a guessed edge at most."""
 
 WRITTEN = "written order"
 MOST_STEPS = 80
@@ -78,19 +75,11 @@ def parse_by_pairs(procedure: Procedure, *, fold: int | None = None) -> Parse:
     chances = probability.tolist()
     written = [Reason(i, j, WRITTEN, f"{chances[i][j]:.0%}") for i, j in np.argwhere(kept).tolist()]
     parse = coarsen(procedure, [*found, *written], "auto", entities)
-    flow = _with_confidences(parse.flow, chances)
+    flow = as_written(parse.flow, probability)
     explained = {(reason.before, reason.after) for reason in parse.reasons if reason.rule != WRITTEN}
-    needed = set(flow.edges) - explained
+    needed = set(parse.flow.edges) - explained
     why = tuple(reason for reason in parse.reasons if reason.rule != WRITTEN or (reason.before, reason.after) in needed)
     return Parse(procedure, flow, "auto", why, parse.backward, entities, probability)
-
-
-def _with_confidences(flow: FlowGraph, probability: Sequence[Sequence[float]]) -> FlowGraph:
-    """Return the graph with a confidence for each edge, and the written order; what surer edges imply is left out."""
-    pairs = [(step, later) for step in range(len(flow)) for later in bits(flow.descendants[step])]
-    sure = tuple(max(round(min(probability[before][after], SUREST), 2), 0.01) for before, after in pairs)
-    soft = replace(flow, edges=tuple(pairs), confidences=sure).transitive_reduction()
-    return replace(soft, written_order=WRITTEN_ORDER)
 
 
 @one_thread()
