@@ -22,7 +22,7 @@ from graph2vid.datasets import reader_tools as tools
 from graph2vid.datasets.dataset import HowTo
 from graph2vid.datasets.reader_tools import Trouble, entry
 from graph2vid.errors import FormatError
-from graph2vid.flow import FlowGraph
+from graph2vid.flow import FlowGraph, surest
 
 FLOW_FILE = "flow_graphs.json"
 TASK_LISTS = ("tasks_primary.txt", "tasks_related.txt")
@@ -222,7 +222,8 @@ def onto_steps(flow: FlowGraph, correspondence: Sequence[Sequence[int]], steps: 
 
     A step comes before another when some instruction of it must come before some instruction of the other, and none
     the other way round. Steps without an instruction, and steps that share all of theirs, stay free. Pairs that
-    would close a cycle, which steps of several instructions can, are left out in the order of the steps.
+    would close a cycle, which steps of several instructions can, are left out in the order of the steps. A soft edge
+    between steps is as sure as the surest between their instructions, less the surest the other way round.
 
     Parameters
     ----------
@@ -236,14 +237,15 @@ def onto_steps(flow: FlowGraph, correspondence: Sequence[Sequence[int]], steps: 
     Returns
     -------
     FlowGraph
-        Over the steps, transitively reduced.
+        Over the steps, certain edges transitively reduced.
     """
+    certain = flow.sure
     earlier = [0] * len(steps)  # instructions that must come before some instruction of the step
     own = [0] * len(steps)
     for step, instructions in enumerate(correspondence):
         for instruction in instructions:
             own[step] |= 1 << instruction
-            earlier[step] |= flow.ancestors[instruction]
+            earlier[step] |= certain.ancestors[instruction]
     reach = [1 << step for step in range(len(steps))]  # what each step leads to, itself included
     kept = []
     for before, after in permutations(range(len(steps)), 2):
@@ -253,4 +255,18 @@ def onto_steps(flow: FlowGraph, correspondence: Sequence[Sequence[int]], steps: 
         for step in range(len(steps)):
             if reach[step] >> before & 1:
                 reach[step] |= reach[after]
-    return FlowGraph.from_edges(list(steps), kept, flow.title).transitive_reduction()
+    made = FlowGraph.from_edges(list(steps), kept, flow.title).transitive_reduction()
+    soft: list[tuple[float, int, int]] = []
+    for before, after in permutations(range(len(steps)), 2):
+        ways = ((before, after), (after, before))
+        there, back = (
+            max((flow.confidence.get((i, j), 0.5) for i in correspondence[a] for j in correspondence[b]), default=0.5)
+            for a, b in ways
+        )
+        if there > back and there < 1.0:
+            soft.append((1.0 / (1.0 + (1.0 / there - 1.0) / (1.0 / back - 1.0)), before, after))
+    edges = dict.fromkeys(made.edges, 1.0)
+    for sure, before, after in sorted(soft, reverse=True):
+        if not reach[after] >> before & 1 and not reach[before] >> after & 1:
+            edges[before, after] = sure
+    return surest(made, edges)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from graph2vid.flow.colours import BACKGROUND_COLOUR, PALETTE, colour_of, hatch_of, ink_on
 from graph2vid.flow.execution_model import BOOTSTRAP, Execution, ExecutionModel, log_likelihood, mine_executions
-from graph2vid.flow.expected_order import as_written, certainly
+from graph2vid.flow.expected_order import as_written, certainly, surest
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.formats import KIND as FLOW_FORMAT
 from graph2vid.flow.formats import known_suffix
@@ -23,7 +23,7 @@ from graph2vid.flow.validate import findings
 
 # Flow graphs, their formats and how they are found.
 __all__ = ["FLOW_FORMAT", "FlowGraph", "Step", "add_soft_precedence", "as_written", "bits", "certainly", "findings"]
-__all__ += ["is_text_notation", "known_suffix", "mask_of", "reduction_edges"]
+__all__ += ["is_text_notation", "known_suffix", "mask_of", "reduction_edges", "surest"]
 # How they are mined.
 __all__ += [
     "BOOTSTRAP",

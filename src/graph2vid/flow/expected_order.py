@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,16 +43,18 @@ def as_written(flow: FlowGraph, probability: npt.NDArray[Any] | None = None) -> 
     return flow.with_edges({pair: round(float(1.0 / (1.0 + np.exp(-cost))), 5) for pair, cost in nats.items()})
 
 
+def surest(flow: FlowGraph, confidence: Mapping[tuple[int, int], float]) -> FlowGraph:
+    """Return a graph with other edges: the surest first, as many as close no cycle."""
+    reach = [1 << step for step in range(len(flow))]
+    kept = {}
+    for (before, after), sure in sorted(confidence.items(), key=lambda edge: -edge[1]):
+        if not reach[after] >> before & 1:
+            kept[before, after] = sure
+            reach = [mask | reach[after] if mask >> before & 1 else mask for mask in reach]
+    return flow.with_edges(kept)
+
+
 def certainly(flow: FlowGraph, edge: tuple[int, int]) -> FlowGraph:
-    """Return a graph with one more certain edge; soft edges that contradict it are left out, the least sure first."""
-    certain = {other: sure for other, sure in flow.confidence.items() if sure == 1.0} | {edge: 1.0}
-    made = flow.with_edges(certain)  # a cycle of certain edges is an error
-    follows = list(made.descendants)
-    soft = sorted(((sure, pair) for pair, sure in flow.confidence.items() if sure < 1.0 and pair != edge), reverse=True)
-    for sure, (step, later) in soft:
-        if not follows[later] >> step & 1:
-            certain[step, later] = sure
-            for other, mask in enumerate(list(follows)):
-                if other == step or mask >> step & 1:
-                    follows[other] |= follows[later] | 1 << later
-    return flow.with_edges(certain)
+    """Return a graph with one more certain edge, without soft ones that contradict it; a certain cycle is an error."""
+    flow.with_edges({**flow.sure.confidence, edge: 1.0})
+    return surest(flow, {**flow.confidence, edge: 1.0})
