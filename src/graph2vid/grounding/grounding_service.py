@@ -80,8 +80,8 @@ def ground(
         In place of a video: how well each step matches each clip; higher is better.
     clips, steps : arrays [N, D] and [K, D], optional
         In place of a video: embeddings of clips and steps, compared by cosine.
-    log_probabilities : array [K, N], optional
-        In place of a video: log p(step | clip).
+    log_probabilities : array [K, N] or [K + 1, N], optional
+        In place of a video: log p(step | clip). A row more, the last, is of background.
     classes : int array [K], optional
         Beside arrays: steps with one number count as one and the same.
     visual : VisualFeatures, optional
