@@ -115,13 +115,15 @@ def _side_by_side(
     of_one_length = len({one.shape for one in similarity}) == 1
     name, value = evidence.resolve_choice(settings.get("drop", "auto"), evidence.DROP_POLICIES, of_array="vector")
     policy = evidence.DROP_POLICIES.get(name)
+    is_likelihood = settings.get("match", "likelihood") == "likelihood"
 
     def drop_rule(given: evidence.ClipEvidence) -> NDArray[np.float64]:
         percent = evidence.DEFAULT_DROP_PERCENTILE if value is None else value
         if name in ("auto", "percentile") and of_one_length and 0.0 <= percent <= 100.0:
             levels = _percentiles(given.match, len(videos), percent)
             if name == "auto":
-                chances = np.array([policies.chance_cost(given.match[:, span]) for span in spans])
+                of_steps = spans[:1] if is_likelihood else spans  # likelihoods need not be looked at one by one
+                chances = np.array([policies.chance_cost(given.match[:, span]) for span in of_steps])
                 levels = policies.level_between(given.match.min(axis=0).reshape(len(videos), -1), levels, chances)
             return np.repeat(levels, given.match.shape[1] // len(videos))
         parts = ((given.match[:, span], given.normaliser[span], given.temperature) for span in spans)
