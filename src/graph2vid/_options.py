@@ -386,7 +386,9 @@ class CostOptions(Options, panel="Costs"):
     match: str | None = option(None, "Match policy: likelihood, likelihood_bg, raw.", metavar="POLICY")
     drop: Any = option(
         None,
-        "Cost of background: percentile:30, constant:1.5, entropy, vector:FILE.npy, prototype:FILE.npy.",
+        "Cost of background: auto (the default for scores), percentile:30 (such a share of all pairs of a step and a "
+        "clip match), prototype:FILE.npy (scores of a class of background; the default for log-probabilities that have "
+        "one), constant:1.5 (of costs on one scale, as log-odds are), entropy, vector:FILE.npy.",
         metavar="POLICY[:VALUE]",
     )
     skip: Any = option(

@@ -20,7 +20,7 @@ options = st.fixed_dictionaries(
         "match": st.sampled_from(["likelihood", "likelihood_bg", "raw"]),
         "drop": st.sampled_from(
             [
-                *("percentile:30", "percentile", "constant:1.5", "entropy", "percentile:99", "2"),
+                *("percentile:30", "percentile", "auto", "constant:1.5", "entropy", "percentile:99", "2"),
                 *("1e300", "-1e39", "constant:-1e39", "inf", "nan"),
             ]
         ),
@@ -44,6 +44,10 @@ def evidence(seed: int) -> tuple[int, list[dict[str, Any]]]:
             videos.append({"clips": random.normal(size=(clips, width)), "steps": random.normal(size=(steps, width))})
             continue
         matrix = (random.normal(size=(steps, clips)) * 3).astype(dtype, order=order)
+        if random.random() < 0.3:  # clips that show a step, and others, clearly apart
+            matrix[:] = matrix / 100 + 9 * (
+                np.arange(clips) % (steps + random.integers(2)) == np.arange(steps)[:, None]
+            )
         if random.random() < 0.2:
             matrix[0] = matrix[-1]
         if random.random() < 0.1:

@@ -146,7 +146,20 @@ def featured(root: Path) -> Path:
     write(release / "annotations" / "101_a_1.csv", "1,0,6\n")
     write_array(release / "features" / "a_1.npy", 2 * np.eye(5)[[0, 0, 1, 2, 3]])
     write_array(release / "step_features" / "101.npy", np.eye(5)[:3])
+    procedures = root / "crosstask_procedures" / "procedures.json"
+    procedures.write_text(procedures.read_text().replace("10.2", "16.0"))
     return root
+
+
+def test_features_are_as_long_as_their_video(featured: Path) -> None:
+    with pytest.raises(InputError, match=r"video a_1: 5 clips of 1 s end at 5 s, but the video lasts 16 s: clip_sec"):
+        crosstask.load(featured, axis="clips,dims", clip_seconds=1.0)
+    with pytest.raises(InputError, match=r"end at 50 s, but the video lasts 16 s: clip_seconds=3.2 would fit"):
+        crosstask.load(featured, axis="clips,dims", clip_seconds=10.0)
+    (featured / "crosstask_procedures" / "procedures.json").unlink()
+    assert len(crosstask.load(featured, axis="clips,dims", clip_seconds=10.0).recordings) == 1
+    with pytest.raises(InputError, match=r"end at 2.5 s, but an annotation ends at 6 s: clip_seconds=1.2 would fit at"):
+        crosstask.load(featured, axis="clips,dims", clip_seconds=0.5)
 
 
 def test_the_axis_of_features_can_be_stated(featured: Path) -> None:

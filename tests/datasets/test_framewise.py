@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph2vid.cli.evaluate_command import reader_option
 from graph2vid.datasets import framewise
 from graph2vid.errors import FormatError, InputError
 from layouts import framewise as folder
@@ -120,7 +121,8 @@ def test_long_videos_are_grounded_in_clips(root: Path) -> None:
 
 
 def test_activities_by_table_by_part_or_none(root: Path) -> None:
-    assert list(framewise.load(root, activity="none").tasks) == ["data"]
+    for none in (("activity", "none"), reader_option("activity=none")):  # as in Python, and as -o reads it
+        assert list(framewise.load(root, **dict([none])).tasks) == ["data"]
     assert sorted(framewise.load(root, activity=0).tasks) == ["P1", "P2", "P3"]
     write(root / "activities.csv", "".join(f"P{n}_{what},{what} {n}\n" for n in (1, 2, 3) for what in ("tea", "salad")))
     assert "tea 3" in framewise.load(root).tasks

@@ -55,7 +55,7 @@ def test_a_background_embedding() -> None:
 
 def test_log_probabilities_are_costs_and_zero_probability_forbids() -> None:
     with np.errstate(divide="ignore"):
-        costs = costs_from_arrays(log_probabilities=np.log([[0.5, 0.0], [0.5, 1.0]]))
+        costs = costs_from_arrays(log_probabilities=np.log([[0.5, 0.0], [0.5, 1.0]]), drop="percentile")
     np.testing.assert_allclose(costs.match, [[math.log(2), math.inf], [math.log(2), 0.0]])
     np.testing.assert_allclose(costs.drop, np.percentile([math.log(2), math.log(2), 0.0], 30))
     for match in ("likelihood", "likelihood_bg"):

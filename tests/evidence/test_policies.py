@@ -24,7 +24,7 @@ from graph2vid.evidence import (
 from graph2vid.evidence.policies import StepEvidence
 
 Matrix = NDArray[np.float64]
-DROPS = ["percentile:45", "constant:1.25", "entropy", "entropy:0.5"]
+DROPS = ["auto", "percentile:45", "constant:1.25", "entropy", "entropy:0.5"]
 
 
 def matrices(dtype: type = np.float64, min_rows: int = 1) -> st.SearchStrategy[Matrix]:
@@ -41,7 +41,7 @@ def softmax(logits: Matrix) -> Matrix:
 
 def test_the_registries_hold_what_the_product_promises() -> None:
     assert {"likelihood", "likelihood_bg", "raw"} <= set(MATCH_POLICIES)
-    assert {"percentile", "constant", "vector", "prototype", "entropy"} <= set(DROP_POLICIES)
+    assert {"auto", "percentile", "constant", "vector", "prototype", "entropy"} <= set(DROP_POLICIES)
     assert {"constant", "percentile", "given"} <= set(SKIP_POLICIES)
 
 
@@ -235,7 +235,7 @@ def test_presets_and_what_overrules_them() -> None:
     ("options", "message"),
     [
         ({"match": "liklihood"}, "unknown match policy 'liklihood'; known: likelihood, likelihood_bg, raw"),
-        ({"drop": "median"}, "unknown drop policy 'median'; known: constant, entropy"),
+        ({"drop": "median"}, "unknown drop policy 'median'; known: auto, constant, entropy"),
         ({"drop": "constant"}, "drop policy 'constant' needs a number, for example constant:1.5"),
         ({"drop": "percentile:lots"}, "'lots' is not a number"),
         ({"drop": "percentile:101"}, "must lie in 0 … 100, not 101"),

@@ -83,6 +83,22 @@ def test_arrays_have_no_hours(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_arrays_are_as_long_as_their_video(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("av", reason="needs graph2vid[media]")
+    films.film(Path("film.mp4"), sound=films.clicks(8, 44_100))
+    np.save("s.npy", np.eye(2).repeat(4, axis=1))
+    saved = ("--scores", "s.npy", "--video", "film.mp4", "-o", "r.json")
+    assert main(["ground", "f.flow", *saved]) == 0
+    capfd.readouterr()
+    said = refused(capfd, *saved, "--clip-seconds", "3.2")
+    assert "film.mp4: 8 clips of 3.2 s end at 25.6 s, but the video lasts 8" in said and "clip_seconds=1" in said
+    with pytest.raises(InputError, match=r"8 clips of 0.5 s end at 4 s, but the video lasts 8"):
+        g2v.ground("f.flow", "film.mp4", clips=np.eye(2)[[0] * 4 + [1] * 4], steps=np.eye(2), clip_seconds=0.5)
+    Path("note.mp4").write_text("no video")
+    assert g2v.ground("f.flow", "note.mp4", scores=np.eye(2), clip_seconds=100.0).count.shown == (0, 1)
+
+
+@pytest.mark.usefixtures("files")
 def test_in_a_batch(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="needs graph2vid[scale]")
     rows = [{"id": name, "procedure": "f.flow", "captions": f"{name}.vtt"} for name in ("good", "late")]

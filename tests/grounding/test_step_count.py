@@ -40,6 +40,12 @@ def test_counts(shown: list[int], missing: list[int], words: str) -> None:
     assert sorted(everything) == list(range(len(FLOW)))
 
 
+def test_a_doubtful_step_is_shown_and_called_doubtful() -> None:
+    count = count_steps(FLOW, [0, 1, 2, 5], doubtful=[5])
+    assert str(count) == "4 of 4 steps shown, 1 doubtful, 2 of branches not taken"
+    assert count.to_json() == {"shown": 4, "wanted": 4, "missing": 0, "optional": 0, "untaken": 2, "doubtful": 1}
+
+
 def test_every_place_says_the_same(tmp_path: Path) -> None:
     evidence = np.full((6, 12), -5.0)
     for step, clip in ((0, 0), (2, 4), (5, 8)):

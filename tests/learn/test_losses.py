@@ -196,6 +196,19 @@ def test_the_operator_can_be_compiled_in_one_piece(skips: bool) -> None:
         assert torch.allclose(torch.autograd.grad(compiled(match, drop, skip), match)[0], expected)
 
 
+@pytest.mark.parametrize("loss", [GraphDropDTWLoss(), ProcedureLoss()])
+def test_losses_can_be_compiled_in_several_pieces(loss: Any) -> None:
+    features, steps = embeddings(dtype=torch.float32)
+    features.requires_grad_()
+    expected = torch.autograd.grad(loss(features, steps, TSORTS, LENGTHS), features)[0]
+    for graphs in (TSORTS, [tsort.flow for tsort in TSORTS]):
+        found = torch.compile(loss, backend="aot_eager")(features, steps, graphs, LENGTHS)
+        assert torch.allclose(torch.autograd.grad(found, features)[0], expected, atol=1e-6)
+    torch.compiler.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported):  # as the page on training says
+        torch.compile(loss, backend="aot_eager", fullgraph=True)(features, steps, TSORTS, LENGTHS)
+
+
 def embeddings(seed: int = 0, dtype: Any = torch.float64) -> tuple[Any, list[Any]]:
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(3, 9, 6, generator=generator, dtype=dtype, requires_grad=True)

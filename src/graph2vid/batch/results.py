@@ -116,8 +116,6 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
     steps = answers.steps[segments]
     shown = np.zeros((len(videos), len(flow)), dtype=bool)
     shown[np.repeat(np.arange(len(videos)), counts), steps] = True
-    beyond_doubt, sure = ~answers.doubtful[segments], np.zeros_like(shown)
-    sure[np.repeat(np.arange(len(videos)), counts)[beyond_doubt], steps[beyond_doubt]] = True
     ids, of_segment = strings(flow.ids), numbers(steps)
     # How plausible it is that the video shows the procedure at all, where narration tells.
     plausible = [found.request.evidence.about.get("narration", {}).get("plausibility") for found in founds]
@@ -143,7 +141,7 @@ def _answered(items: Sequence[Item], attempt: int) -> Any:
         "gap": numbers(answers.gap[videos]),
         "confidence": numbers(answers.confidence_of_video[videos]),
         "plausibility": numbers(np.array(plausible, dtype=np.float64)),
-        "n_shown": numbers(sure.sum(axis=1, dtype=np.int32)),
+        "n_shown": numbers(shown.sum(axis=1, dtype=np.int32)),
         "not_shown": _lists((~shown).sum(axis=1), ids.take(numbers(np.nonzero(~shown)[1]))),
         "segments": _lists(counts, pa.StructArray.from_arrays(struct, fields=list(SEGMENT_SCHEMA))),
     }

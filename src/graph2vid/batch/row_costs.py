@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graph2vid import evidence
 from graph2vid._arrays import Floats
 from graph2vid.errors import InputError
-from graph2vid.evidence import Choice, Costs
+from graph2vid.evidence import Choice, Costs, policies
 
 _Float = TypeVar("_Float", bound=np.floating[Any])
 
@@ -113,14 +113,19 @@ def _side_by_side(
         return _side_by_side(left, temperature, settings) if left else {}
     spans = [slice(start, end) for start, end in pairwise(edges.tolist())]
     of_one_length = len({one.shape for one in similarity}) == 1
-    usual = f"percentile:{evidence.DEFAULT_DROP_PERCENTILE:g}"
-    name, value = evidence.resolve_choice(settings.get("drop", usual), evidence.DROP_POLICIES, of_array="vector")
+    name, value = evidence.resolve_choice(settings.get("drop", "auto"), evidence.DROP_POLICIES, of_array="vector")
     policy = evidence.DROP_POLICIES.get(name)
+    is_likelihood = settings.get("match", "likelihood") == "likelihood"
 
     def drop_rule(given: evidence.ClipEvidence) -> NDArray[np.float64]:
         percent = evidence.DEFAULT_DROP_PERCENTILE if value is None else value
-        if name == "percentile" and of_one_length and 0.0 <= percent <= 100.0:
-            return _percentiles(given.match, len(videos), percent)
+        if name in ("auto", "percentile") and of_one_length and 0.0 <= percent <= 100.0:
+            levels = _percentiles(given.match, len(videos), percent)
+            if name == "auto":
+                of_steps = spans[:1] if is_likelihood else spans  # likelihoods need not be looked at one by one
+                chances = np.array([policies.chance_cost(given.match[:, span]) for span in of_steps])
+                levels = policies.level_between(given.match.min(axis=0).reshape(len(videos), -1), levels, chances)
+            return np.repeat(levels, given.match.shape[1] // len(videos))
         parts = ((given.match[:, span], given.normaliser[span], given.temperature) for span in spans)
         return np.concatenate([policy(evidence.ClipEvidence(*part), value) for part in parts])
 
@@ -158,7 +163,7 @@ def _by_video(stacked: NDArray[_Float], videos: int) -> NDArray[_Float]:
 
 
 def _percentiles(match: NDArray[np.float64], videos: int, percent: float) -> NDArray[np.float64]:
-    """Return what the drop policy ``percentile`` says of videos of one length: costs [K, V N] to drop costs [V N].
+    """Return the drop cost by policy ``percentile`` of videos of one length: match costs [K, V N] to drop costs [V].
 
     As ``numpy.percentile`` does, to the bit, but several times as quick: it asks for one place in the order, not four.
     """
@@ -170,5 +175,5 @@ def _percentiles(match: NDArray[np.float64], videos: int, percent: float) -> NDA
     high = parted[:, upper]
     low = parted[:, : lower + 1].max(axis=1)
     apart = high - low
-    level = low + apart * share if share < 0.5 else high - apart * (1 - share)
-    return np.repeat(level, match.shape[1] // videos)
+    level: NDArray[np.float64] = low + apart * share if share < 0.5 else high - apart * (1 - share)
+    return level

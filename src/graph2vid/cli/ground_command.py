@@ -30,7 +30,9 @@ class InputOptions(Options, panel="Inputs in place of a video, or beside it"):
     scores: Path | None = basic_option(None, "Scores, steps × clips; higher is a better match.", metavar="FILE.npy")
     clips: Path | None = basic_option(None, "Embeddings of the clips, clips × dimensions.", metavar="FILE.npy")
     steps: Path | None = basic_option(None, "Embeddings of the steps, steps × dimensions.", metavar="FILE.npy")
-    log_probabilities: Path | None = basic_option(None, "Log-probabilities, steps × clips.", metavar="FILE.npy")
+    log_probabilities: Path | None = basic_option(
+        None, "Log-probabilities, steps × clips; a row more, the last, is of background.", metavar="FILE.npy"
+    )
     transpose: bool = option(False, "The scores or log-probabilities are clips × steps.")
     model: Path | None = option(
         None,

@@ -80,7 +80,7 @@ def load(data: Path, options: NarrationOptions, trouble: Trouble) -> Dataset:
     places = _find_places(tools.folder(Path(data), "captions/, annotations/ and procedures/"))
     tasks: dict[str, Task] = {}
     source = Narration(places.caption_of, tasks, options.embedder, options.narration)
-    durations = _read_durations(places.data / DURATIONS)
+    durations = read_durations(places.data / DURATIONS)
     videos = _videos(places, trouble)
     for name in dict.fromkeys(video.task for video in videos):
         with trouble.passing():
@@ -121,7 +121,7 @@ def _find_places(data: Path) -> _Places:
     return _Places(data, captions, procedures, caption_of, procedure_of)
 
 
-def _read_durations(path: Path) -> dict[str, float]:
+def read_durations(path: Path) -> dict[str, float]:
     """Read the length of each video in seconds; a first row of headings is allowed."""
     if not path.exists():
         return {}

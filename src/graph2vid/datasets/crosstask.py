@@ -31,7 +31,7 @@ from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence
 from graph2vid.datasets.lmdb_arrays import LmdbArrays
 from graph2vid.datasets.reader_tools import Narration, NarrationOptions, Trouble, choice, folder, read_rows
 from graph2vid.errors import FormatError
-from graph2vid.evidence import cosine_similarity, read_array
+from graph2vid.evidence import check_clips, cosine_similarity, read_array
 
 DESCRIPTIONS = ("steps", "instructions")
 EVIDENCE = ("captions", "features")
@@ -307,11 +307,13 @@ def _recording(
     assert clip_seconds is not None
     if isinstance(source, _Features):
         n_clips = len(source.read(task, video)[1])
-        duration = offset + n_clips * clip_seconds  # what the features cover
-    rows = _read_annotations(path, len(source.tasks[task].steps), duration, clip_seconds)
+    known = None if isinstance(source, _Features) else duration
+    rows = _read_annotations(path, len(source.tasks[task].steps), known, clip_seconds)
     if not rows:
         raise FormatError(f"{path} has no annotations")
     if isinstance(source, _Features):
+        last = max(row.end for row in rows)
+        check_clips(f"video {video}", n_clips, clip_seconds, offset, duration=duration, last=last)
         return Recording(stem, task, clip_seconds, offset, n_clips, tuple(rows), {"video": video})
     captions = tools.caption_file(source.files, video)
     return tools.captioned_recording(stem, task, rows, duration, captions, options, video=video)

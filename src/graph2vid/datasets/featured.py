@@ -1,7 +1,8 @@
 """A plain folder of videos with features.
 
 ``clips/VIDEO.npy`` (clips by dimensions), one flow graph (``NAME.flow``), ``steps.npy`` (an embedding per step of it)
-or the name of a text embedder of the same space, and ``annotations.csv`` (video, step, start, end).
+or the name of a text embedder of the same space, ``annotations.csv`` (video, step, start, end), and where known
+``durations.csv`` (video, seconds).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid.datasets import reader_tools as tools
-from graph2vid.datasets.captioned import named_step, step_names
+from graph2vid.datasets.captioned import DURATIONS, named_step, read_durations, step_names
 from graph2vid.datasets.dataset import Annotation, Dataset, Embeddings, Evidence, HowTo, Recording, Task
 from graph2vid.datasets.reader_tools import ClipOptions, Trouble
 from graph2vid.errors import FormatError
-from graph2vid.evidence import cosine_similarity, read_array, step_vectors, text_embedder
+from graph2vid.evidence import check_clips, cosine_similarity, read_array, step_vectors, text_embedder
 from graph2vid.flow import FlowGraph
 
 
@@ -103,7 +104,9 @@ def load(data: Path, options: FeaturedOptions, trouble: Trouble) -> Dataset:
     axis = tools.first_axis(options.axis, "clips", "dims")
     source = _Arrays(files, _step_features(data, texts, options.embedder), comparison, axis)
     annotated = _annotations(data / "annotations.csv", task, str(path), trouble)
-    recordings = trouble.each(((video, rows, source, task, options) for video, rows in annotated.items()), _recording)
+    durations = read_durations(data / DURATIONS)
+    videos = ((video, rows, durations.get(video), source, task, options) for video, rows in annotated.items())
+    recordings = trouble.each(videos, _recording)
     spare = [video for video in files if video not in annotated]
     left_out = f"{data / 'clips'}: videos without annotations are left out: {len(spare)}"
     return trouble.dataset(
@@ -146,16 +149,16 @@ def _annotations(path: Path, task: Task, source: str, trouble: Trouble) -> dict[
 
 
 def _recording(
-    video: str, rows: Sequence[Annotation], source: _Arrays, task: Task, options: FeaturedOptions
+    video: str,
+    rows: Sequence[Annotation],
+    duration: float | None,
+    source: _Arrays,
+    task: Task,
+    options: FeaturedOptions,
 ) -> Recording:
     if video not in source.files:
         raise FormatError(f"video {video} is annotated but has no features: there is no clips/{video}.npy")
     n_clips = len(source.clips(video))
-    length = options.offset + n_clips * options.clip_seconds
-    late = [row for row in rows if row.start > length]
-    if late:
-        raise FormatError(
-            f"video {video} is {length:g} s long ({n_clips} clips of {options.clip_seconds:g} s), but an annotation "
-            f"starts at {late[0].start:g} s: -o clip_seconds=N says how long a clip is"
-        )
+    last = max(row.end for row in rows)
+    check_clips(f"video {video}", n_clips, options.clip_seconds, options.offset, duration=duration, last=last)
     return Recording(video, task.id, options.clip_seconds, options.offset, n_clips, tuple(rows))

@@ -54,7 +54,7 @@ class FramewiseOptions(LabelOptions):
     axis: str | Sequence[str] = "auto"
     fps: float = 1.0
     background: str | Sequence[str] | None = None
-    activity: str | int = "auto"
+    activity: str | int | None = "auto"
     most_clips: int = 1000
     title: str = ""
 
@@ -153,7 +153,7 @@ def load(data: Path, options: FramewiseOptions, trouble: Trouble) -> Dataset:
         Frames of ground truth per second.
     background : str or sequence of str, optional
         The classes that are no steps; by default "background" and "SIL" (any case), those that there are.
-    activity : "auto", "none" or int
+    activity : "auto", "none" (or None) or int
         Which part of a video's name (between ``_``, ``-`` and dots, from 0; negative from the end) is its activity,
         each with a procedure of its own. By default ``activities.csv`` says it, or the names do: a part that is a word,
         that several videos share, and by which the videos show fewer classes each. "none": all are of one.
@@ -327,7 +327,7 @@ def _activities(
     data: Path, options: FramewiseOptions, shown: Mapping[str, frozenset[int]], trouble: Trouble
 ) -> dict[str, str]:
     """Return the activity of each video; where all are of one, the title or the folder's name."""
-    asked = options.activity
+    asked = "none" if options.activity is None else options.activity  # -o reads none as None
     table = data / "activities.csv"
     if asked == "auto" and table.exists():
         of = {row[0].removesuffix(".txt"): row[1] for _, row in tools.read_rows(table, 2)}

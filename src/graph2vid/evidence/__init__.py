@@ -8,7 +8,7 @@ from __future__ import annotations
 from graph2vid._deprecated import renamed_attributes
 from graph2vid._options import CostOptions, EvidenceOptions
 from graph2vid.evidence.acquire import Evidence, acquire, embed_frames, media_evidence, rank_procedures
-from graph2vid.evidence.arrays import cosine_similarity, read_array
+from graph2vid.evidence.arrays import check_clips, cosine_similarity, read_array
 from graph2vid.evidence.captions import SUFFIXES, TRANSCRIPT_SUFFIXES, Cue, Word, read_captions
 from graph2vid.evidence.costs import (
     COSINE_TEMPERATURE,
@@ -92,7 +92,7 @@ __all__ += ["labelled_inputs", "softmax", "start_logits"]
 __all__ += ["COSINE_TEMPERATURE", "DEFAULT_DROP_PERCENTILE", "DROP_POLICIES", "MATCH_POLICIES", "PRESETS"]
 __all__ += ["REPEAT_POLICIES", "SCORE_TEMPERATURE", "SKIP_POLICIES", "Choice", "ClipEvidence", "CostOptions", "Costs"]
 __all__ += ["StepEvidence", "check_policies", "cosine_similarity", "costs_from_arrays", "costs_from_similarity"]
-__all__ += ["read_array", "repeat_costs", "resolve_choice"]
+__all__ += ["check_clips", "read_array", "repeat_costs", "resolve_choice"]
 # What a video sounds like.
 __all__ += ["HOP_SECONDS", "Vectors", "fingerprint", "stacked"]
 # What took long to make is kept.

@@ -16,6 +16,8 @@ from graph2vid._arrays import as_floats, real
 from graph2vid._files import naming
 from graph2vid.errors import FormatError, InputError
 
+_LENGTHS = 0.05  # clips and videos of which more is missing do not belong together
+
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read one numeric array from a ``.npy`` file; nothing is ever unpickled.
@@ -78,6 +80,37 @@ def as_vector(value: ArrayLike, name: str, length: int, what: str) -> Floats:
     if array.shape != (length,):
         raise InputError(f"{name} must have shape ({length},), one number per {what}, not {array.shape}")
     return array
+
+
+def check_clips(
+    name: str, n_clips: int, clip_seconds: float, offset: float, *, duration: float | None, last: float = 0.0
+) -> None:
+    """Refuse clips that end over 5% (and over one clip) before or after their video does.
+
+    Parameters
+    ----------
+    name : str
+        The video, for the message.
+    n_clips : int
+    clip_seconds, offset : float
+        Seconds.
+    duration : float or None
+        Length of the video in seconds, where known.
+    last : float
+        Where the last annotation ends; the video may go on after it.
+    """
+    end = offset + n_clips * clip_seconds
+    bounds = [("the video lasts", duration, True), ("an annotation ends at", last, False)]
+    for words, seconds, is_end in bounds:
+        if seconds is None:
+            continue
+        slack = max(_LENGTHS * seconds, clip_seconds)
+        if seconds - end > slack or (is_end and end - seconds > slack):
+            fitting = f"clip_seconds={(seconds - offset) / n_clips:.3g}"
+            raise InputError(
+                f"{name}: {n_clips:,} clips of {clip_seconds:g} s end at {end:.6g} s, but {words} {seconds:.6g} s: "
+                f"{fitting} would fit" + ("" if is_end else " at the least")
+            )
 
 
 def refuse(bad: NDArray[np.bool_], array: NDArray[Any], name: str, axes: tuple[str, ...], rule: str) -> None:

@@ -81,17 +81,18 @@ def costs_from_arrays(
     options : CostOptions, optional
         ``preset`` is a name in :data:`PRESETS`. ``match`` is a name in ``MATCH_POLICIES``; by default ``likelihood``
         (over one distinct step, where a likelihood says nothing, ``likelihood_bg``), and ``raw`` for
-        log-probabilities. ``drop`` is a policy of ``DROP_POLICIES`` (:data:`Choice`), by default the 30th percentile
-        of the match costs; the value of ``prototype`` and ``relative`` is a background embedding [D] beside
-        embeddings, else background's scores [N]. ``skip`` is a policy of ``SKIP_POLICIES``; by default every step
+        log-probabilities. ``drop`` is a policy of ``DROP_POLICIES`` (:data:`Choice`), by default ``auto``, and
+        ``prototype`` for log-probabilities with a row of background; the value of ``prototype`` and ``relative`` is a
+        background embedding [D] beside embeddings, else background's scores [N], and may be left out where
+        log-probabilities have it. ``skip`` is a policy of ``SKIP_POLICIES``; by default every step
         must appear. ``temperature`` divides the similarities; by default 1, and 0.1 for cosines.
     scores : array [K, N], optional
         Similarities or scores: higher is a better match. Finite.
     clips, steps : arrays [N, D] and [K, D], optional
         Embeddings, compared by cosine; given together.
-    log_probabilities : array [K, N], optional
+    log_probabilities : array [K, N] or [K + 1, N], optional
         log p(step i | clip j); -∞ forbids the step there. By default the costs are their negatives (match
-        policy ``raw`` at temperature 1).
+        policy ``raw`` at temperature 1). Beside ``n_steps`` there may be a last row more, of background.
     classes : int array [K], optional
         Steps with one number are one and the same for softmax and percentiles, and share the evidence of
         the first of them; by default steps with identical rows of scores, embeddings or log-probabilities.
@@ -108,10 +109,15 @@ def costs_from_arrays(
     arrays = {"scores": scores, "clips": clips, "steps": steps, "log_probabilities": log_probabilities}
     kind, name = _kind({name for name, array in arrays.items() if array is not None})
     settings = _settings(chosen.preset, match=chosen.match, drop=chosen.drop, temperature=chosen.temperature)
-    drop = settings.get("drop", f"percentile:{policies.DEFAULT_DROP_PERCENTILE:g}")
     axes = ("steps", "dimensions" if kind == "embeddings" else "clips")
     given = similarity = as_matrix(arrays[name], name, axes)  # type: ignore[arg-type]
+    background = None
+    if kind == "log_probabilities" and n_steps is not None and len(given) == n_steps + 1:
+        _check_sums(given)
+        given, background = given[:-1], given[-1]
+        similarity = given
     _check_step_count(given, name, axes, n_steps)
+    drop = settings.get("drop", "auto" if background is None else "prototype")
     if clips is not None:
         similarity = cosine_similarity(given, clips)
         drop = _embedded_prototype(drop, clips)
@@ -128,6 +134,8 @@ def costs_from_arrays(
 
     match_policy = policies.MATCH_POLICIES.get(match)
     drop_name, drop_value = resolve_choice(drop, policies.DROP_POLICIES, of_array="vector")
+    if drop_name in ("prototype", "relative") and drop_value is None:
+        drop_value = background
     drop_policy = policies.DROP_POLICIES.get(drop_name)
     distinct = np.unique(number, return_index=True)[1]
     shape, dtype = similarity.shape, similarity.dtype
@@ -161,9 +169,7 @@ def costs_from_arrays(
 
 def costs_from_similarity(similarity: ArrayLike, *, classes: ArrayLike | None = None, **fields: Any) -> Costs:
     """Make costs from similarities or scores [K, N]: :func:`costs_from_arrays` with match policy ``likelihood``."""
-    return costs_from_arrays(
-        scores=similarity, classes=classes, **{"match": "likelihood", "drop": "percentile"} | fields
-    )
+    return costs_from_arrays(scores=similarity, classes=classes, **{"match": "likelihood"} | fields)
 
 
 def repeat_costs(costs: Costs, repeat: Choice) -> tuple[NDArray[np.float64], str]:
@@ -257,6 +263,17 @@ def _check_step_count(array: Floats, name: str, axes: tuple[str, str], n_steps: 
     if array.shape[1] == n_steps:
         message += "; it looks transposed: hand in its .T (on the command line, --transpose)"
     raise InputError(message)
+
+
+def _check_sums(log_probabilities: Floats) -> None:
+    """Refuse a row more than there are steps, unless the probabilities of each clip sum to 1 with it."""
+    sums = np.exp(np.minimum(log_probabilities, 0.0), dtype=np.float64).sum(axis=0)
+    if not (abs(sums - 1.0) < 0.02).all():  # they may have been stored in half precision
+        raise InputError(
+            f"log_probabilities has shape {log_probabilities.shape}, one row more than the flow graph has steps: that "
+            "is taken for a last row of background only where the probabilities of each clip sum to 1; here they sum "
+            f"to {sums.min():.3g} to {sums.max():.3g}"
+        )
 
 
 def _class_numbers(classes: ArrayLike | None, similarity: Floats) -> NDArray[np.int64]:

@@ -81,6 +81,7 @@ REPEAT_POLICIES: Registry[SkipPolicy] = Registry("repeat policy", "graph2vid.rep
 """Policies of the cost of repeating a step; they see what skip policies see."""
 
 DEFAULT_DROP_PERCENTILE = 30.0
+_ROUNDING = 1e-6  # clips whose costs differ by less are alike
 DEFAULT_SKIP_PERCENTILE = 75.0
 AUTO_SKIP, AUTO_REPEAT = 0.5, 1.25
 """In multiples of what one segment gains; chosen over four data sets together (docs, "Costs without training")."""
@@ -144,11 +145,58 @@ def normalise(raw: Costs64) -> tuple[Costs64, Costs64]:
 # -- drop policies -------------------------------------------------------------------------------------------
 
 
+@DROP_POLICIES.register("auto")
+def drop_auto(evidence: ClipEvidence, value: Any) -> Costs64:
+    """One cost for all clips: ``percentile``, unless clear evidence says which clips show a step; the default.
+
+    Evidence is clear where the clips, by their lowest match costs, fall into two groups farther apart than both are
+    wide together. Background then costs what lies halfway between them. A clip of which no step is likelier than
+    another (cost log U of U distinct steps) stands for the second group where every clip shows a step; background then
+    costs at least halfway to it.
+    """
+    percentile = drop_percentile(evidence, value)
+    best = evidence.match.min(axis=0)
+    chance = np.array([chance_cost(evidence.match)])
+    return np.full_like(percentile, level_between(best[np.newaxis, np.isfinite(best)], percentile[:1], chance)[0])
+
+
+def chance_cost(match: Costs64) -> float:
+    """Return log U if the match costs [U, N] are minus the logarithms of probabilities, else -∞."""
+    if match.min() < -0.01 or np.exp(-match).sum(axis=0).max() > 1.01:  # rounded logarithms may sum to a little more
+        return -np.inf
+    return float(np.log(len(match)))
+
+
+def level_between(best: Costs64, percentile: Costs64, chance: Costs64) -> Costs64:
+    """Return the drop costs of V videos by policy ``auto``, [V].
+
+    Parameters
+    ----------
+    best : float64 [V, N]
+        The lowest match cost of each clip, finite.
+    percentile : float64 [V]
+        The drop costs by policy ``percentile``.
+    chance : float64 [V]
+        The cost of clips of which no step is likelier than another; -∞ where that has no meaning.
+    """
+    ordered = np.sort(best, axis=1)
+    ordered = np.column_stack([ordered, np.maximum(ordered[:, -1], chance)])
+    gaps = np.diff(ordered, axis=1)
+    widest = gaps.argmax(axis=1)
+    video = np.arange(len(best))
+    middle = (ordered[video, widest] + ordered[video, widest + 1]) / 2
+    # All clips show a step: a percentile above them is no worse.
+    between = np.where(widest == best.shape[1] - 1, np.maximum(percentile, middle), middle)
+    half = (ordered[:, -1] - ordered[:, 0]) / 2
+    return np.where(gaps[video, widest] > np.maximum(half, _ROUNDING), between, percentile)
+
+
 @DROP_POLICIES.register("percentile")
 def drop_percentile(evidence: ClipEvidence, value: Any) -> Costs64:
     """One cost for all clips: the ``value``-th percentile (30 by default) of the finite match costs.
 
-    Linear interpolation, distinct steps only.
+    Assumes that this share of all pairs of a (distinct) step and a clip match, whatever the video shows. Linear
+    interpolation.
     """
     match = evidence.match
     finite = match[np.isfinite(match)]
@@ -172,7 +220,10 @@ def drop_top(evidence: ClipEvidence, value: Any) -> Costs64:
 
 @DROP_POLICIES.register("constant")
 def drop_constant(evidence: ClipEvidence, value: Any) -> Costs64:
-    """One given cost for all clips; +∞ means that there is no background."""
+    """One given cost for all clips; +∞ means that there is no background.
+
+    Assumes that costs of all videos are on one scale, as log-odds are.
+    """
     return np.full(evidence.match.shape[1], _number(value, "drop policy 'constant'"))
 
 
@@ -186,8 +237,9 @@ def drop_vector(evidence: ClipEvidence, value: Any) -> Costs64:
 def drop_prototype(evidence: ClipEvidence, value: Any) -> Costs64:
     """The cost of background as if it were a step: ``value`` [N] is its similarity to each clip.
 
-    The same scale as the match costs: -similarity / temperature, plus what the match policy added to the
-    steps'.
+    Assumes a class of background that was trained beside the steps. The same scale as the match costs:
+    -similarity / temperature, plus what the match policy added to the steps'. The default for log-probabilities with a
+    row of background.
     """
     similarity = _given(value, "drop policy 'prototype'", evidence.match.shape[1], "clip")
     return evidence.normaliser - similarity / evidence.temperature

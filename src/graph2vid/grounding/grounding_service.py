@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from graph2vid import evidence as acquisition
 from graph2vid._options import EvidenceOptions, GroundOptions
 from graph2vid.alignment import Constraint
-from graph2vid.errors import InputError, TooLargeError
+from graph2vid.errors import Graph2VidError, InputError, TooLargeError
 from graph2vid.evidence import Cache, Cue, Evidence, NarrationSettings, Transcript, VisualFeatures
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.durations_file import durations_of
@@ -80,8 +81,8 @@ def ground(
         In place of a video: how well each step matches each clip; higher is better.
     clips, steps : arrays [N, D] and [K, D], optional
         In place of a video: embeddings of clips and steps, compared by cosine.
-    log_probabilities : array [K, N], optional
-        In place of a video: log p(step | clip).
+    log_probabilities : array [K, N] or [K + 1, N], optional
+        In place of a video: log p(step | clip). A row more, the last, is of background.
     classes : int array [K], optional
         Beside arrays: steps with one number count as one and the same.
     visual : VisualFeatures, optional
@@ -149,6 +150,7 @@ def ground(
                 raise InputError("trained features work on embeddings: give clips and steps, or a video and no arrays")
             arrays = features.arrays(**arrays)
         drop = arrays.pop("drop", None)
+        _check_clips(arrays, video, video_name, chosen.evidence)
         evidence = Evidence(arrays if classes is None else {**arrays, "classes": classes}, drop=drop)
     else:
         kept = (Cache() if cache else None) if isinstance(cache, bool) else cache
@@ -221,6 +223,20 @@ def _check_media(
         raise InputError("with narration_weight 0 nothing is left to go by: name what embeds the frames, too")
     if options.frames is not None:
         acquisition.joint_embedder(options.frames)
+
+
+def _check_clips(arrays: dict[str, Any], video: Any, video_name: str | None, options: EvidenceOptions) -> None:
+    """Refuse arrays whose clips are not as long as their video, where that is a media file here."""
+    path = video if isinstance(video, str | os.PathLike) else video_name
+    if path is None or not Path(path).is_file() or acquisition.is_captions(path):
+        return
+    shape = np.shape(arrays["clips"]) if "clips" in arrays else np.shape(next(iter(arrays.values())))[::-1]
+    try:
+        duration = acquisition.probe(path).duration
+    except Graph2VidError:  # what cannot be played has no length
+        return
+    if len(shape) == 2:  # others are refused later
+        acquisition.check_clips(str(path), shape[0], options.clip_seconds, options.offset, duration=duration)
 
 
 def procedure_of(given: Any, parser: str) -> FlowGraph | TSortGraph:

@@ -1,4 +1,4 @@
-"""How many steps a video shows, of how many that it should: counted here, and nowhere else."""
+"""Counts of the steps that a video shows, of those that it should: counted here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from graph2vid.flow import FlowGraph
 
 @dataclass(frozen=True)
 class StepCount:
-    """Which steps of a procedure are shown, and why others need not be.
+    """Steps of a procedure by whether a video shows them, and why others need not be shown.
 
     Attributes
     ----------
     shown : tuple of int
-        The steps that are shown beyond doubt, sorted.
+        The steps that are shown, doubtful or not, sorted.
     missing : tuple of int
         Steps that are not shown, although the procedure wants them. Of alternatives none of which is shown, the first
         branch is wanted.
@@ -24,7 +24,7 @@ class StepCount:
     untaken : tuple of int
         Steps of other branches than the one that is wanted.
     doubtful : tuple of int
-        Steps all of whose segments are doubtful.
+        Shown steps all of whose segments are doubtful.
     """
 
     shown: tuple[int, ...]
@@ -35,8 +35,8 @@ class StepCount:
 
     @property
     def wanted(self) -> int:
-        """How many steps the procedure wants of this video: those that are shown, doubtful or missing."""
-        return len(self.shown) + len(self.doubtful) + len(self.missing)
+        """The number of steps that the procedure wants of this video: shown or missing."""
+        return len(self.shown) + len(self.missing)
 
     def __str__(self) -> str:
         words = [f"{len(self.shown)} of {self.wanted} steps shown"]
@@ -73,6 +73,4 @@ def count_steps(flow: FlowGraph, shown: Iterable[int], doubtful: Iterable[int] =
         untaken.update(step for branch in group if branch not in taken for step in branch)
     absent = set(range(len(flow))) - there - untaken
     optional = absent & {*flow.optional}
-    return StepCount(
-        *(tuple(sorted(steps)) for steps in (there - unsure, absent - optional, optional, untaken, unsure))
-    )
+    return StepCount(*(tuple(sorted(steps)) for steps in (there, absent - optional, optional, untaken, unsure)))

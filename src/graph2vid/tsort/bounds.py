@@ -46,13 +46,15 @@ def bytes_per_ideal(flow: FlowGraph) -> int:
     return 40 * words + 48 + 16 * flow.width
 
 
-def too_large(flow: FlowGraph, limit: int, in_memory: bool = False) -> TooLargeError:
+def too_large(flow: FlowGraph, limit: int, in_memory: bool = False, is_own: bool = False) -> TooLargeError:
     """Return the error that says why ``flow`` has more than ``limit`` ideals, and what to do.
 
     Parameters
     ----------
     in_memory : bool
         Whether the limit is what fits into the memory that this process may use.
+    is_own : bool
+        Whether the caller chose the limit: those who call ``align`` or a loss have no ``limit=`` to raise.
     """
     lower, upper = ideals_bound(flow)
     lower = max(lower, limit + 1)
@@ -60,12 +62,12 @@ def too_large(flow: FlowGraph, limit: int, in_memory: bool = False) -> TooLargeE
     remedies = ["add order between steps", "remove steps"]
     if in_memory:
         remedies.insert(0, "give this process more memory")
-    elif limit < MAX_IDEALS:
+    elif is_own and limit < MAX_IDEALS:
         remedies.insert(0, "raise `limit=`")
     bound = f"the {readable(limit)} that fit into memory" if in_memory else f"the limit of {readable(limit)}"
     return TooLargeError(
         f"{len(flow)} steps in {flow.width} parallel threads have {size} legal sets of done steps (ideals), "
-        f"more than {bound}: {', '.join(remedies[:-1])}, or {remedies[-1]}"
+        f"more than {bound}: {', '.join(remedies[:-1])}{',' * (len(remedies) > 2)} or {remedies[-1]}"
     )
 
 

@@ -90,16 +90,16 @@ class TSortGraph:
         return _by_number[number]
 
     @classmethod
-    def compile(cls, flow: FlowGraph, limit: int = DEFAULT_LIMIT, *, build: Builder = build_lattice) -> TSortGraph:
+    def compile(cls, flow: FlowGraph, limit: int | None = None, *, build: Builder = build_lattice) -> TSortGraph:
         """Build the tSort graph of a procedure.
 
         Parameters
         ----------
         flow : FlowGraph
-            The procedure. Only certain edges limit the orders; soft ones and the written order make some dearer.
-        limit : int
-            The largest number of ideals; beyond it the procedure is refused, before building where that can
-            be told.
+            The procedure. Only certain edges limit the orders; soft ones make some dearer.
+        limit : int, optional
+            The largest number of ideals, by default 4,194,304; beyond it the procedure is refused, before building
+            where that can be told.
         build : callable, optional
             The builder of the arrays; by default the compiled one, or NumPy's where the extension is missing.
 
@@ -113,6 +113,7 @@ class TSortGraph:
             When there are more ideals than ``limit``, or than fit into memory; the message says how many and what to
             do.
         """
+        is_own, limit = limit is not None, DEFAULT_LIMIT if limit is None else limit
         if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
             raise InputError(f"limit must be a whole number of ideals, at least 1, not {limit!r}")
         limit = min(int(limit), MAX_IDEALS)
@@ -120,7 +121,7 @@ class TSortGraph:
         # 2^K bounds the ideals too, and for few steps it spares the search for a chain cover.
         least = ideals_bound(flow)[0] if 2 ** len(flow) > min(limit, _FREE_IDEALS) else 0
         if least > limit:
-            raise too_large(flow, limit)
+            raise too_large(flow, limit, is_own=is_own)
         before = words_of(map(mask_of, flow.predecessors), len(flow))
         lattice = None
         if limit <= _FREE_IDEALS or least <= _FREE_IDEALS:
@@ -128,13 +129,13 @@ class TSortGraph:
                 lattice = build(before, min(limit, _FREE_IDEALS))
             except ValueError as error:
                 if limit <= _FREE_IDEALS:
-                    raise too_large(flow, limit) from error
+                    raise too_large(flow, limit, is_own=is_own) from error
         if lattice is None:
             fitting = max(_FREE_IDEALS, available_memory() // 2 // bytes_per_ideal(flow))
             try:
                 lattice = build(before, min(limit, fitting))
             except ValueError as error:
-                raise too_large(flow, min(limit, fitting), in_memory=fitting < limit) from error
+                raise too_large(flow, min(limit, fitting), in_memory=fitting < limit, is_own=is_own) from error
         for array in lattice:
             array.setflags(write=False)
         return cls(whole, *lattice, order_costs(whole))
