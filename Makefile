@@ -63,7 +63,7 @@ $(VENV)/.peers: pyproject.toml constraints.txt $(VENV)/.package
 	@touch $@
 
 # What some tests need of Debian (never the demo); where it cannot be installed, those tests skip and say so.
-DEBIAN := espeak-ng chromium
+DEBIAN := espeak-ng chromium strace
 $(VENV)/.debian: | $(BIN)/python
 	@for package in $(DEBIAN); do command -v $$package >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Debian's $$package, which tests use" && \

@@ -127,7 +127,7 @@ def _parquet() -> bytes:
 def _pool() -> Any:
     from graph2vid.batch.workers import WorkerPool
 
-    pool = WorkerPool(1)
+    pool = WorkerPool()
     atexit.register(pool.close)
     return pool
 

@@ -19,6 +19,8 @@ import httpx
 
 from browser import chromium_page
 
+COMMAND = (sys.executable, "-m", "graph2vid")
+
 
 @dataclass
 class Server:
@@ -90,7 +92,7 @@ def wait_for(look: Any, seconds: float = 60.0) -> dict[str, Any]:
 def serving(folder: Path, *options: str) -> Iterator[Server]:
     """Run ``graph2vid studio``."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "graph2vid", "studio", str(folder), "--port", "0", "--no-open", *options],
+        [*COMMAND, "studio", str(folder), "--port", "0", "--no-open", *options],
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GRAPH2VID_CACHE": f"{folder}-cache"},
     )

@@ -23,6 +23,7 @@ BASE_MODULES = {
     "_files",
     "_frames",
     "_memory",
+    "_one_thread",
     "_options",
     "_processes",
     "_safetensors",

@@ -11,13 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from graph2vid._files import parse_json, read_json, write_json
+from graph2vid._files import parse_json, read_json, write_json, write_text
 from graph2vid._values import count_of, number_of, read_number, seconds_of, shown, table_rows, unescaped
 from graph2vid.cli import main
 from graph2vid.errors import FormatError
 
 LONG, LONGER = "9" * 400, "9" * 5000
 FLOW = "cut: cut the pears\nserve: serve the pears\ncut -> serve\n"
+
+
+def test_files_have_the_mode_of_any_new_file_and_nobody_touches_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previous = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)  # it is the process's: other threads would write under it
+        for _ in range(2):
+            write_text(tmp_path / "file", "text")
+        assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    finally:
+        monkeypatch.undo()
+        os.umask(previous)
 
 
 @pytest.mark.parametrize(

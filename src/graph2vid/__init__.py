@@ -7,10 +7,21 @@ https://arxiv.org/abs/2210.04996).
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
+
+# Libraries that report on their users read these when they are loaded, which is later. A user's own setting holds.
+_REPORTS_NOTHING = {
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime; its disable_telemetry_events() comes too late for the files it writes
+    "HF_HUB_DISABLE_TELEMETRY": "1",  # huggingface_hub, hf_xet and transformers, when they download a model
+    "DISABLE_SAFETENSORS_CONVERSION": "1",  # transformers; gives a service a model's name and the user's token
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+for _name, _value in _REPORTS_NOTHING.items():
+    os.environ.setdefault(_name, _value)
 
 if TYPE_CHECKING:
     from graph2vid.alignment import Alignment as Alignment

@@ -69,16 +69,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     with naming(path, "write"):
         target = Path(path).resolve()
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        temporary = Path(name)
+        temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+        # It gets the mode of any new file. mkstemp's is 0600, and to ask for the umask sets it for other threads.
+        temporary.touch(exist_ok=False)
         try:
             yield temporary
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)  # it is there where something went wrong
@@ -200,13 +197,22 @@ def cache_folder() -> Path:
     try:
         home = Path.home()
     except RuntimeError:  # a user whom this system does not know
-        return Path(tempfile.gettempdir()) / f"graph2vid-{os.getuid()}"
+        return _own_folder(Path(tempfile.gettempdir()) / f"graph2vid-{os.getuid()}")
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "graph2vid" / "Cache"
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "graph2vid"
     users = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (users if users.is_absolute() else home / ".cache") / "graph2vid"
+
+
+def _own_folder(folder: Path) -> Path:
+    """Make a folder among those of other users, or refuse it: its owner could plant transcripts there."""
+    with contextlib.suppress(OSError):  # it is there; or none can be made, of which a cache warns
+        folder.mkdir(mode=0o700)
+    if os.path.lexists(folder) and folder.lstat().st_uid != os.getuid():
+        raise Graph2VidError(f"the cache folder {folder} is somebody else's: set {FOLDER_VARIABLE} to one of yours")
+    return folder
 
 
 def hold(file: IO[Any]) -> None:

@@ -94,7 +94,12 @@ _PACKAGES = (
     ("rich", "core", "tables and timelines in the terminal", "the core is incomplete"),
     (MODEL, "text", "what the rules parser reads with", _NO_MODEL),
     ("spacy", "text", "flow graphs of procedures in words, by rules", "no rules parser"),
-    ("threadpoolctl", "text", "the learned parser at its best pace", "the learned parser crawls while others compute"),
+    (
+        "threadpoolctl",
+        "text",
+        "the same numbers on any machine",
+        "numbers depend on the processors, and parsing is slow",
+    ),
     ("wordllama", "text", "comparing narration with steps", "captions are no evidence"),
     ("av", "media", "sound and frames of videos", "videos cannot be opened; captions can"),
     ("faster-whisper", "media", "speech recognition", "videos need captions"),

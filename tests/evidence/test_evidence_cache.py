@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -207,6 +208,23 @@ def test_where_results_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert cache_folder() == tmp_path / "local" / "graph2vid" / "Cache"
     monkeypatch.setenv("GRAPH2VID_CACHE", "elsewhere")
     assert cache_folder() == Path("elsewhere") == Cache().folder
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
+def test_without_a_home_the_folder_must_be_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("GRAPH2VID_CACHE", raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"graph2vid-{os.getuid()}"
+    assert cache_folder() == folder and folder.stat().st_mode & 0o777 == 0o700
+    assert cache_folder() == folder  # the second time, too
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    folder.rename(tmp_path / "graph2vid-54321")
+    with pytest.raises(Graph2VidError, match="graph2vid-54321 is somebody else's: set GRAPH2VID_CACHE"):
+        cache_folder()
 
 
 # -- the limit of the user's cache ---------------------------------------------------------------------------

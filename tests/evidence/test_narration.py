@@ -52,6 +52,22 @@ def test_silence_is_zero_and_impossible_clips_are_refused() -> None:
         narration_similarity([], [], 1, embed)
 
 
+def test_evidence_does_not_depend_on_the_number_of_threads() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    random = np.random.default_rng(0)
+
+    def embed(texts: Sequence[str]) -> NDArray[np.floating[Any]]:
+        return np.array([vectors[int(text)] for text in texts])
+
+    vectors = random.standard_normal((1010, 256), dtype=np.float32)
+    steps, cues = list(map(str, range(9))), [Cue(0.3 * at, 0.3 * at + 1.5, str(at)) for at in range(9, 1010)]
+    compared = []
+    for threads in (1, 3):
+        with threadpoolctl.threadpool_limits(threads):
+            compared.append(compare_narration(steps, cues, embed, Grid(1.0, 300)).cue)
+    np.testing.assert_array_equal(*compared)
+
+
 def test_wordllama_knows_what_is_alike() -> None:
     pytest.importorskip("wordllama", reason="needs graph2vid[text]")
     words = text_embedder("wordllama")

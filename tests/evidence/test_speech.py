@@ -102,6 +102,7 @@ def test_what_repeats_itself_is_recognised_in_the_slow_way(monkeypatch: pytest.M
         def transcribe(self, sound: Any, **_: Any) -> Any:
             return iter([said("slow", 9.0, -9.0)]), SimpleNamespace(language="en")
 
+    monkeypatch.setattr(speech, "_reseeded", lambda model: model)
     for ratio, probability, expected in ((1.5, -0.3, "quick"), (2.5, -0.3, "slow"), (1.5, -1.1, "slow")):
 
         class Quick:
@@ -117,6 +118,23 @@ def test_what_repeats_itself_is_recognised_in_the_slow_way(monkeypatch: pytest.M
         model: Any = Slow()
         segments, language = speech._segments(model, np.zeros(16_000, dtype=np.float32), None, lambda done: None)
         assert [segment.text for segment in segments] == [expected] and language == "en"
+
+
+def test_the_words_do_not_depend_on_the_number_of_threads() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    _, cues, _ = spoken.bundled()
+    for threads in (1, 3):
+        with threadpoolctl.threadpool_limits(threads):
+            assert transcribe(VIDEO) == cues
+
+
+def test_chance_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech, "_OPTIONS", speech._OPTIONS | {"temperature": 1.0})
+    monkeypatch.setattr(speech, "_REPETITIVE", 0.0)  # the slow way, for every sound
+    model = speech.load_model(speech.BUNDLED)
+    sound = np.concatenate(list(speech.audio(VIDEO)))[: 15 * speech.SAMPLE_RATE]
+    first, second = (speech._segments(model, sound, "en", lambda done: None)[0] for _ in range(2))
+    assert [segment.text for segment in first] == [segment.text for segment in second]
 
 
 def test_stretches_side_by_side_come_in_order_each_by_itself() -> None:
@@ -222,6 +240,20 @@ def test_models_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(Graph2VidError, match="cannot load the speech model") as caught:
             transcribe(VIDEO, model=name)
         assert "\n" not in str(caught.value)
+
+
+def test_memory_that_the_recogniser_cannot_have_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("mkl_malloc: failed to allocate memory")
+
+    model: Any = SimpleNamespace(transcribe=short)
+    monkeypatch.setattr("graph2vid.evidence.speech_stretches.Stretches", lambda *_: model)
+    with pytest.raises(MemoryError):
+        speech._segments(model, np.zeros(16_000, dtype=np.float32), "en", lambda done: None)
+    monkeypatch.setattr("faster_whisper.WhisperModel", short)
+    speech.load_model.cache_clear()
+    with pytest.raises(MemoryError):
+        speech.load_model(speech.BUNDLED)
 
 
 def test_a_model_by_its_folder_is_told_from_the_bundled_one(tmp_path: Path) -> None:

@@ -154,3 +154,10 @@ def test_clips_of_a_span() -> None:
     assert clips_in_span(0.51, 2.51, 5, 1.0, 0.0) == (1, 3)
     assert clips_in_span(-math.inf, math.inf, 5, 1.0, 100.0) == (0, 5)
     assert clips_in_span(0.0, 1.0, 5, 1.0, 100.0) == (0, 0)
+
+
+def test_a_terminal_beyond_measure_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000000")
+    drawn = io.StringIO()
+    print_timeline(example(), Console(file=drawn))
+    assert max(map(len, drawn.getvalue().splitlines())) <= 1000

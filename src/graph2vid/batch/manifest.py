@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graph2vid._files import parse_json
+from graph2vid._files import naming, parse_json
 from graph2vid._values import shown, table_rows
 from graph2vid.batch import settings
 from graph2vid.batch.batches import TABLE_ROWS, tables
@@ -94,11 +94,13 @@ def read_manifest(path: str | Path, copy: str | Path, context: Context) -> Manif
     ids = checker.ids()
     if not len(ids) and not lost:
         raise FormatError(f"{path} holds no rows")
-    copy.parent.mkdir(parents=True, exist_ok=True)
+    with naming(copy.parent, "write"):
+        copy.parent.mkdir(parents=True, exist_ok=True)
     if not in_place and len(ids):
         table = pa.concat_tables(kept, promote_options="default")
         table = table.sort_by([("_order", "ascending"), ("procedure", "ascending"), ("id", "ascending")])
-        pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=TABLE_ROWS, write_page_checksum=True)
+        with naming(copy, "write"):
+            pq.write_table(table.drop_columns(["_order"]), copy, row_group_size=TABLE_ROWS, write_page_checksum=True)
     if in_place and lost:
         _copy_readable(path, copy)
     taken = set(ids.to_pylist()) if lost else set()
@@ -234,7 +236,7 @@ def _copy_readable(path: Path, copy: Path) -> None:
     """Copy a Parquet manifest that holds its matrices without the rows that cannot be read."""
     tables = (table for table, _ in _from_parquet(path, lambda *_: None))
     first = next(tables)
-    with pq.ParquetWriter(copy, first.schema, write_page_checksum=True) as writer:
+    with naming(copy, "write"), pq.ParquetWriter(copy, first.schema, write_page_checksum=True) as writer:
         for table in chain([first], tables):
             writer.write_table(table, row_group_size=_GROUP_ROWS)
 

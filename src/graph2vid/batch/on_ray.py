@@ -47,7 +47,7 @@ class StageActor:
 
     def __init__(self, job: Job, out: str) -> None:
         self._job, self._parts = job, Parts(out)
-        self._pool = WorkerPool(processors=1)
+        self._pool = WorkerPool()
         self._pool.set_up([job.context], job.options.row_seconds)
 
     def work(self, batches: Sequence[Batch]) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graph2vid import __version__
-from graph2vid._processes import cpu_count
 from graph2vid.batch.settings import Context, Kind, RunOptions, check_option
 from graph2vid.batch.workers import WorkerPool
 from graph2vid.errors import Graph2VidError, MissingDependencyError
@@ -218,7 +217,7 @@ def run_batch(
         With ``on_error="stop"``: a row failed.
     """
     options = options or RunOptions()
-    with _pool(options.workers) as pool:
+    with _pool() as pool:
         from graph2vid.batch.driver import drive
 
         context = _context(manifest, row_options, cache)
@@ -233,17 +232,17 @@ def check_manifest(
     cache: AnyPath | None = None,
 ) -> Manifest:
     """Read and check a manifest as :func:`run_batch` does, and leave it at that."""
-    with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder, _pool(1) as pool:
+    with tempfile.TemporaryDirectory(prefix="graph2vid-") as folder, _pool() as pool:
         from graph2vid.batch.driver import check
 
         context = _context(manifest, row_options, cache)
         return check(Path(manifest), Path(folder) / "rows.parquet", context, pool)
 
 
-def _pool(workers: int | None) -> WorkerPool:
+def _pool() -> WorkerPool:
     if find_spec("pyarrow") is None:
         raise MissingDependencyError("batches need the package pyarrow", extra="batch")
-    return WorkerPool(max(1, cpu_count() // (workers or cpu_count())))
+    return WorkerPool()
 
 
 def _context(manifest: AnyPath, row_options: Mapping[str, Any] | None, cache: AnyPath | None) -> Context:

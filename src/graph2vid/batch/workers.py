@@ -71,23 +71,18 @@ class Task(Protocol[Answer]):
 class WorkerPool:
     """Worker processes of this machine, started anew when they are lost.
 
-    Parameters
-    ----------
-    processors : int or None
-        How many processors libraries use in one worker; None: as they like.
+    Libraries use one thread in each: how sums are rounded must not depend on the number of workers.
     """
 
-    def __init__(self, processors: int | None = None) -> None:
+    def __init__(self) -> None:
         if not hasattr(os, "fork"):  # Windows
             raise Graph2VidError("worker processes are forked, which this system cannot do: use the engine ray")
         # Large arrays come and go at little cost.
         self._environment = os.environ | {
             "MALLOC_MMAP_THRESHOLD_": f"{64 << 20}",
             "MALLOC_TRIM_THRESHOLD_": f"{128 << 20}",
+            **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
         }
-        if processors is not None:
-            threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-            self._environment |= dict.fromkeys(threads, str(processors))
         self._set_up: tuple[Sequence[Context], float] = (), math.inf
         self._sent: list[deque[tuple[Task[Any], int]]] = []  # of each worker, and how many of its processes died of it
         self._start()

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from graph2vid._arrays import Floats as Floats  # handed on: part of what these functions say
 from graph2vid._arrays import as_floats, real
 from graph2vid._files import naming
+from graph2vid._one_thread import one_thread
 from graph2vid.errors import FormatError, InputError
 
 _LENGTHS = 0.05  # clips and videos of which more is missing do not belong together
@@ -134,6 +135,7 @@ def refuse(bad: NDArray[np.bool_], array: NDArray[Any], name: str, axes: tuple[s
     raise InputError(f"{name} is {array[place]} at {where} (counted from 0{others}): {rule}")
 
 
+@one_thread()
 def cosine_similarity(steps: ArrayLike, clips: ArrayLike) -> Floats:
     """Compare embeddings of steps with embeddings of clips by their cosine.
 

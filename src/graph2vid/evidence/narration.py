@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graph2vid._one_thread import one_thread
 from graph2vid.errors import InputError
 from graph2vid.evidence.arrays import cosine_similarity
 from graph2vid.evidence.captions import Cue
@@ -181,6 +182,7 @@ def narration_evidence(
     return weigh(compare_narration(steps, cues, embed, Grid(clip_seconds, n_clips, offset)), settings)
 
 
+@one_thread()
 def compare_narration(steps: Sequence[str], cues: Sequence[Cue], embed: TextFunction, grid: Grid) -> Compared:
     """Compare the transcript of each clip with the steps: what :func:`weigh` makes evidence of. See there."""
     if not steps:

@@ -6,6 +6,8 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graph2vid._files import cache_folder, naming, write_bytes
+from graph2vid._one_thread import one_thread
+from graph2vid._processes import cpu_count
 from graph2vid.errors import FormatError, Graph2VidError, InputError, MissingDependencyError, needing
 from graph2vid.evidence.captions import Cue, Word
 from graph2vid.evidence.evidence_cache import Cache, content_hash, text_hash
@@ -57,6 +61,8 @@ _OPTIONS: dict[str, Any] = {
 }
 # So many stretches are recognised at a time, where there are processors; each one more takes up to 100 MB.
 _MOST_WORKERS = 4
+# Of a stretch, on every machine, so that the words do not depend on it (benchmarks/speech_speed.py measures two).
+_THREADS = 1
 _WINDOW_STRETCHES = 1000  # more than a window has
 # Text that is this easy to compress, or this improbable, is a recogniser that repeats itself or guesses. Its window is
 # then recognised in the slow way, stretch by stretch, which tries again with some chance in it.
@@ -66,6 +72,7 @@ _IMPROBABLE = -1.0
 # words, not their number: of a stretch that has less than this share of the words with or without them, those without
 # are kept.
 _AS_MANY = 0.8
+_SEED = 1  # of that chance
 _COMPUTE_TYPE = "int8"
 
 
@@ -118,7 +125,7 @@ def transcribe(
         "model": name,
         "weights": _weights(name),
         "language": language,
-        "options": _OPTIONS | {"together": 1, "slow": [_REPETITIVE, _IMPROBABLE]},
+        "options": _OPTIONS | {"together": 1, "slow": [_REPETITIVE, _IMPROBABLE, _SEED]},
         "compute_type": _COMPUTE_TYPE,
         "window": [_WINDOW_SECONDS, _CUT_SECONDS, _QUIET_SECONDS, _PAUSE_SECONDS],
         "faster_whisper": _version("faster-whisper"),
@@ -160,13 +167,26 @@ def _recognise(path: Path, name: str, language: str | None, hot_words: str, prog
         tell(len(sound) / SAMPLE_RATE)
 
 
+@contextmanager
+def _short_of_memory() -> Iterator[None]:
+    """Raise a MemoryError where the linear algebra library of the recogniser (MKL) has an error of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "failed to allocate memory" not in str(error):
+            raise
+        raise MemoryError(str(error)) from error
+
+
+@_short_of_memory()
+@one_thread()
 def _segments(
     model: WhisperModel, sound: Sound, language: str | None, tell: Callable[[float], None], hot_words: str = ""
 ) -> tuple[list[Segment], str]:
     """Recognise one window, telling how many seconds of it are done; return its segments of speech and its language."""
     from graph2vid.evidence.speech_stretches import Stretches
 
-    together = Stretches(model, _workers()[0])
+    together = Stretches(model, _workers())
 
     def stretches(hotwords: str | None) -> list[Segment]:
         nonlocal language
@@ -186,7 +206,7 @@ def _segments(
         if len(told) == len(segments):  # one for each stretch of speech
             segments = [one if _as_many(one, other) else other for one, other in zip(told, segments, strict=True)]
     if any(map(_is_poor, segments)):
-        segments = list(model.transcribe(sound, language=language, **_OPTIONS)[0])
+        segments = list(_reseeded(model).transcribe(sound, language=language, **_OPTIONS)[0])
     assert language is not None
     return segments, language
 
@@ -208,26 +228,41 @@ def _as_many(one: Segment, other: Segment) -> bool:
 def load_model(name: str) -> WhisperModel:
     """Load a model of faster-whisper by name or folder; the last one stays loaded."""
     with needing("recognising speech needs the package faster-whisper", "media"):
-        from faster_whisper import WhisperModel
+        from faster_whisper import WhisperModel, download_model
     logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it reports every window
-    source = _folder(name) or name
-    workers, threads = _workers()
+    folder = _folder(name)
     try:
-        return WhisperModel(str(source), compute_type=_COMPUTE_TYPE, cpu_threads=threads, num_workers=workers)
+        folder = folder or download_model(name)
+        with _short_of_memory():
+            model = WhisperModel(str(folder), compute_type=_COMPUTE_TYPE, cpu_threads=_THREADS, num_workers=_workers())
+    except MemoryError:
+        raise
     except Exception as error:  # the hub, the network and the loader each have errors of their own
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         hint = "give the folder of a converted model, or leave it out"
         raise Graph2VidError(f"cannot load the speech model {name!r} ({reason}); {hint}") from error
+    model.folder = str(folder)
+    return model
 
 
-def _workers() -> tuple[int, int]:
-    """Return how many stretches are recognised at a time, and the threads of each.
+def _reseeded(model: WhisperModel) -> WhisperModel:
+    """Load the weights again for one thread, whose chance begins at the seed.
 
-    One thread each first: the products of a small model are too small to be shared out.
+    The threads of a model keep generators of random numbers of their own, which nothing sets back.
     """
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(processors, _MOST_WORKERS)
-    return workers, processors // workers
+    import ctranslate2
+
+    ctranslate2.set_random_seed(_SEED)
+    again = copy(model)
+    again.model = ctranslate2.models.Whisper(
+        model.folder, device=model.model.device, compute_type=_COMPUTE_TYPE, inter_threads=1, intra_threads=_THREADS
+    )
+    return again
+
+
+def _workers() -> int:
+    """Return how many stretches are recognised at a time."""
+    return min(cpu_count(), _MOST_WORKERS)
 
 
 def _folder(name: str) -> Path | None:

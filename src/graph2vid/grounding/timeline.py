@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LEAST_BAR = 12
+_WIDEST = 1000  # columns; $COLUMNS may say anything
 
 
 def print_timeline(grounding: Grounding, console: Console | None = None) -> None:
@@ -24,7 +25,7 @@ def print_timeline(grounding: Grounding, console: Console | None = None) -> None
     from rich.console import Console
 
     console = console or Console(highlight=False)
-    drawing = draw_timeline(grounding, console.width, ascii_only=console.options.ascii_only)
+    drawing = draw_timeline(grounding, min(console.width, _WIDEST), ascii_only=console.options.ascii_only)
     console.print(drawing, soft_wrap=True, end="")
 
 

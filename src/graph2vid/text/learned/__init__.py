@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid._one_thread import one_thread
 from graph2vid.text.coarsen import coarsen, distinct_links, reason
 from graph2vid.text.learned.additions import freed, plain_additions
 from graph2vid.text.learned.decode import FORBIDDEN as FORBIDDEN
@@ -23,7 +24,6 @@ from graph2vid.text.learned.network_numpy import mean_pool as mean_pool
 from graph2vid.text.learned.network_numpy import span_pools as span_pools
 from graph2vid.text.learned.pairs import SIZES as SIZES
 from graph2vid.text.learned.pairs import pair_features as pair_features
-from graph2vid.text.learned.parallel import one_thread as one_thread
 from graph2vid.text.learned.tensors import Tensors as Tensors
 from graph2vid.text.learned.tensors import quantise as quantise
 from graph2vid.text.learned.tensors import read_safetensors as read_safetensors

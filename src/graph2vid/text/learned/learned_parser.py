@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graph2vid._files import check_format, parse_json
+from graph2vid._one_thread import one_thread
 from graph2vid._transformer import Floats
 from graph2vid.errors import FormatError, InputError
 from graph2vid.text.learned.decode import (
@@ -27,7 +28,6 @@ from graph2vid.text.learned.decode import (
 )
 from graph2vid.text.learned.network_numpy import EdgeScores, Network, Shape, mean_rows
 from graph2vid.text.learned.pairs import pair_features
-from graph2vid.text.learned.parallel import one_thread
 from graph2vid.text.learned.tensors import Tensors, read_safetensors, write_safetensors
 from graph2vid.text.learned.words import ACTIONS, SENTENCE_ENDS, TAGS, Pieces, Span, sentence_numbers, spans_of
 

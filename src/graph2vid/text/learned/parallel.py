@@ -7,54 +7,15 @@ threads wait for each other without rest: several times slower than one.
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graph2vid._processes import cpu_count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class _OneThread:
-    """Limits the library for as long as anyone asks for it: the limit is the process's, and callers may overlap."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._callers = 0
-        self._controller: Any = None
-        self._limiter: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if not self._callers:
-                self._limit()
-            self._callers += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callers -= 1
-                if not self._callers and self._limiter is not None:
-                    self._limiter.restore_original_limits()
-
-    def _limit(self) -> None:
-        if self._controller is None:
-            try:
-                from threadpoolctl import ThreadpoolController
-            except ImportError:  # the answers are the same, only slower where others compute too
-                return
-            self._controller = ThreadpoolController().select(user_api="blas")
-        self._limiter = self._controller.limit(limits=1)
-
-
-one_thread = _OneThread()
-"""A context, or decorator, in which products of matrices run on one thread."""
 
 
 @cache

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from graph2vid._one_thread import one_thread
 from graph2vid.flow import as_written
 from graph2vid.text.coarsen import coarsen
-from graph2vid.text.learned import one_thread
 from graph2vid.text.parsed_text import Parse, Procedure, Reason
 from graph2vid.text.precedence.order_network import FARTHEST as FARTHEST
 from graph2vid.text.precedence.order_network import FEATURES as FEATURES
