@@ -413,8 +413,12 @@ class AlignOptions(Options, panel="Extended model"):
     )
     min_clips: int = option(1, "The fewest clips of a segment.", least=1)
     durations: Any = option(None, "How long steps last: see the page on file formats.", metavar="FILE.json")
-    violation: float = option(
-        1.0, "Factor of the log-odds that violating an edge with a confidence costs.", least=0.0, was="breaking"
+    violation: float | None = option(
+        None,
+        "Factor of the log-odds that violating an edge with a confidence costs; inf: every guess is a law. By default "
+        "the video says it: by how much better it goes with the expected order than with its reverse.",
+        least=0.0,
+        was="breaking",
     )
     contiguous: bool = option(
         True,

@@ -74,10 +74,10 @@ def solve(
         When there are more than ``limit`` topological sorts.
     """
     sorts: list[tuple[int, ...]] = []
-    for order in itertools.islice(topological_sorts(flow.sure), limit + 1):
+    for sort in itertools.islice(topological_sorts(flow.sure), limit + 1):
         if len(sorts) % _CHUNK == 0:
             go_on()
-        sorts.append(order)
+        sorts.append(sort)
     if len(sorts) > limit:
         raise TooLargeError(
             f"the graph of {len(flow)} steps has more than {limit} topological sorts, too many to try one by "
@@ -102,8 +102,9 @@ def _chunks(orders: Integers, size: int) -> Iterator[Integers]:
 def _begin_costs(orders: Integers, costs: ClipCosts, order: PairCosts | None) -> Floats:
     """[T, K] the cost of beginning each step of ``orders`` when those before it are done."""
     begin = np.zeros(orders.shape, costs.match.dtype)
-    for later in range(orders.shape[1] if order is not None else 0):
-        begin[:, later] = order[orders[:, later, None], orders[:, :later]].sum(axis=1)
+    if order is not None:
+        for later in range(orders.shape[1]):
+            begin[:, later] = order[orders[:, later, None], orders[:, :later]].sum(axis=1)
     return begin
 
 

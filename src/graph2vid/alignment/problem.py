@@ -84,8 +84,20 @@ class Problem:
         For wrong shapes, NaN, -∞ or options that do not go together.
     """
 
-    __slots__ = ("compiled", "contiguous", "costs", "durations", "flow", "is_extended", "model", "order", "pinned")
-    __slots__ += ("repeat", "restriction", "violation")
+    __slots__ = (
+        "compiled",
+        "contiguous",
+        "costs",
+        "durations",
+        "flow",
+        "is_extended",
+        "model",
+        "order",
+        "pinned",
+        "repeat",
+        "restriction",
+        "violation",
+    )
 
     def __init__(
         self,
@@ -110,7 +122,7 @@ class Problem:
         self.durations = None if durations is None else check_durations(durations, len(self.flow))
         self.violation, self.contiguous = float(violation), bool(contiguous)
         # Steps that are pinned may be shown however far from where they are expected.
-        self.pinned = frozenset(int(rule.step) for rule in rules if rule.kind in ("within", "show"))
+        self.pinned = frozenset(rule.step for rule in rules if rule.step is not None and rule.kind != "forbid")
         is_certain = self.violation == np.inf and bool(self.flow.confidences)
         self.model = made_certain(self.flow) if is_certain else self.flow
         self.order = None if is_certain else order_costs(self.flow, self.violation)
@@ -132,7 +144,7 @@ class Problem:
     @property
     def most_states(self) -> int | None:
         """States of the compiled procedure that are within reach where orders may be left out; None: they may not."""
-        if self.order is None:
+        if not self.model.confidences:
             return None
         return int(2 ** (_UPDATES // len(self.costs.drop)).bit_length())
 

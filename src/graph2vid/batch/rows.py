@@ -255,6 +255,6 @@ def procedure_of(procedure: str, parser: str, folder: str, cache: str | None) ->
 def compiled(flow: FlowGraph) -> TSortGraph | None:
     """Return the tSort graph of a procedure; None if it has none: too large, or with steps that need not be done."""
     try:
-        return None if flow.has_choices else TSortGraph.compile(flow)
+        return TSortGraph.compile(flow) if flow.is_plain else None
     except TooLargeError:
         return None

@@ -20,12 +20,12 @@ from graph2vid.evaluate.parsed import ParsedGraphs, with_parsed_graphs
 from graph2vid.evidence import likeness, read_captions, text_embedder
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding import GAMMAS, NARRATION, Example, observe
-from graph2vid.tsort import Automaton
+from graph2vid.tsort import TSortGraph
 
 METHODS = {"salads50": "graph:mined", "crosstask": "linear", "youcook2": "linear", "captioned": "linear"}
 """The layouts that are read, and the method whose confidences are evaluated on each."""
 
-_MOST_STATES = 2500  # of a graph to fit on: beyond it a posterior takes too long for what it teaches
+_MOST_STATES = 6000  # of a graph to fit on: beyond it a posterior takes too long for what it teaches
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,12 @@ def evaluated_videos(
 
 
 def _is_small(flow: FlowGraph, results: Results) -> bool:
-    """Return whether a posterior takes little time; edges that are not certain need an automaton."""
-    if flow in results.tsorts:
-        return results.tsorts[flow].n_states <= _MOST_STATES
+    """Return whether a posterior takes little time."""
     try:
-        return Automaton.compile(flow, (1 << len(flow)) - 1, 0, _MOST_STATES).n_states <= _MOST_STATES
+        tsort = results.tsorts.get(flow) or TSortGraph.compile(flow, _MOST_STATES)
     except TooLargeError:
         return False
+    return tsort.n_states <= _MOST_STATES
 
 
 def _evaluate(source: Source, results: Results, method: str, at: int, own: bool) -> Evaluated:

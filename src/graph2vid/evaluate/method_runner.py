@@ -148,13 +148,15 @@ class MethodRunner:
             at: NOT_EXACT for at, flow in plain.items() if flow not in self.tsorts and not flow.confidences
         }
         members = [at for at in result.plans if at not in result.absent]
-        for some in _side_by_side(members, result, videos):
-            pairs = [(result.plans[at], self._costs(result.plans[at], videos[at])) for at in some]
-            for at, labels in zip(some, self._labels(result.name, pairs), strict=True):
-                if labels is None:
-                    result.absent[at] = NOT_EXACT
-                else:
-                    result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # label -1 reads the last entry
+        for violation in sorted({result.plans[at].violation for at in members}):
+            alike = [at for at in members if result.plans[at].violation == violation]
+            for some in _side_by_side(alike, result, videos):
+                pairs = [(result.plans[at], self._costs(result.plans[at], videos[at])) for at in some]
+                for at, labels in zip(some, self._labels(result.name, pairs), strict=True):
+                    if labels is None:
+                        result.absent[at] = NOT_EXACT
+                    else:
+                        result.labels[at] = np.append(result.plans[at].rows, -1)[labels]  # -1 reads the last entry
 
     def _costs(self, plan: Plan, video: Video) -> Costs:
         if plan.temperature == 1.0 and plan.match is None:
@@ -168,7 +170,7 @@ class MethodRunner:
         flows = [plan.flow if plan.is_extended else self.tsorts.get(plan.flow, plan.flow) for plan, _ in pairs]
         rows = [(match_costs(plan, costs), costs.drop, skip_costs(plan, costs)) for plan, costs in pairs]
         plans, contiguous = [plan for plan, _ in pairs], self.options.contiguous
-        violation = max(plan.violation for plan in plans)
+        violation = plans[0].violation
         if not any(plan.max_marginal for plan in plans):
             extras: dict[str, Any] = {"durations": [plan.durations for plan in plans], "violation": violation}
             extras |= {"repeats": [plan.repeat for plan in plans], "workers": self.workers}

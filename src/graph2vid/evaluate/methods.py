@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graph2vid.alignment import Durations
+from graph2vid.alignment import Durations, check_costs, order_trust
 from graph2vid.datasets import Dataset, Evidence, Recording, Split, Task
 from graph2vid.errors import InputError
 from graph2vid.evaluate.habits import Habits, habits_of
@@ -404,7 +404,7 @@ def _written(training: Training, video: Video) -> Plan:
     """Plan the steps in any order, that in which they are listed being the most likely."""
     order = training.linear_order(video.task, video.split)
     order = order[np.isin(order, training.steps(video.task, video.split))]
-    return Plan(_expected(len(order)), order, skip=training.skip(video.task, video.split, order))
+    return _guessed(video, _expected(len(order)), order, training.skip(video.task, video.split, order))
 
 
 def _mined(training: Training, video: Video) -> Plan | Absent:
@@ -420,7 +420,16 @@ def _given(training: Training, source: str, video: Video) -> Plan | Absent:
     if flow is None:
         return Absent("no graph")
     rows = np.array(video.task.elements.get(source, range(len(flow))), dtype=np.int64)
-    return Plan(flow, rows, skip=training.skip(video.task, video.split, rows))
+    return _guessed(video, flow, rows, training.skip(video.task, video.split, rows))
+
+
+def _guessed(video: Video, flow: FlowGraph, rows: Labels, skip: NDArray[np.float64] | None) -> Plan:
+    """Plan a graph, some of whose order may be guessed: the video says how far that is to be trusted."""
+    if not flow.confidences:
+        return Plan(flow, rows, skip=skip)
+    costs = video.costs
+    skips = costs.skip[rows] if skip is None and costs.skip is not None else skip
+    return Plan(flow, rows, skip, violation=order_trust(flow, check_costs(flow, costs.match[rows], costs.drop, skips)))
 
 
 def methods_of(

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.order import bits
 
-STRENGTH = 6.0
+STRENGTH = 4.0
 """What it costs in nats to swap two neighbours that are sure to be in order, beside the log-odds of narration.
 
-On narrated videos 4 to 16 are about as good (``python -m tests.howtos``, ``graph2vid evaluate crosstask``): less loses
-where the text has the order of the video, more where it has not.
+A video says itself how far this is to be trusted (:func:`graph2vid.alignment.order_trust`).
 """
 
 

@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph2vid._files import check_format, read_json, write_json
-from graph2vid.alignment import Alignment, Posterior, Problem
+from graph2vid.alignment import Alignment, ClipCosts, Posterior, Problem, order_margin
 from graph2vid.errors import FormatError, InputError
-from graph2vid.flow import FlowGraph
-from graph2vid.tsort import TSortGraph
 
 Floats = NDArray[np.float64]
 
@@ -174,21 +172,9 @@ def _agreement(odds: Floats) -> float:
 
 def _written_order(problem: Problem, odds: Floats) -> float:
     """Return by how much the written order is cheaper than its reverse, per step; it grows like its logarithm."""
-    n_steps, n_clips = odds.shape
-    chain, skip = _chain(n_steps), problem.costs.skip
-    if skip is None:
-        skip = np.full(n_steps, np.inf)
-    if np.isinf(skip).sum() > n_clips:
-        return 0.0
-    written, reverse = (
-        Problem(chain, -odds[::way], np.zeros(n_clips), skip[::way]).align(cost_only=True).cost for way in (1, -1)
-    )
-    return float(np.arcsinh((reverse - written) / (3.0 * n_steps)))
-
-
-@cache
-def _chain(n_steps: int) -> TSortGraph:
-    return TSortGraph.compile(FlowGraph.chain([str(step) for step in range(n_steps)]))
+    skip = None if problem.costs.skip is None else problem.costs.skip.astype(np.float64)
+    margin = order_margin(ClipCosts(-odds, np.zeros(odds.shape[1]), skip), list(range(len(odds))))
+    return 0.0 if np.isnan(margin) else float(np.arcsinh(margin / 3.0))
 
 
 # -- models ----------------------------------------------------------------------------------------------------------

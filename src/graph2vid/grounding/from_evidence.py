@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graph2vid._options import GroundOptions
-from graph2vid.alignment import Constraint, Problem
+from graph2vid.alignment import Constraint, Problem, check_costs, order_trust
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
@@ -63,7 +63,10 @@ def ground_evidence(
     in_clips = tuple(_in_clips(c, procedure, n_clips, options) for c in in_seconds)
     repeat, repeat_policy = (None, None) if asked.repeat is None else repeat_costs(costs, asked.repeat)
     durations = durations_of(procedure, options.evidence.clip_seconds, asked.durations, asked.min_clips)
-    of_steps = repeat, durations, asked.violation
+    violation = asked.violation
+    if violation is None:
+        violation = order_trust(procedure, check_costs(procedure, costs.match, costs.drop, costs.skip))
+    of_steps = repeat, durations, violation
     problem = Problem(flow, costs.match, costs.drop, costs.skip, *of_steps, in_clips, asked.contiguous)
     problem, found, moved = suspend(problem, problem.align(asked.method, time_limit=asked.time_limit))
     dropped: list[Conflict] = []
@@ -88,6 +91,7 @@ def ground_evidence(
     about = costs.options | {
         "repeat": repeat_policy,
         "durations": durations is not None,
+        **({"violation": violation} if procedure.confidences else {}),
         "contiguous": asked.contiguous,
         "constraints": [_described(constraint, procedure) for constraint in in_seconds],
         "gamma": None,

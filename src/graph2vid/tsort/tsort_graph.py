@@ -148,7 +148,7 @@ class TSortGraph:
         """Return the graph with the costs of inverted pairs multiplied; +∞: what is guessed is certain."""
         if self.order is None or violation == 1.0:
             return self
-        made = vars(self).setdefault("_with_violation", {})
+        made: dict[float, TSortGraph] = vars(self).setdefault("_with_violation", {})
         if violation not in made:
             is_certain = violation == np.inf
             costs = None if is_certain else order_costs(self.flow, violation)
