@@ -12,9 +12,9 @@ from graph2vid.tsort import TSortGraph
 _LEVELS = ((2.0, 0.0), (10.0, 1.0), (np.inf, 8.0))
 """Factors of what soft edges cost, up to how many nats a step (:func:`order_margin`).
 
-Chosen on narrated videos, and on how-tos spoken in another order than written (``graph2vid evaluate youcook2 --parsers
-auto``, the same with ``-o shuffle=1``, ``evaluate crosstask``, ``python -m tests.howtos``): texts written from the video
-itself have 16 nats in the median, how-tos 5 to 6, shuffled texts 4.
+Chosen on narrated videos (``graph2vid evaluate youcook2 --parsers auto``, the same with ``-o shuffle=1``, ``evaluate
+crosstask``) and on how-tos spoken in another order than written (``python -m tests.howtos``). In the median texts that
+are written from the video itself have 16 nats, how-tos 5 to 6, shuffled texts 4.
 """
 
 

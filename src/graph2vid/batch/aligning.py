@@ -363,10 +363,12 @@ def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
     new[begins] = True  # no run goes on into the next video
     first = np.flatnonzero(new)
     stop = np.append(first[1:], len(labels))
-    shown = labels[first] >= 0
-    sums = np.add.reduceat(_likelihoods(solved, labels, lengths, n_steps), first)[shown]
-    first, stop = first[shown], stop[shown]
+    sums = np.add.reduceat(_likelihoods(solved, labels, lengths, n_steps), first)
     video = np.searchsorted(ends, first, side="right")
+    forced = (labels[first] >= 0) & _forced(solved, n_steps)[video, labels[first]]
+    # What is one clip long, and forced by the order alone, is not shown.
+    shown = (labels[first] >= 0) & ~(forced & (stop - first == 1) & (lengths[video] > 1))
+    first, stop, sums, video, forced = (column[shown] for column in (first, stop, sums, video, forced))
     seconds, offset = (
         np.array([one.request.options[name] for one in solved])[video] for name in ("clip_seconds", "offset")
     )
@@ -384,7 +386,7 @@ def _answers(solved: Sequence[_Solved], n_steps: int) -> Answers:
         ends=offset + (stop - begins[video]) * seconds,
         confidence=np.full(len(first), np.nan),
         posterior=posterior,
-        doubtful=_forced(solved, n_steps)[video, labels[first]] | sliver,
+        doubtful=forced | sliver,
     )
 
 

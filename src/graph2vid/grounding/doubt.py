@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graph2vid.alignment import Alignment, Problem
 from graph2vid.errors import InfeasibleError, TooLargeError
 from graph2vid.flow import FlowGraph, counted
+from graph2vid.grounding.times import format_time
 
 Floats = NDArray[np.float64]
 Edge = tuple[int, int]
@@ -167,6 +168,19 @@ def forced_steps(odds: NDArray[np.floating[Any]], labels: NDArray[np.int64]) -> 
     return forced
 
 
+def order_slivers(problem: Problem, found: Alignment) -> list[bool]:
+    """Tell which segments are not shown at all: one clip long, and there only because the order forces them.
+
+    What a constraint pins is shown.
+    """
+    forced = forced_steps(log_odds(problem), found.labels)
+    is_long = len(found.labels) > 1
+    return [
+        is_long and part.stop - part.start == 1 and bool(forced[part.step]) and part.step not in problem.pinned
+        for part in found.segments
+    ]
+
+
 def relax(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple[Problem, Alignment, list[Conflict]]:
     """Drop the certain edges that fight the evidence, the worst first, each after those before it were dropped.
 
@@ -287,6 +301,13 @@ class Elsewhere:
     end: float
     gain: float
     against: tuple[Edge, ...] = ()
+
+    def question(self, flow: FlowGraph) -> str:
+        """Return what to ask, in seconds: is the step there?"""
+        name = f"step {self.step + 1} may be at {format_time(self.start)} instead"
+        pairs = ", ".join(f"{flow.ids[a]} before {flow.ids[b]}" for a, b in self.against[:MOST_NAMED])
+        more = f" and {len(self.against) - MOST_NAMED} more" if len(self.against) > MOST_NAMED else ""
+        return f"{name}, against {pairs}{more}" if pairs else name
 
     def to_json(self, flow: FlowGraph) -> dict[str, Any]:
         """Return the place with steps by their ids."""

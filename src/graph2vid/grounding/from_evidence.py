@@ -6,17 +6,18 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from graph2vid._options import GroundOptions
-from graph2vid.alignment import Constraint, Problem, check_costs, order_trust
+from graph2vid.alignment import BACKGROUND, Constraint, Problem, check_costs, order_trust
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.assessment import assess
-from graph2vid.grounding.doubt import Conflict, overruled, relax, suspend
+from graph2vid.grounding.doubt import Conflict, order_slivers, overruled, relax, suspend
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -75,6 +76,10 @@ def ground_evidence(
         procedure = problem.flow
     known = assess(problem, found, evidence, costs.options, options)
     clip_seconds, offset = options.evidence.clip_seconds, options.evidence.offset
+    slivers = order_slivers(problem, found)
+    labels = found.labels.copy()
+    for one in compress(found.segments, slivers):
+        labels[one.start : one.stop] = BACKGROUND
     in_time = [
         replace(one, start=offset + one.start * clip_seconds, end=offset + one.end * clip_seconds)
         for one in known.elsewhere
@@ -115,16 +120,17 @@ def ground_evidence(
             why=known.why[number],
         )
         for number, one in enumerate(found.segments)
+        if not slivers[number]
     ]
     with np.errstate(invalid="ignore"):  # forbidden both ways: ∞ - ∞
         over_background = costs.drop - costs.match
     return Grounding(
         flow=procedure,
         segments=tuple(segments),
-        not_shown=tuple(found.skipped),
-        order=tuple(found.order),
+        not_shown=tuple(sorted({*range(len(procedure))} - {one.step for one in segments})),
+        order=tuple(dict.fromkeys(one.step for one in segments)),
         cost=float(found.cost),
-        labels=found.labels,
+        labels=labels,
         clip_seconds=clip_seconds,
         offset=offset,
         options=about,

@@ -84,6 +84,8 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         drawing.append(textwrap.fill(told, width, initial_indent="doubtful (?) ", subsequent_indent=" " * 13) + "\n")
     for question in grounding.questions:
         drawing.append(textwrap.fill(f"{plain(question)} (--relax grounds without)", width) + "\n", style="yellow")
+    for place in grounding.elsewhere:
+        drawing.append(textwrap.fill(plain(place.question(flow)), width) + "\n", style="yellow")
     if grounding.is_uncalibrated:
         drawing.append("confidence: uncalibrated\n", style="dim")
     return drawing

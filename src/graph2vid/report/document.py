@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ def view_model(
         "count": grounding.count.to_json() | {"words": str(grounding.count)},
         "facts": _facts(grounding),
         "conflicts": [vars(one) for one in conflicts_of(grounding)],
+        "elsewhere": [asdict(one) for one in grounding.elsewhere],
         "check": None if check is None else _checked(check),
     }
 

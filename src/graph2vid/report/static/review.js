@@ -44,6 +44,17 @@ export function makeReview(state) {
     const rows = doubtful.map((index) => finding(segments[index].step, [el("strong", null, tidy(steps[segments[index].step].text)), ` ${segments[index].why}`], () => state.pick(index), formatSpan(segments[index].start, segments[index].end)));
     parts.push(section(`Doubtful (${doubtful.length})`, "N and P go from one to the next.", el("ul", { class: "findings" }, rows)));
   }
+  if (model.elsewhere.length) {
+    const items = model.elsewhere.map((one) => {
+      const against = one.against.length ? `, though ${one.against.slice(0, 3).map(([before, after]) => `${steps[before].number} is expected before ${steps[after].number}`).join(", ")}` : "";
+      const words = [el("strong", null, tidy(steps[one.step].text)), ` may be here instead${against}.`];
+      const take = state.options.editable ? el("button", { type: "button", class: "button small put", onclick: () => state.tell("span-draw", { step: one.step, start: one.start, end: one.end }) }, "Put it there") : null;
+      const item = finding(one.step, words, () => state.seek(one.start), formatSpan(one.start, one.end));
+      if (take) item.append(take);
+      return item;
+    });
+    parts.push(section("Elsewhere", "Where else a doubtful or missing step may be, if the order is left open.", el("ul", { class: "findings" }, items)));
+  }
   if (model.check) parts.push(section("Does the video follow the procedure?", null, makeCheck(state)));
   else if (absent.length) parts.push(section(`Not shown (${absent.length})`, null, el("ul", { class: "findings" }, absent.map((step) => finding(step, [el("strong", null, tidy(steps[step].text)), ` ${absence(steps[step])}`], () => state.choose(step))))));
   if (!parts.length) parts.push(el("p", { class: "dim" }, "Nothing is doubtful, and every step is shown."));
