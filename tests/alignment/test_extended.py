@@ -37,14 +37,11 @@ def count_updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_long_chain_of_soft_edges() -> None:
-    """With all 22 left open there would be 2²³ nodes: the surest are taken as certain, and that is said."""
+    """With all 22 left open there would be 2²³ ideals: orders far from the expected one are left out."""
     flow = soft_chain(23)
     match = np.random.default_rng(0).random((23, 60))
-    with pytest.warns(RuntimeWarning, match=r"taken as certain: '22' → '23', '21' → '22'"):
-        found = g2v.align(flow, match, 0.5)
-    made_certain = [tuple(edge) for edge in found.options["made_certain"]]
-    sure = sorted(flow.edges, key=lambda edge: -flow.confidence[edge])
-    assert made_certain == sure[: len(made_certain)] and 0 < len(made_certain) < 22
+    found = g2v.align(flow, match, 0.5)
+    assert 0 < found.options["displacement"] < 22
     # The best of what is left: never more expensive than with all edges certain.
     certain = flow.with_confidence(dict.fromkeys(flow.edges, 1.0))
     assert found.cost <= g2v.align(certain, match, 0.5).cost + 1e-9

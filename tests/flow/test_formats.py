@@ -369,7 +369,7 @@ def test_no_write_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object, **__: object) -> None:  # not by chmod: root may write anywhere
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("pathlib.Path.touch", refuse)
     with pytest.raises(Graph2VidError, match=r"cannot write .*a.flow: Permission denied"):
         FlowGraph.bag(["a"]).save(tmp_path / "a.flow")
 

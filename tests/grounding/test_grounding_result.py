@@ -150,7 +150,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # root may write everywhere
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("pathlib.Path.touch", refuse)
     with pytest.raises(Graph2VidError, match=r"cannot write .*: Permission denied"):
         FOUND.save(tmp_path / "r.json")
 

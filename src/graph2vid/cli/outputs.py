@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 
-from graph2vid._files import STDOUT, write_json
+from graph2vid._files import STDOUT, write_text
 from graph2vid.errors import InputError
 
 _OPTIONS = ("-o", "--output", "--json")
@@ -59,9 +60,9 @@ def check_output(path: Path | None, option: str, *suffixes: str) -> None:
 
 
 def save_json(path: Path | None, document: Any) -> None:
-    """Write a document as JSON, if a file is named."""
+    """Write a report as JSON, if a file is named; its numbers may be larger than what graph2vid itself reads."""
     if path is not None:
-        write_json(path, document)
+        write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def tell_written(paths: Iterable[Path]) -> None:

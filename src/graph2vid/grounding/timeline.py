@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LEAST_BAR = 12
+_MOST_PLACES = 5  # that are named
 _WIDEST = 1000  # columns; $COLUMNS may say anything
 
 
@@ -84,7 +85,7 @@ def draw_timeline(grounding: Grounding, width: int = 80, *, ascii_only: bool = F
         drawing.append(textwrap.fill(told, width, initial_indent="doubtful (?) ", subsequent_indent=" " * 13) + "\n")
     for question in grounding.questions:
         drawing.append(textwrap.fill(f"{plain(question)} (--relax grounds without)", width) + "\n", style="yellow")
-    for place in grounding.elsewhere:
+    for place in sorted(grounding.elsewhere, key=lambda one: -one.gain)[:_MOST_PLACES]:
         drawing.append(textwrap.fill(plain(place.question(flow)), width) + "\n", style="yellow")
     if grounding.is_uncalibrated:
         drawing.append("confidence: uncalibrated\n", style="dim")

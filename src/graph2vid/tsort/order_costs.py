@@ -49,7 +49,8 @@ def made_certain(flow: FlowGraph) -> FlowGraph:
 class Restrictions:
     """Ways to leave out legal orders of a procedure that are far from the expected one, from none to all but that one.
 
-    Number n keeps steps in order that stand more than K - 1 - n places apart in the topological order of all edges.
+    Number n keeps steps in order that stand more than K - 1 - n places apart in the topological order of all edges;
+    alternatives may go anywhere.
 
     Attributes
     ----------
@@ -68,7 +69,8 @@ class Restrictions:
     def __getitem__(self, number: int) -> FlowGraph:
         if not number:
             return self.flow
-        steps = [step for step in self.flow.topological_order if step not in self.free]
+        free = self.free.union(step for group in self.flow.alternatives for branch in group for step in branch)
+        steps = [step for step in self.flow.topological_order if step not in free]
         apart = len(self.flow) - number
         far = {(step, later): 1.0 for place, step in enumerate(steps) for later in steps[place + apart :]}
         return self.flow.with_edges({**self.flow.confidence, **far})
