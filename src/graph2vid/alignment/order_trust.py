@@ -9,7 +9,7 @@ from graph2vid.alignment.clip_costs import ClipCosts
 from graph2vid.flow import FlowGraph
 from graph2vid.tsort import TSortGraph
 
-_LEVELS = ((2.0, 0.0), (10.0, 1.0), (np.inf, 8.0))
+_LEVELS = ((2.0, 0.0), (8.0, 1.0), (np.inf, 8.0))
 """Factors of what soft edges cost, up to how many nats a step (:func:`order_margin`).
 
 Chosen on narrated videos (``graph2vid evaluate youcook2 --parsers auto``, the same with ``-o shuffle=1``, ``evaluate

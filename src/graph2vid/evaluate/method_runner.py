@@ -23,6 +23,7 @@ from graph2vid.evaluate.methods import Absent, Method, MethodResult, Plan, Video
 from graph2vid.evaluate.metrics import OVERLAPS, evaluate_video, f1_counts
 from graph2vid.evidence import COSINE_TEMPERATURE, PRESETS, SCORE_TEMPERATURE, Costs, costs_from_arrays
 from graph2vid.flow import FlowGraph
+from graph2vid.grounding import free_hidden
 from graph2vid.tsort import TSortGraph
 
 NOT_EXACT = "not exact"
@@ -178,7 +179,12 @@ class MethodRunner:
                 matches, drops, skips = zip(*rows, strict=True)
                 tell = partial(self.tell, name)
                 aligned = align_many(flows, matches, drops, skips, contiguous, progress=tell, **extras)
-                yield from (alignment.labels for alignment in aligned)
+                for plan, flow, row, alignment in zip(plans, flows, rows, aligned, strict=True):
+                    if plan.flow.confidences and not plan.is_extended:
+                        problem = Problem(flow, *row, violation=violation, contiguous=contiguous)
+                        yield free_hidden(problem, alignment)[1].labels
+                    else:
+                        yield alignment.labels
                 return
         for done, (plan, flow, row) in enumerate(zip(plans, flows, rows, strict=True), start=1):
             self.tell(name, done, len(plans))

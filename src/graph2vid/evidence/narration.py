@@ -31,6 +31,7 @@ _NO_STEPS = "there are no steps to compare the narration with"
 CALIBRATION = (-2.56, 1.35)
 """Level and slope of narration as a :class:`graph2vid.evidence.Source`: on the 777 videos of CrossTask and YouCook2,
 each of the same weight, by ``benchmarks/fusion_experiment.py``."""
+_MOST_AWAY = 0.6  # nats a clip; more, and what is done far from where it is written could not be seen at all
 _MARGIN = 0.12  # share of a video before the first step and after the last
 
 
@@ -370,7 +371,7 @@ def _where_in_video(n_steps: int, n_clips: int, settings: NarrationSettings) -> 
     # The first and the last step do not lie at the very ends, where videos greet and say good-bye.
     expected = _MARGIN + (1.0 - 2.0 * _MARGIN) * (np.arange(n_steps) + 0.5) / n_steps
     away = (place - expected[:, np.newaxis]) / settings.order_spread
-    return -settings.edges * edges - 0.5 * settings.order * away**2
+    return -settings.edges * edges - np.minimum(0.5 * settings.order * away**2, _MOST_AWAY)
 
 
 # -- vectors that training can start from -------------------------------------------------------------------

@@ -10,7 +10,7 @@ from graph2vid._options import AlignOptions, GroundOptions
 from graph2vid.grounding.adaptation import LEAST_LABELLED, TaskVideo, adapt, learn_task, speaking_words
 from graph2vid.grounding.calibrator import GAMMAS, NARRATION, Calibrator, Example, Observed, observe
 from graph2vid.grounding.clip_files import CARD, HOW_TO, SHEET, ClipFile, most_certain, write_clips
-from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps
+from graph2vid.grounding.doubt import LIKELY, Conflict, conflicts, forced_steps, free_hidden
 from graph2vid.grounding.durations_file import durations_of, read_durations
 from graph2vid.grounding.exporting import (
     DOUBTFUL,
@@ -43,7 +43,16 @@ __all__ += ["durations_of", "pack", "read_durations", "refuse_address"]
 __all__ += ["LEAST_LABELLED", "TaskVideo", "adapt", "learn_task", "speaking_words"]
 # How sure a result is, and where a video does not follow its procedure.
 __all__ += ["GAMMAS", "LIKELY", "NARRATION", "Calibrator", "Conflict", "Deviation", "Example", "Observed"]
-__all__ += ["OrderCheck", "StepCount", "check_order", "conflicts", "find_deviations", "forced_steps", "observe"]
+__all__ += [
+    "OrderCheck",
+    "StepCount",
+    "check_order",
+    "conflicts",
+    "find_deviations",
+    "forced_steps",
+    "free_hidden",
+    "observe",
+]
 # Flow graphs from executions.
 __all__ += ["durations_document", "executions_of", "mine_files", "read_executions", "text_prior"]
 # What is shown and written.

@@ -23,7 +23,7 @@ Edge = tuple[int, int]
 LIKELY = 0.5
 """A segment of one clip must be likelier than this not to be doubtful."""
 
-LEAST_GAIN = 10.0
+LEAST_GAIN = 8.0
 """In units of cost: what gains less is not worth a question (on narration it is noise)."""
 
 MOST_NAMED = 3
@@ -276,9 +276,36 @@ def suspend(problem: Problem, found: Alignment) -> tuple[Problem, Alignment, tup
     moved = tuple(sorted(step for step in problem.pinned if any(step in pair for pair in guesses)))
     if not moved:
         return problem, found, ()
-    soft = [edge for edge, sure in problem.flow.confidence.items() if sure < 1.0 and {*edge} & {*moved}]
-    problem = problem.with_flow(without_edges(problem.flow, soft))
+    problem = problem.with_flow(_unguessed(problem.flow, moved))
     return problem, problem.align(), moved
+
+
+def free_hidden(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple[Problem, Alignment]:
+    """Free steps of guesses that hide them: those that are missing, or there by the order alone, but clear elsewhere.
+
+    The guessed order prices each pair of steps, so that one step that moved far may cost more than all that speaks for
+    it. A step that gains at least :data:`LEAST_GAIN` by being free is freed, the one that gains most first.
+    """
+    if problem.order is None:
+        return problem, found
+    odds = log_odds(problem)
+    for _ in range(most):
+        hidden = {*found.skipped, *np.flatnonzero(forced_steps(odds, found.labels)).tolist()} - problem.pinned
+        free = [problem.with_flow(_unguessed(problem.flow, [step])) for step in sorted(hidden)]
+        loose = [other for other in free if len(other.flow.edges) < len(problem.flow.edges)]
+        best = min(((other, other.align()) for other in loose), key=lambda one: one[1].cost, default=None)
+        if best is None or found.cost - best[1].cost < LEAST_GAIN:
+            break
+        problem, found = best
+    return problem, found
+
+
+def _unguessed(flow: FlowGraph, steps: Iterable[int]) -> FlowGraph:
+    """Return a flow graph without the soft edges of some steps."""
+    gone = {*steps}
+    return flow.with_edges(
+        {edge: sure for edge, sure in flow.confidence.items() if sure == 1.0 or not gone.intersection(edge)}
+    )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence, repeat_costs
 from graph2vid.flow import FlowGraph
 from graph2vid.grounding.assessment import assess
-from graph2vid.grounding.doubt import Conflict, order_slivers, overruled, relax, suspend
+from graph2vid.grounding.doubt import Conflict, free_hidden, order_slivers, overruled, relax, suspend
 from graph2vid.grounding.durations_file import durations_of
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding
 from graph2vid.grounding.times import clips_in_span, format_time
@@ -70,6 +70,7 @@ def ground_evidence(
     of_steps = repeat, durations, violation
     problem = Problem(flow, costs.match, costs.drop, costs.skip, *of_steps, in_clips, asked.contiguous)
     problem, found, moved = suspend(problem, problem.align(asked.method, time_limit=asked.time_limit))
+    problem, found = free_hidden(problem, found)
     dropped: list[Conflict] = []
     if asked.relax:
         problem, found, dropped = relax(problem, found)
