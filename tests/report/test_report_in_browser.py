@@ -478,9 +478,9 @@ def test_choices_returns_margins_and_findings_are_shown(browser: Any, tmp_path: 
         assert page.locator("thead th").all_inner_texts()[-1] == "Margin"
         assert page.locator("tbody tr").first.locator("td").last.inner_text() == f"{found.segments[0].margin:.1f}"
         again, late, absent, perhaps = page.locator(".check .finding").all()
-        assert "is done again, 0:55.0–1:10.0" in again.inner_text()
-        assert "is done too late, 1:00.0–1:04.0: 5. Fry until golden" in late.inner_text()
-        assert "Chop the onion is left out" in absent.inner_text() and "93% sure" in absent.inner_text()
+        assert "is done again at 0:55.0–1:10.0" in again.inner_text()
+        assert ", after step 5 (Fry until golden, stirring now and then), which had to wait for it" in late.inner_text()
+        assert "Chop the onion is skipped" in absent.inner_text() and "93% sure" in absent.inner_text()
         assert "27% sure" in perhaps.inner_text() and page.locator(".findings.unsure .finding").count() == 1
         absent.click()
         assert lit(page)["node"] == {"1"}
@@ -517,7 +517,7 @@ def test_what_a_step_needs_goes_by_the_numbers_of_the_steps(browser: Any, tmp_pa
         assert page.locator(".lane-name .chip").all_text_contents() == ["2", "3", "4", "1"]
         assert page.locator(".facts li").first.inner_text() == "3 of 4 steps shown"
         assert page.locator(".verdict").inner_text() == "1 deviation (3 of 4 steps shown)."
-        assert "Peel is left out" in page.locator(".check .finding").inner_text()
+        assert "Peel is skipped" in page.locator(".check .finding").inner_text()
         assert page.errors == []
 
 

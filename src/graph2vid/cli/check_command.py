@@ -39,4 +39,4 @@ def show_check(found: OrderCheck) -> None:
         if title:
             typer.echo(title)
         for one in some:
-            typer.echo(f"  {one.certainty:4.0%}  {one.kind:<12}  {found.describe(one)}")
+            typer.echo(f"  {one.certainty:4.0%}  {found.describe(one)}")

@@ -164,7 +164,7 @@ def check(
     output: asked.ReportOptions,
     old: _Old = None,
 ) -> None:
-    """Look for steps skipped and done too late in the recordings of CaptainCook4D in --data, under noise.
+    """Look for steps skipped and done out of order in the recordings of CaptainCook4D in --data, under noise.
 
     See `graph2vid check`.
     """

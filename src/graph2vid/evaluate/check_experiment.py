@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from graph2vid.evaluate.counts import Counts, compare
 from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.report import Report, Table
 from graph2vid.grounding import find_deviations
+from graph2vid.grounding.order_check import smallest_cover
 
 KINDS = ("skipped", "out of order")
 
@@ -122,7 +123,7 @@ def evaluate_check(
         steps = {kind: sum(len(truth.deviations[kind]) for truth in known) for kind in KINDS}
         report.headline = (
             f"Deviations from the procedure in {len(known)} recordings of captaincook4d, simulated evidence: "
-            f"{steps['skipped']} steps are skipped and {steps['out of order']} done too late; "
+            f"{steps['skipped']} steps are skipped and {steps['out of order']} done out of order; "
             f"{clean} recordings follow the expert graph"
         )
         report.is_complete = len(levels) == len(options.noise)
@@ -148,9 +149,9 @@ def evaluate_check(
 def known_deviations(dataset: Dataset, recording: Recording) -> Known:
     """Say from the annotations how a recording deviates from the expert graph of its task.
 
-    A step is done too late where one that must follow it began before. Not known are steps that stand beside others
-    for one step of the dataset, and steps that are done at the same time as others for most of their time, of which a
-    label per clip cannot tell.
+    Of the steps that began in another order than expected, as few as possible are out of order. Not known are steps
+    that stand beside others for one step of the dataset, and steps that are done at the same time as others for most
+    of their time, of which a label per clip cannot tell.
     """
     task = dataset.tasks[recording.task]
     flow = task.flows["expert"]
@@ -159,16 +160,17 @@ def known_deviations(dataset: Dataset, recording: Recording) -> Known:
         begins[row.step] = min(begins.get(row.step, row.start), row.start)
     node_of = {step: nodes[0] for step, nodes in enumerate(task.correspondence) if len(nodes) == 1}
     first = {node: begins[step] for step, node in node_of.items() if step in begins}
-    pairs = [(node, other) for node in first for other in first if flow.ancestors[other] >> node & 1]
-    late = {node for node, other in pairs if first[other] < first[node]}
+    order = sorted(first, key=lambda node: first[node])
+    pairs = [(a, b) for a, b in combinations(order, 2) if flow.ancestors[a] >> b & 1 and first[a] < first[b]]
+    moved = {*smallest_cover(pairs, order)}
     skipped = set(node_of.values()) - first.keys()
     known = {node for step, node in node_of.items() if step not in begins or _is_seen(recording, step)}
     shown = {node for step in begins for node in task.correspondence[step]}
     has_repeats = len(recording.annotations) > len(begins)
     return Known(
         frozenset(known),
-        {"skipped": frozenset(skipped & known), "out of order": frozenset(late & known)},
-        not (late or has_repeats) and len(shown) == len(flow),
+        {"skipped": frozenset(skipped & known), "out of order": frozenset(moved & known)},
+        not (moved or has_repeats) and len(shown) == len(flow),
     )
 
 

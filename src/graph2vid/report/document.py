@@ -110,7 +110,7 @@ def view_model(
         "facts": _facts(grounding),
         "conflicts": [vars(one) for one in conflicts_of(grounding)],
         "elsewhere": [asdict(one) for one in grounding.elsewhere],
-        "check": None if check is None else _checked(check),
+        "check": None if check is None else _checked(check, number),
     }
 
 
@@ -130,11 +130,14 @@ def mark_of(flow: FlowGraph, step: int) -> str:
     return ", ".join(words)
 
 
-def _checked(check: OrderCheck) -> dict[str, Any]:
+def _checked(check: OrderCheck, numbers: Sequence[int | None]) -> dict[str, Any]:
     found = {"follows": check.follows, "verdict": check.verdict}
     for key, some in (("deviations", check.deviations), ("unsure", check.unsure)):
-        kept = ({name: value for name, value in vars(one).items() if name != "margin"} for one in some)
-        found |= {key: [one | {"certainty": round(one["certainty"], 4)} for one in kept]}
+        found[key] = [
+            {"kind": one.kind, "step": one.step, "start": one.start, "end": one.end}
+            | {"certainty": round(one.certainty, 4), "words": check.words(one, numbers)}
+            for one in some
+        ]
     return found
 
 

@@ -6,7 +6,7 @@ import { lastAt } from "./time.js";
  * What `graph2vid.report.view_model` makes: steps are indices, times are seconds.
  * @typedef {{step: number, start: number, end: number, confidence: number | null, margin: number | "inf" | null, uncalibrated: boolean, why: string, kept?: boolean}} Segment
  * @typedef {{id: string, number: number | null, text: string, colour: string, ink: string, place: number | null, after: number[], absent: number | null, doubtful: boolean, optional: boolean, instead_of: number[], untaken: boolean}} Step
- * @typedef {{kind: string, step: number, start: number | null, end: number | null, certainty: number, message?: string}} Deviation
+ * @typedef {{kind: string, step: number, start: number | null, end: number | null, certainty: number, words: string}} Deviation
  * @typedef {{format: string, version: number, graph2vid: string, title: string, clip_seconds: number, offset: number, end: number, video: {url: string, name: string} | null, steps: Step[], order: number[], not_shown: number[], segments: Segment[], background: [number, number][], graph: any, cues: [number, number, string, string?, number[]?][], evidence: any, rows: {name: string, segments: Segment[]}[], count: any, facts: any, conflicts: any[], elsewhere: any[], check: {follows: boolean, verdict: string, deviations: Deviation[], unsure: Deviation[]} | null}} Model
  * The stretch of time that is in sight, and where a second lies in it.
  * @typedef {{width: number, gutter: number, left: number, right: number, perSecond: number, x: (seconds: number) => number}} Sight

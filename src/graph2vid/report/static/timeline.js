@@ -359,7 +359,7 @@ function makeLanes(state) {
     if (!track.firstChild) track.append(el("span", { class: "absent-note" }, absence(model.steps[step])));
     for (const one of marks) {
       if (one.step !== step) continue;
-      const mark = el("span", { class: "check-mark", title: one.kind });
+      const mark = el("span", { class: "check-mark", title: one.words });
       place(state, mark, one.start, one.end);
       track.append(mark);
     }

@@ -177,9 +177,10 @@ function panel(name, title, tool, ...content) {
 const keysButton = (listed) => el("button", { type: "button", class: "button round", "aria-label": "Show the keys", title: "Show the keys (?)", onclick: () => showKeys(listed()) }, "?");
 
 function note(state) {
-  const { order } = state.model;
+  const { order, count } = state.model;
   const asWritten = order.every((step, at) => at === 0 || order[at - 1] < step);
-  return el("p", { class: "dim small graph-note" }, asWritten ? "done in the order written" : "numbers: as written; 1st, 2nd, …: as done");
+  const certain = count.doubtful ? `, as far as it is certain: ${count.doubtful === 1 ? "1 step is" : `${count.doubtful} steps are`} doubtful` : "";
+  return el("p", { class: "dim small graph-note" }, asWritten ? `done in the order written${certain}` : "numbers: as written; 1st, 2nd, …: as done");
 }
 
 function legend(state, parts) {
