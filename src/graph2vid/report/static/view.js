@@ -179,7 +179,8 @@ const keysButton = (listed) => el("button", { type: "button", class: "button rou
 function note(state) {
   const { order, count } = state.model;
   const asWritten = order.every((step, at) => at === 0 || order[at - 1] < step);
-  const certain = count.doubtful ? `, as far as it is certain: ${count.doubtful === 1 ? "1 step is" : `${count.doubtful} steps are`} doubtful` : "";
+  const open = count.doubtful + state.model.elsewhere.length; // what may have been done in another order
+  const certain = open ? `, as far as it is certain: ${open === 1 ? "1 step" : `${open} steps`} may lie elsewhere` : "";
   return el("p", { class: "dim small graph-note" }, asWritten ? `done in the order written${certain}` : "numbers: as written; 1st, 2nd, …: as done");
 }
 
