@@ -295,7 +295,7 @@ private:
 
     // Call visit(candidate) for the states that may stand behind best[ideal, j], any steps being waived after each that come
     // out cheapest. Steps are waived in falling order, so that each set comes once. Only those are waived after a state that
-    // must follow its step, or whose being done would make it dearer to begin, and what must follow these: all others may
+    // must follow its step, or whose being done would raise its cost, and what must follow these: all others may
     // as well be waived before.
     template <class Visit> void each_behind(int64_t ideal, int64_t j, Visit visit) {
         T size = std::abs(best(ideal, j));

@@ -179,9 +179,9 @@ def test_the_extended_model_goes_side_by_side(options: dict[str, Any], monkeypat
     asked = [request(seed, **options) for seed in range(40)]
     together = [as_lists(found) for found in align_requests(asked)]
     assert together == [as_lists(found) for at in range(0, 40, 3) for found in align_requests(asked[at : at + 3])]
-    flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 1, 0.8)], alternatives=[[[1], [2]]])
-    soft = [Request(flow, None, Evidence({"scores": scores(seed, 3)}), dict(DEFAULTS)) for seed in range(5)]
-    for one, found in zip(soft, align_requests(soft), strict=True):
+    flow = FlowGraph.from_edges(["a", "b", "c"], [(0, 1)], alternatives=[[[1], [2]]])
+    either = [Request(flow, None, Evidence({"scores": scores(seed, 3)}), dict(DEFAULTS)) for seed in range(5)]
+    for one, found in zip(either, align_requests(either), strict=True):
         check(found, ground(flow, **one.evidence.arrays))
     assert not alone
 

@@ -37,7 +37,7 @@ def test_synthetic_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture
     assert document["dataset"] == "synthetic"
     assert [level["noise"] for level in document["noise"]] == [2, 4, 8]
     rows = {row["method"]: row for row in document["rows"]}
-    assert set(rows) == {"argmax", "bag", "linear", "graph:expert", "true-order", "true-order-repeats"}
+    assert set(rows) == {"argmax", "bag", "linear", "written", "graph:expert", "true-order", "true-order-repeats"}
     assert rows["graph:expert"]["videos"] == 8
     command = "graph2vid evaluate synthetic --noise 2,4,8 --option tasks=2 --option recordings=8 --option steps=4,6"
     assert document["command"] == command

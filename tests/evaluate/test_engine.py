@@ -26,7 +26,7 @@ def acc_of(results: Results) -> dict[str, list[float]]:
 def test_methods_on_a_video_in_another_order() -> None:
     task = make_task(expert=[(0, 2), (1, 2), (2, 3)])
     found = acc_of(evaluate_dataset(make_dataset({"a": spread([1, 0, 2, 3])}, task), options=OWN))
-    assert list(found) == ["argmax", "bag", "linear", "graph:expert", "true-order", "true-order-repeats"]
+    assert list(found) == ["argmax", "bag", "linear", "written", "graph:expert", "true-order", "true-order-repeats"]
     assert {name for name, values in found.items() if values == [1.0]} == set(found) - {"linear"}
     assert found["linear"][0] < 1
 

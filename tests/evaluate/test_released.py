@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,9 @@ def evaluated(root: Path, steps: Floats, clips: Floats, edges: list[tuple[int, i
     write_array(narrated / "features" / "a_1.npy", clips)
     write_array(narrated / "step_features" / "101.npy", steps)
     (narrated / "annotations" / "101_-b.csv").unlink()
+    procedures = root / "crosstask_procedures" / "procedures.json"
+    (task,) = json.loads(procedures.read_text())
+    write_json(procedures, [task | {"video_duration": {"a_1": 3.2 * len(clips), "-b": 9.0}}])
     flows = root / "crosstask_procedures" / "rule_parser.json"
     dataset = crosstask.load(
         root, descriptions="instructions", flows=flows, comparison="dot", axis=("clips", "dims"), evidence="features"

@@ -510,7 +510,7 @@ def test_impossible_videos_of_the_extended_model_have_no_gradient() -> None:
 
 def test_what_the_extended_model_does_not_know_is_refused() -> None:
     tsorts, (match, drop, skip) = [TSortGraph.compile(flow) for flow in EXTENDED], batch(19)
-    with pytest.raises(InputError, match="video 0: its procedure has optional or alternative steps or soft precedence"):
+    with pytest.raises(InputError, match=r"video 1: its procedure has optional or alternative steps"):
         soft_cost(tsorts, match, drop, None, LENGTHS)
     with pytest.raises(InputError, match="repeats and durations need smoothing='softmin' and contiguous=True"):
         GraphDropDTWLoss(repeat=1.0)

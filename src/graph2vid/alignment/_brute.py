@@ -22,7 +22,7 @@ from graph2vid.tsort import order_costs
 if TYPE_CHECKING:
     from graph2vid.alignment.clip_costs import ClipCosts
     from graph2vid.flow import FlowGraph
-    from graph2vid.tsort.order_costs import PairCosts
+    from graph2vid.tsort import PairCosts
 
 Integers = NDArray[np.integer[Any]]
 

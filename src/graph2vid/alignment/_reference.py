@@ -202,7 +202,7 @@ def _behind(recursion: _Recursion, column: Column, ideal: int) -> Iterator[tuple
     """Yield the states that may be the last to show a step where an ideal is done, and what is waived after each.
 
     Sets of steps are waived in falling topological number, so that each comes once, as long as that is cheapest. Only
-    those are waived after a state that must follow its step, or whose being done would make it dearer to begin, and
+    those are waived after a state that must follow its step, or whose being done would raise its cost, and
     what must follow these: all others may as well be waived before.
     """
     tsort, skip = recursion.tsort, recursion.skip

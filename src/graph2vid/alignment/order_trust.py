@@ -1,4 +1,4 @@
-"""How far the expected order of a procedure is to be trusted in a video, judged by the video itself."""
+"""Trust in the expected order of a procedure, from how well a video goes with it."""
 
 from __future__ import annotations
 

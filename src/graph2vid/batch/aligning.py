@@ -168,8 +168,8 @@ def _in_common(request: Request) -> Any:
 
 
 def _is_open(flow: FlowGraph) -> bool:
-    """Tell whether a procedure has alternatives."""
-    return bool(flow.alternatives)
+    """Tell whether a procedure has alternatives, and no guesses, which each video is asked about alone."""
+    return bool(flow.alternatives) and not flow.confidences
 
 
 def _is_extended(request: Request) -> bool:
@@ -303,7 +303,7 @@ def _aligned_on_automaton(flow: FlowGraph | TSortGraph, costs: Sequence[Costs], 
             if same in known:
                 problems[at] = known[same].of_video(one.match, one.drop, one.skip)
             else:
-                extras = repeat, lengths, options["violation"], (), options["contiguous"]
+                extras = repeat, lengths, options.get("violation", 1.0), (), options["contiguous"]
                 problems[at] = known[same] = Problem(flow, one.match, one.drop, one.skip, *extras)
     except Graph2VidError:  # `ground` says of which, and why
         return aligned, likely

@@ -17,8 +17,7 @@ from graph2vid.evaluate import report as cells
 from graph2vid.evaluate.counts import Counts, compare
 from graph2vid.evaluate.method_runner import Progress
 from graph2vid.evaluate.report import Report, Table
-from graph2vid.grounding import find_deviations
-from graph2vid.grounding.order_check import smallest_cover
+from graph2vid.grounding import find_deviations, smallest_cover
 
 KINDS = ("skipped", "out of order")
 

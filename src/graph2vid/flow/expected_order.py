@@ -19,7 +19,7 @@ A video says itself how far this is to be trusted (:func:`graph2vid.alignment.or
 
 
 def as_written(flow: FlowGraph, probability: npt.NDArray[Any] | None = None) -> FlowGraph:
-    """Return a graph whose steps are expected as they are written, at a price and not for certain.
+    """Return a graph whose steps are expected as they are written, at a cost and not for certain.
 
     To show step j before step i < j costs ``STRENGTH · (2p - 1) / (j - i)`` nats, with p the probability that i must
     come first: near neighbours must not swap lightly, far ones may.

@@ -26,7 +26,7 @@ from graph2vid.grounding.from_evidence import ground_evidence
 from graph2vid.grounding.grounding_result import GroundedSegment, Grounding, file_name, is_url
 from graph2vid.grounding.grounding_service import Features, ground, refuse_address
 from graph2vid.grounding.mining import durations_document, executions_of, mine_files, read_executions, text_prior
-from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations
+from graph2vid.grounding.order_check import Deviation, OrderCheck, check_order, find_deviations, smallest_cover
 from graph2vid.grounding.quantised import pack
 from graph2vid.grounding.same_material import Stretch, common_stretches
 from graph2vid.grounding.script_alignment import ORDERS, Said, ScriptAlignment, align_script, align_text
@@ -52,6 +52,7 @@ __all__ += [
     "forced_steps",
     "free_hidden",
     "observe",
+    "smallest_cover",
 ]
 # Flow graphs from executions.
 __all__ += ["durations_document", "executions_of", "mine_files", "read_executions", "text_prior"]

@@ -283,8 +283,8 @@ def suspend(problem: Problem, found: Alignment) -> tuple[Problem, Alignment, tup
 def free_hidden(problem: Problem, found: Alignment, most: int = MOST_RELAXED) -> tuple[Problem, Alignment]:
     """Free steps of guesses that hide them: those that are missing, or there by the order alone, but clear elsewhere.
 
-    The guessed order prices each pair of steps, so that one step that moved far may cost more than all that speaks for
-    it. A step that gains at least :data:`LEAST_GAIN` by being free is freed, the one that gains most first.
+    The guessed order charges for each pair of steps, so that one step that moved far may cost more than all that speaks
+    for it. A step that gains at least :data:`LEAST_GAIN` by being free is freed, the one that gains most first.
     """
     if problem.order is None:
         return problem, found

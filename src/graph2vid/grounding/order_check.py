@@ -43,7 +43,7 @@ _LIKELY = math.log(9.0)
 """The margin of what has a certainty of 0.9."""
 
 _SUREST = 30.0
-"""The log-odds of an order that is kept at any price; a confidence is below 1 up to 36."""
+"""The log-odds of an order that is kept whatever else it costs; a confidence is below 1 up to 36."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class _Finding(NamedTuple):
 
 
 class _Search:
-    """The alignment with the order left open at a price, its deviations, and what others would cost."""
+    """The alignment with the order left open at a cost, its deviations, and what others would cost."""
 
     def __init__(self, flow: FlowGraph, evidence: Costs64, skip: float, repeat: float, workers: int | None) -> None:
         self.flow = flow
@@ -309,10 +309,10 @@ class _Search:
         self.repeat, self.workers = repeat, workers
         soft = order_costs(flow)
         soft = np.zeros((len(flow), len(flow))) if soft is None else soft
-        self.price = max(skip + repeat, 0.0)
+        self.charge = max(skip + repeat, 0.0)
         # Beyond what any alignment costs otherwise, so that what costs this much is done only where it must be.
         finite = np.abs(self.match[np.isfinite(self.match)])
-        sums = float(finite.sum() + soft.sum()) + (self.price + abs(skip)) * len(flow) ** 2
+        sums = float(finite.sum() + soft.sum()) + (self.charge + abs(skip)) * len(flow) ** 2
         self.huge = 2.0 * (sums + repeat * evidence.shape[1] + 1.0)
         self.violation = self.huge / _SUREST
         self.drop = np.where(forced, self.huge, 0.0)
@@ -339,7 +339,7 @@ class _Search:
             self.free -= idle
 
     def _candidates(self) -> frozenset[int]:
-        """Return the steps that may be done anywhere at a price, however far they moved.
+        """Return the steps that may be done anywhere at a cost, however far they moved.
 
         These are steps that are left out with much evidence somewhere. In an order that was guessed they are those that
         moved, too, and those that are shown with much more evidence elsewhere.
@@ -350,7 +350,7 @@ class _Search:
             if segment is not None and not self.flow.confidences:
                 continue  # measured on CaptainCook4D: noise elsewhere would hide that others are skipped
             shown = self.skip[step] if segment is None else -self.match[step, segment.start : segment.stop].sum()
-            if self._strongest(step)[0] - shown > self.price + _LIKELY:
+            if self._strongest(step)[0] - shown > self.charge + _LIKELY:
                 free.add(step)
         return frozenset(free - {*self.flow.optional})
 
@@ -359,25 +359,25 @@ class _Search:
         self.reach = self._longest_reach()
         self.opened = self._open()
         self.skip = np.full(len(self.flow), skip)
-        self.skip[list(self.free)] -= self.price
+        self.skip[list(self.free)] -= self.charge
         costs = self.match, self.drop, self.skip
         found = align(self.opened, *costs, repeat=self.repeat, violation=self.violation, workers=self.workers)
-        self.found = replace(found, flow=self.flow, cost=found.cost + self.price * len(self.free))
+        self.found = replace(found, flow=self.flow, cost=found.cost + self.charge * len(self.free))
         self.first = {segment.step: segment for segment in reversed(self.found.segments)}
         self.order = sorted(self.first, key=lambda step: self.first[step].start)
         self.pairs = [(a, b) for a, b in combinations(self.order, 2) if self.expected[b, a]]
         self.moved = smallest_cover(self.pairs, self.order)
 
     def _open(self, held: int = -1, reach: int | None = None) -> FlowGraph:
-        """Return the procedure with its order at a price; that of the step ``held``, and of far steps, is kept."""
+        """Return the procedure with its order at a cost; that of the step ``held``, and of far steps, is kept."""
         reach, free = self.reach if reach is None else reach, self.free
         order = self.flow.sure.transitive_closure()
         order = order.with_edges({edge: 1.0 for edge in order.edges if not free & {*edge}}).transitive_reduction()
         # Edges that others imply cost nothing: a step that overtakes many costs as much as if it overtook one.
-        prices = dict.fromkeys(order.edges, self.price)
+        charges = dict.fromkeys(order.edges, self.charge)
         soft = {edge: sure for edge, sure in self.flow.confidence.items() if sure < 1.0 and not free & {*edge}}
-        prices |= {edge: math.log(sure / (1.0 - sure)) for edge, sure in soft.items() if edge not in prices}
-        sure = {edge: 1.0 / (1.0 + math.exp(-price / self.violation)) for edge, price in prices.items()}
+        charges |= {edge: math.log(sure / (1.0 - sure)) for edge, sure in soft.items() if edge not in charges}
+        sure = {edge: 1.0 / (1.0 + math.exp(-charge / self.violation)) for edge, charge in charges.items()}
         for before, after in np.argwhere(self.expected).tolist():
             edge = before, after
             if free & {*edge} - {held}:
@@ -485,7 +485,7 @@ class _Search:
         how: Any = {"repeats": self.repeat, "violation": self.violation, "workers": self.workers}
         extra = [math.inf] * len(findings)
         for problem, other in zip(problems, align_many(*columns, cost_only=True, **how), strict=True):
-            charged = self.price * sum(bool(problem.skip[step] < self.huge) for step in self.free)
+            charged = self.charge * sum(bool(problem.skip[step] < self.huge) for step in self.free)
             more = max(other.cost + charged - self.found.cost, 0.0)
             if more < self.huge / 2:
                 extra[problem.number] = min(extra[problem.number], more)
@@ -493,7 +493,7 @@ class _Search:
             if kind == "skipped" and step in self.first:  # the deviation is the worse explanation of the two
                 extra[number] *= -1.0
             elif kind == "skipped" and segment is not None:  # done there
-                extra[number] = min(extra[number], max(self.price - self._strongest(step)[0], 0.0))
+                extra[number] = min(extra[number], max(self.charge - self._strongest(step)[0], 0.0))
         return extra
 
     def _without(self, number: int, step: int, span: slice) -> _Without:

@@ -96,7 +96,7 @@ class TSortGraph:
         Parameters
         ----------
         flow : FlowGraph
-            The procedure. Only certain edges limit the orders; soft ones make some dearer.
+            The procedure. Only certain edges limit the orders; soft ones raise the cost of some.
         limit : int, optional
             The largest number of ideals, by default 4,194,304; beyond it the procedure is refused, before building
             where that can be told.
