@@ -73,7 +73,7 @@ def test_where_the_posterior_does_not_fit_the_answer_stands(monkeypatch: pytest.
         raise TooLargeError("it would take 9 TB")
 
     monkeypatch.setattr(alignment.Problem, "posterior", too_large)
-    with pytest.warns(UserWarning, match="no confidence is given: it would take 9 TB"):
+    with pytest.warns(UserWarning, match="no confidence is given: to weigh all orders"):
         found = ground(FLOW, scores=SCORES)
     assert found.labels.tolist() == SHOWN and found.segments[0].confidence is None
 

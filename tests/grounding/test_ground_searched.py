@@ -26,10 +26,10 @@ def test_the_gap_stands_in_the_options() -> None:
     assert found.options["alignment"]["lower_bound"] == found.cost
 
 
-def test_confidences_are_left_out_with_a_warning() -> None:
-    with pytest.warns(UserWarning, match="no confidence is given: 30 steps in 30 parallel threads"):
-        found = ground(BAG, scores=SCORES)
-    assert all(segment.confidence is None for segment in found.segments)
+def test_confidences_weigh_the_orders_near_the_one_found() -> None:
+    found = ground(BAG, scores=SCORES)
+    assert found.order == tuple(ORDER)
+    assert all(segment.posterior is not None and segment.posterior > 0.9 for segment in found.segments)
 
 
 def test_the_command_says_the_gap(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

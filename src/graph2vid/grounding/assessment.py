@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from graph2vid._options import GroundOptions
 from graph2vid.alignment import Alignment, Posterior, Problem
 from graph2vid.errors import InputError, TooLargeError
 from graph2vid.evidence import Evidence
+from graph2vid.flow import surest
 from graph2vid.grounding.calibrator import NARRATION, Calibrator, observe
 from graph2vid.grounding.doubt import MOST_NAMED, Elsewhere, conflicts, elsewhere, log_odds, reasons, relax, weak
 
@@ -75,12 +77,17 @@ def assess(
     absent: tuple[float, ...] = ()
     sure, raw, probability = unknown, unknown, None
     try:
-        posteriors[asked.gamma] = problem.posterior(asked.gamma, time_limit=asked.time_limit)
+        try:
+            weighed, posterior = problem, problem.posterior(asked.gamma, time_limit=asked.time_limit)
+        except TooLargeError:
+            weighed = _near(problem, found)
+            posterior = weighed.posterior(asked.gamma, time_limit=asked.time_limit)
+        posteriors[asked.gamma] = posterior
         # Rounding in the posterior may carry a mean a hair beyond 1.
-        raw = [min(1.0, posteriors[asked.gamma].confidence(part)) for part in found.segments]
+        raw = [min(1.0, posterior.confidence(part)) for part in found.segments]
         if chosen is not None:
             seen = observe(
-                problem,
+                weighed,
                 found,
                 clip_seconds=options.evidence.clip_seconds,
                 strength=evidence.skip if chosen.evidence == NARRATION else None,
@@ -90,8 +97,12 @@ def assess(
             )
             sure = chosen.confidences(seen).tolist()
             absent, probability = tuple(chosen.absences(seen).tolist()), chosen.probabilities(seen)
-    except TooLargeError as error:  # the posterior needs more memory or time than the alignment, which stands
-        warnings.warn(f"no confidence is given: {error}", stacklevel=3)
+    except TooLargeError:  # the posterior needs more memory or time than the alignment, which stands
+        warnings.warn(
+            "no confidence is given: to weigh all orders that the steps may have takes more memory or time than there "
+            "is (add links between steps, or ground fewer steps at once)",
+            stacklevel=3,
+        )
     about: dict[str, Any] = {
         "gamma": asked.gamma if posteriors else None,
         "calibration": None if chosen is None or not posteriors else {"evidence": chosen.evidence, **chosen.about},
@@ -106,6 +117,13 @@ def assess(
     unsure = [segment.step for segment, reason in zip(found.segments, why, strict=True) if reason]
     places = elsewhere(problem, found, dict.fromkeys([*unsure, *found.skipped]))
     return Assessment(sure, raw, why, absent, probability, places, about)
+
+
+def _near(problem: Problem, found: Alignment) -> Problem:
+    """Return the problem with the orders alone that are not far from the one found, as many as can be weighed."""
+    order = [*found.order, *(step for step in problem.flow.topological_order if step not in {*found.order})]
+    even = dict.fromkeys(pairwise(order), 0.5)  # edges at even odds cost nothing, and say which orders are near
+    return problem.with_flow(surest(problem.flow, even | {**problem.flow.confidence}))
 
 
 def calibrator_for(evidence: Evidence, costs: Mapping[str, Any], options: GroundOptions) -> Calibrator | None:

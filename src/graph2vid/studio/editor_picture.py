@@ -19,7 +19,8 @@ _COUNT_LIMIT = 2**15  # ideals; the count is shown while the graph is edited, an
 def picture(draft: Draft) -> dict[str, Any]:
     """Return the boxes of the steps and the ways of the edges; steps by index, y downwards.
 
-    Edges that others imply have ``implied`` and no way: they are drawn straight.
+    Edges that others imply have ``implied`` and no way: they are drawn straight. Guesses that surer ones imply are left
+    out: there are as many as pairs of steps.
     """
     flow = draft.flow
     reduced = flow.transitive_reduction()
@@ -31,7 +32,13 @@ def picture(draft: Draft) -> dict[str, Any]:
         for step, texts in enumerate(lines)
     ]
     return drawn_plan(
-        plan, boxes, {edge: {"implied": edge not in kept, "confidence": flow.confidence[edge]} for edge in flow.edges}
+        plan,
+        boxes,
+        {
+            edge: {"implied": edge not in kept, "confidence": sure}
+            for edge, sure in flow.confidence.items()
+            if edge in kept or sure == 1.0
+        },
     )
 
 

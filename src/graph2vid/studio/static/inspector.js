@@ -51,8 +51,8 @@ function ofStep(editor, id) {
     head(`Step ${editor.number(id)}`),
     labelled("Text", words),
     el("label", { class: "check" }, optional, el("span", null, "Optional: a video may leave it out")),
-    links(editor, "Waits for", flow.edges.filter(([, after]) => after === id), 0),
-    links(editor, "Comes before", flow.edges.filter(([before]) => before === id), 1),
+    links(editor, "Waits for", flow.edges.filter(([before, after]) => after === id && drawn(editor, before, after)), 0),
+    links(editor, "Comes before", flow.edges.filter(([before, after]) => before === id && drawn(editor, before, after)), 1),
     adding(editor, id),
     instead(editor, id),
     el("details", { class: "more", open: editor.opened === "split" }, el("summary", { "data-key": "split", onclick: () => { editor.opened = editor.opened === "split" ? null : "split"; } }, "Split into several steps"), splitting(editor, id)),
@@ -91,14 +91,15 @@ function why(editor, before, after) {
   const conflict = editor.fights(before, after);
   const fewer = conflict?.relieved ? `; without it ${conflict.relieved === 1 ? "one step" : `${conflict.relieved} steps`} fewer would be doubtful` : "";
   const fights = conflict ? [el("p", { class: "reason fights-note small" }, `It fights what the video shows${fewer}.`), button("Relax: remove it and ground again", () => editor.relax(before, after), { kind: "small relax", key: `relax-${before}-${after}` })] : [];
-  const implied = isImplied(editor, before, after) ? [el("p", { class: "reason dim small" }, "Other links say so already.")] : [];
+  const implied = drawn(editor, before, after)?.implied ? [el("p", { class: "reason dim small" }, "Other links say so already.")] : [];
   const said = reasonsOf(editor.project.flow, before, after).map((words) => el("p", { class: "reason dim small" }, words));
   return el("div", null, fights, said, weak, implied);
 }
 
-function isImplied(editor, before, after) {
+// The edge as it is drawn; guesses that surer ones imply are not.
+function drawn(editor, before, after) {
   const { steps } = editor.project.flow;
-  return editor.project.picture.edges.some((edge) => edge.implied && steps[edge.from].id === before && steps[edge.to].id === after);
+  return editor.project.picture.edges.find((edge) => steps[edge.from].id === before && steps[edge.to].id === after);
 }
 
 function tools(editor, before, after) {
