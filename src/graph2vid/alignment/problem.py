@@ -125,10 +125,12 @@ class Problem:
         self.pinned = frozenset(rule.step for rule in rules if rule.step is not None and rule.kind != "forbid")
         is_certain = self.violation == np.inf and bool(self.flow.confidences)
         self.model = made_certain(self.flow) if is_certain else self.flow
-        self.order = None if is_certain else order_costs(self.flow, self.violation)
         self.restriction: Mapping[str, Any] = {}
         if self.compiled is not None:
             self.compiled = self.compiled.with_violation(self.violation)
+            self.order = self.compiled.order
+        else:
+            self.order = None if is_certain else order_costs(self.flow, self.violation)
         # Optional steps alone are but skip costs of 0.
         self.is_extended = bool(self.flow.alternatives) or self.repeat is not None or self.durations is not None
         if self.is_extended and not self.contiguous:
