@@ -8,6 +8,7 @@ argmax              each clip the step of highest score
 argmax+background   the same with the score of "no step" among them, where the scores have it
 bag                 the steps in any order
 linear              the steps in one order: the listed one, or that of their mean position in the training split
+written             the steps in any order, that of linear being the most likely
 graph:SOURCE        the steps in any order that a flow graph allows (mined, expert, manual, rules, learned, …)
 true-order          the steps that the video shows, by their first occurrence: what knowing the order gives
 true-order-repeats  every occurrence of a step in its true place
