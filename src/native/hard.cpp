@@ -74,7 +74,7 @@ template <class T, bool VIDEOS, bool CONTIGUOUS, bool SKIPS, bool BEGIN, int KIN
         return all(static_cast<T>(__builtin_inf()));  // beyond the last clip
     }
 
-    // What a slot is entered at, from a vector of bests.
+    // Bests of ideals, plus the cost of entering a slot from them.
     G2V_INLINE V<T> begun(int64_t slot, V<T> best) const {
         if constexpr (!BEGIN) return best;
         else if constexpr (VIDEOS) return best + all(job.begin[slot]);

@@ -61,7 +61,7 @@ public:
         }
     }
 
-    // Whether something must follow a step that may be waived.
+    // True if something must follow a step that may be waived.
     static bool before_others(const Procedure &g, const std::vector<char> &may) {
         for (int step = 0; step < g.n_steps; ++step)
             if (may[step] && g.n_descendants(step)) return true;

@@ -219,7 +219,7 @@ private:
         }
     }
 
-    // Where a cheapest path passes after some clips: at an ideal, or in a state, and what it costs from there on.
+    // A point of a cheapest path after some clips: an ideal or a state, and the cost of the rest of the path.
     struct Place {
         bool in_state;
         int64_t number;

@@ -21,7 +21,7 @@ from graph2vid.errors import FormatError
 
 @dataclass(frozen=True)
 class YouCook2Options(NarrationOptions):
-    """How YouCook2 is read.
+    """Options of the reader.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from graph2vid.flow.flow_graph import FlowGraph
 from graph2vid.flow.order import bits
 
 STRENGTH = 4.0
-"""What it costs in nats to swap two neighbours that are sure to be in order, beside the log-odds of narration.
+"""Cost in nats of swapping two neighbours that are sure to be in order, beside the log-odds of narration.
 
 A video says itself how far this is to be trusted (:func:`graph2vid.alignment.order_trust`).
 """

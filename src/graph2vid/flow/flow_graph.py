@@ -228,7 +228,7 @@ class FlowGraph:
 
     @property
     def has_choices(self) -> bool:
-        """Whether some steps need not be done: optional ones, or alternatives."""
+        """True if some steps need not be done: optional ones, or alternatives."""
         return bool(self.optional or self.alternatives)
 
     def marks(self, step: int) -> tuple[str, ...]:

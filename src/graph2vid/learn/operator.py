@@ -387,7 +387,7 @@ def gpu_kernels() -> bool:
 
 
 def _runs_on_gpu(match: Tensor, tsorts: TSorts) -> bool:
-    """Whether the recursion runs where the costs are; a detour by the CPU is warned of once."""
+    """Return True if the recursion runs where the costs are; warn once of a detour by the CPU."""
     if not match.is_cuda:
         return False
     if not gpu_kernels():
