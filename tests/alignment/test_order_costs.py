@@ -115,6 +115,14 @@ def test_violation_goes_from_no_order_to_laws() -> None:
         )
 
 
+def test_edges_at_even_odds_become_laws_too() -> None:
+    flow = FlowGraph.from_edges(list("ab"), [(0, 1, 0.5)])
+    match = np.array([[2.0, 0.0], [0.0, 2.0]])
+    for given in (flow, TSortGraph.compile(flow)):
+        assert g2v.align(given, match, np.inf).cost == 0.0
+        assert g2v.align(given, match, np.inf, violation=np.inf).cost == 4.0
+
+
 def test_each_inverted_pair_costs_its_log_odds() -> None:
     flow = as_written(FlowGraph.bag(list("abc")))
     costs = order_costs(flow)

@@ -26,6 +26,9 @@ LIKELY = 0.5
 LEAST_GAIN = 8.0
 """In units of cost: what gains less is not worth a question (on narration it is noise)."""
 
+MOST_PLACES = 8
+"""Steps that are looked for elsewhere."""
+
 MOST_NAMED = 3
 """Edges that are named."""
 
@@ -284,20 +287,28 @@ def free_hidden(problem: Problem, found: Alignment, most: int = MOST_RELAXED) ->
     """Free steps of guesses that hide them: those that are missing, or there by the order alone, but clear elsewhere.
 
     The guessed order charges for each pair of steps, so that one step that moved far may cost more than all that speaks
-    for it. A step that gains at least :data:`LEAST_GAIN` by being free is freed, the one that gains most first.
+    for it. A step that gains at least :data:`LEAST_GAIN` by being free is freed, the one that gains most first;
+    tried are those for which most speaks anywhere.
     """
     if problem.order is None:
         return problem, found
     odds = log_odds(problem)
     for _ in range(most):
         hidden = {*found.skipped, *np.flatnonzero(forced_steps(odds, found.labels)).tolist()} - problem.pinned
-        free = [problem.with_flow(_unguessed(problem.flow, [step])) for step in sorted(hidden)]
+        clearest = sorted(hidden, key=lambda step: (-_most_gained(odds[step]), step))[:MOST_RELAXED]
+        free = [problem.with_flow(_unguessed(problem.flow, [step])) for step in clearest]
         loose = [other for other in free if len(other.flow.edges) < len(problem.flow.edges)]
         best = min(((other, other.align()) for other in loose), key=lambda one: one[1].cost, default=None)
         if best is None or found.cost - best[1].cost < LEAST_GAIN:
             break
         problem, found = best
     return problem, found
+
+
+def _most_gained(odds: Floats) -> float:
+    """Return the largest sum of the log-odds of neighbouring clips."""
+    sums = np.concatenate([[0.0], np.cumsum(np.clip(odds, -1e9, 1e9))])
+    return float((sums - np.minimum.accumulate(sums)).max())
 
 
 def _unguessed(flow: FlowGraph, steps: Iterable[int]) -> FlowGraph:
@@ -343,10 +354,11 @@ class Elsewhere:
         return {"step": flow.ids[self.step], **span, "against": against}
 
 
-def elsewhere(problem: Problem, found: Alignment, steps: Iterable[int], seconds: float = SECONDS) -> list[Elsewhere]:
+def elsewhere(problem: Problem, found: Alignment, steps: Iterable[int]) -> list[Elsewhere]:
     """Return for each of some steps where it may be if the order is left open, in clips, if anything speaks for it.
 
-    Each is exact: the procedure is aligned with that step free to come anywhere.
+    Each is exact: the procedure is aligned with that step free to come anywhere. The :data:`MOST_PLACES` steps for
+    which most speaks anywhere are looked for.
 
     Parameters
     ----------
@@ -354,19 +366,13 @@ def elsewhere(problem: Problem, found: Alignment, steps: Iterable[int], seconds:
     found : Alignment
         Its answer.
     steps : iterable of int
-    seconds : float
-        After which no further step is looked for.
     """
-    began, places = time.monotonic(), []
+    odds, places = log_odds(problem), []
     here = {segment.step: segment for segment in found.segments}
-    for step in steps:
-        left = seconds - (time.monotonic() - began)
-        if left <= 0:
-            break
-        if step in problem.pinned:
-            continue
+    free = {*steps} - problem.pinned
+    for step in sorted(free, key=lambda step: (-_most_gained(odds[step]), step))[:MOST_PLACES]:
         try:
-            other = problem.with_flow(_freed(problem.flow, step)).align(time_limit=left)
+            other = problem.with_flow(_freed(problem.flow, step)).align()
         except (TooLargeError, InfeasibleError):
             continue
         gain, now = found.cost - other.cost, here.get(step)

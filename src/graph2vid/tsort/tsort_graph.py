@@ -146,7 +146,7 @@ class TSortGraph:
 
     def with_violation(self, violation: float) -> TSortGraph:
         """Return the graph with the costs of inverted pairs multiplied; +∞: what is guessed is certain."""
-        if self.order is None or violation == 1.0:
+        if not self.flow.confidences or violation == 1.0:
             return self
         made: dict[float, TSortGraph] = vars(self).setdefault("_with_violation", {})
         if violation not in made:
