@@ -207,7 +207,7 @@ def _behind(recursion: _Recursion, column: Column, ideal: int) -> Iterator[tuple
     """
     tsort, skip = recursion.tsort, recursion.skip
     certain = tsort.flow.sure
-    place = {step: number for number, step in enumerate(certain.topological_order)}
+    rank = {step: number for number, step in enumerate(certain.topological_order)}
     zero = recursion.match.dtype.type(0)
     size = abs(column.best[ideal]) + (0 if skip is None else np.abs(skip[np.isfinite(skip)]).sum())
     most = column.best[ideal] + 64 * tsort.n_steps * np.finfo(column.best.dtype).eps * size
@@ -222,7 +222,7 @@ def _behind(recursion: _Recursion, column: Column, ideal: int) -> Iterator[tuple
                     late |= certain.descendants[step] | 1 << step
             if all(late >> step & 1 for step in steps):
                 yield state, waived
-            if skip is None or (steps and place[last] > place[steps[-1]]):
+            if skip is None or (steps and rank[last] > rank[steps[-1]]):
                 continue
             if column.best[origin] + (waived + skip[last]) <= most:
                 waiting.append((origin, waived + skip[last], (*steps, last)))

@@ -25,12 +25,12 @@ def order_margin(costs: ClipCosts, steps: list[int]) -> float:
     """
     chain = TSortGraph.compile(FlowGraph.chain([str(place) for place in range(len(steps))]))
     resources = Resources.check()
-    found = []
+    totals = []
     for order in (steps, steps[::-1]):
         skip = None if costs.skip is None else np.ascontiguousarray(costs.skip[order])
         in_order = ClipCosts(np.ascontiguousarray(costs.match[order]), costs.drop, skip)
-        found.append(solve_plain(chain, in_order, True, True, resources)[0])
-    written, reverse = found
+        totals.append(solve_plain(chain, in_order, True, True, resources)[0])
+    written, reverse = totals
     return (reverse - written) / len(steps) if np.isfinite(written) and np.isfinite(reverse) else np.nan
 
 
